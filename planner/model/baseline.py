@@ -6,13 +6,14 @@ catalogue, and aggregates from the laws of :mod:`planner.model.throughput`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from math import exp, inf, log, sqrt
 
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
+from planner.model.columns.rows import Joined, LinkRow, Maker, maker_of
 from planner.model.errors import DataError
 from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin
 from planner.model.link import Link, Site, limit_of
@@ -307,16 +308,64 @@ def with_regions(
     if not new:
         return network
     sites = {**network.sites, **{name: baseline_site(name, catalogue) for name in new}}
+    if ends is None:
+        return network.with_(sites=sites, links=_with_models(network.usual, sites, new, catalogue))
     links = {src: dict(network.usual.get(src, {})) for src in sites}
     for name in new:
         for other in sites:
             for src, dst in ((name, other), (other, name)):
-                needed = ends is None or src == ends[0] or dst == ends[1]
+                needed = src == ends[0] or dst == ends[1]
                 if src == dst or not needed or dst in links[src]:
                     continue
                 if link := baseline_link(sites[src], sites[dst], catalogue):
                     links[src][dst] = link
     return network.with_(sites=sites, links=links)
+
+
+def _with_models(
+    links: Links, sites: Mapping[str, Site], new: Sequence[str], catalogue: Catalogue
+) -> Links:
+    """Return links, and those into and out of new regions, made from models when asked for."""
+    found: dict[str, Mapping[str, Link]] = {}
+    to_new = dict.fromkeys(new)
+    for src in sites:
+        to = dict.fromkeys((*new[: new.index(src)], *sites)) if src in to_new else to_new
+        modelled = Modelled(src, to, sites, catalogue)
+        found[src] = LinkRow(Joined(maker_of(links[src]), modelled) if src in links else modelled)
+    return found
+
+
+class Modelled(Maker):
+    """Makes the links from one region to others from models.
+
+    Parameters
+    ----------
+    src : str
+    to : mapping
+        Whose keys are the others, in order; the region itself is left out.
+    sites : mapping
+        Of all of them.
+    catalogue : Catalogue
+    """
+
+    def __init__(
+        self, src: str, to: Mapping[str, object], sites: Mapping[str, Site], catalogue: Catalogue
+    ) -> None:
+        self._src, self._to, self._sites, self._catalogue = src, to, sites, catalogue
+
+    def names(self) -> Iterable[str]:
+        """Return the others."""
+        return [dst for dst in self._to if dst != self._src]
+
+    def make(self, dst: str) -> Link | None:
+        """Return what models say of a link."""
+        if dst == self._src or dst not in self._to:
+            return None
+        return baseline_link(self._sites[self._src], self._sites[dst], self._catalogue)
+
+    def may_be_private(self) -> bool:
+        """Return False: without measurements, links are over public addresses."""
+        return False
 
 
 def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:

@@ -8,6 +8,7 @@ from math import inf, isfinite
 from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue, Region
+from planner.model.columns.rows import passing
 from planner.model.errors import FormatError
 from planner.model.estimate import METHODS, Estimate, Figures, Origin, Prior, RateCut
 from planner.model.link import (
@@ -77,9 +78,9 @@ def document_of(network: Network) -> dict[str, Any]:
         "snapshot": asdict(network.snapshot),
         "aged_to_s": network.aged_to_s,
         "sites": [site_as_json(site) for site in network.sites.values()],
-        "links": [link_as_json(link) for row in network.usual.values() for link in row.values()],
+        "links": [link_as_json(link) for row in network.usual.values() for link in passing(row)],
         "other_links": [
-            link_as_json(link) for row in network.others.values() for link in row.values()
+            link_as_json(link) for row in network.others.values() for link in passing(row)
         ],
         "leg_states": [asdict(state) for state in network.link_states.values()],
         "verifications": [asdict(verified) for verified in network.verified.values()],

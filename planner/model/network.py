@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from planner.model.columns.rows import Aged, Among, LinkRow, maker_of, passing
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind, Bound, Estimate
 from planner.model.link import Link, Site
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 MOST_RATES_KEPT = 60
 
 Links: TypeAlias = Mapping[str, Mapping[str, Link]]
-"""Source to destination to link."""
+"""Source to destination to link: dicts, or rows that make a link when it is first asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +198,12 @@ class Network:
         """Source to destination to link, as they are now: a link that is down carries nothing."""
         if not self.states:
             return self.usual
-        links = {src: dict(row) for src, row in self.usual.items()}
+        links = dict(self.usual)
+        changed: dict[str, dict[str, Link]] = {}
         for (src, dst), state in self.states.items():
-            links[src][dst] = state.applied_to(links[src][dst])
+            if src not in changed:
+                links[src] = changed[src] = dict(links[src])
+            changed[src][dst] = state.applied_to(changed[src][dst])
         return links
 
     def link(self, src: str, dst: str) -> Link:
@@ -223,9 +227,12 @@ class Network:
         return tuple(self.link(src, dst).address for src, dst in pairwise(regions))
 
     def __iter__(self) -> Iterator[Link]:
-        """Iterate over all links, by source and destination."""
+        """Iterate over all links, by source and destination.
+
+        Those that nobody has asked for by name are made for it, and not kept.
+        """
         for row in self.links.values():
-            yield from row.values()
+            yield from passing(row)
 
     @cached_property
     def kept(self) -> dict[Hashable, Any]:
@@ -259,7 +266,10 @@ class Network:
     def has_private_links(self) -> bool:
         """Whether links over private addresses are in use."""
         return any(
-            link.address == "private" for row in self.usual.values() for link in row.values()
+            row.has_private()
+            if isinstance(row, LinkRow)
+            else any(link.address == "private" for link in row.values())
+            for row in self.usual.values()
         )
 
     def caps(
@@ -362,7 +372,9 @@ def _cap(
 
 def _among(kept: frozenset[str], links: Links) -> Links:
     return {
-        src: {dst: link for dst, link in row.items() if dst in kept}
+        src: LinkRow(Among(maker_of(row), kept))
+        if isinstance(row, LinkRow)
+        else {dst: link for dst, link in row.items() if dst in kept}
         for src, row in links.items()
         if src in kept
     }
@@ -370,7 +382,9 @@ def _among(kept: frozenset[str], links: Links) -> Links:
 
 def _aged(links: Links, to_s: float, since_s: float | None) -> Links:
     return {
-        src: {dst: link.aged(to_s, since_s) for dst, link in row.items()}
+        src: LinkRow(Aged(maker_of(row), to_s, since_s))
+        if isinstance(row, LinkRow)
+        else {dst: link.aged(to_s, since_s) for dst, link in row.items()}
         for src, row in links.items()
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +16,10 @@ from planner.model.baseline import (
     with_regions,
 )
 from planner.model.catalogue import Catalogue
+from planner.model.columns.links import LinkColumns
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
-from planner.model.network import Network, NewerSamples, Snapshot
+from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.verification import Verified
 from relayd.store.location import Location
 from relayd.store.opening import Store, default_path, open_if_there, open_store
@@ -77,14 +78,8 @@ class StoreSource:
             network = baseline_network(self.catalogue, ends=between, further=wanted)
         else:
             name, snapshots = opened.row.id, opened.store.snapshots
-            found = snapshots.links_between(name, *between) if between else snapshots.links(name)
-            links: dict[str, dict[str, Link]] = {region: {} for region in opened.stored_sites}
-            for link in found:
-                links[link.src][link.dst] = link
-            others: dict[str, dict[str, Link]] = {}
-            more = snapshots.others_between(name, *between) if between else snapshots.others(name)
-            for link in more:
-                others.setdefault(link.src, {})[link.dst] = link
+            links = _views(snapshots.links(name, between), opened.stored_sites, between)
+            others = _views(snapshots.others(name, between), (), between)
             network = Network(opened.stored_sites, links, opened.snapshot, others=others)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
@@ -166,6 +161,22 @@ class _Opened:
             from relayd.store.links.states import LinkStates
 
             self.states = LinkStates(self.store.database).now(time.time())
+
+
+def _views(links: LinkColumns, regions: Iterable[str], between: tuple[str, str] | None) -> Links:
+    """Return links by source and destination: all, or those out of one region and into another.
+
+    Parameters
+    ----------
+    regions : iterable of str
+        Sources that come first, with or without links.
+    """
+    if between is None:
+        return {region: links.row(region) for region in dict.fromkeys((*regions, *links.sources()))}
+    found: dict[str, dict[str, Link]] = {region: {} for region in regions}
+    for link in links.between(*between):
+        found.setdefault(link.src, {})[link.dst] = link
+    return found
 
 
 def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:

@@ -14,6 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from relayd.store.database import Database
+from relayd.store.failures import altered
 
 _EXACT = 2**53
 _COLUMNS = {
@@ -27,7 +28,10 @@ def row_checksum(row: Sequence[Any]) -> int:
     """Return the checksum of a row's values: 32 bits, as a signed integer.
 
     Numbers count by their value: an integer is equal to the float that an engine makes of it.
+    Bytes are the last value of a row.
     """
+    if row and row[-1].__class__ is bytes:
+        return _signed(crc32(row[-1], row_checksum(row[:-1]) % 2**32))
     texts = ["\1" if v is None else v for v in row if v is None or v.__class__ is str]
     # A sum is a float, and 0.0 where one engine keeps -0.0 and the other does not.
     numbers = [v + 0.0 for v in row if v is not None and v.__class__ is not str]
@@ -35,13 +39,28 @@ def row_checksum(row: Sequence[Any]) -> int:
         # As floats, whole numbers lose digits here.
         texts += [str(v) for v in row if v.__class__ is int and abs(v) >= _EXACT]
     begun = crc32("\0".join(texts).encode())
-    found = crc32(pack(f"<{len(numbers)}d", *numbers), begun)
-    return found - 2**32 if found >= 2**31 else found
+    return _signed(crc32(pack(f"<{len(numbers)}d", *numbers), begun))
+
+
+def _signed(checksum: int) -> int:
+    return checksum - 2**32 if checksum >= 2**31 else checksum
 
 
 def with_checksum(row: Sequence[Any]) -> tuple[object, ...]:
     """Return a row with its checksum at the end."""
     return (*row, row_checksum(row))
+
+
+def check_row(database: Database, row: Sequence[Any], checksum: int | None, what: str) -> None:
+    """Raise StoreError if a row has a checksum and is not what was stored.
+
+    Parameters
+    ----------
+    what : str
+        The row, for the error.
+    """
+    if checksum is not None and row_checksum(row) != checksum:
+        raise altered(database.location, what)
 
 
 def covered_columns(database: Database, table: str) -> list[str]:

@@ -13,19 +13,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from relayd.store.database import Database
 from relayd.store.failures import damaged, failure, too_new
+from relayd.store.link_rows import convert
 from relayd.store.location import Location
 from relayd.store.sqlite.database import SqliteDatabase
 
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 """The newest schema that this program knows."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BACK = "back"
 """Folder of the scripts that lead back to the version before."""
+
+CONVERTING = "-- Links are converted here: relayd/store/link_rows.py."
+"""Line of a script where figures change their form, which SQL can't do on all engines."""
 
 
 def version(database: SqliteDatabase) -> int:
@@ -70,7 +75,9 @@ def downgrade(database: SqliteDatabase) -> int:
     """
     with _rebuilding(database):
         found = version(database)
-        _run(database, script_back(database.location, found, BACK))
+        run_script(
+            database, script_back(database.location, found, BACK), _runner(database), back=True
+        )
         database.change(f"PRAGMA user_version = {found - 1}")
     return found - 1
 
@@ -78,13 +85,35 @@ def downgrade(database: SqliteDatabase) -> int:
 def migrate(database: SqliteDatabase, found: int, wanted: int) -> None:
     """Run the scripts that lead from one version to a later one."""
     for number in range(found + 1, wanted + 1):
-        _run(database, script(number))
+        run_script(database, script(number), _runner(database))
         database.change(f"PRAGMA user_version = {number}")
 
 
-def _run(database: SqliteDatabase, sql: str) -> None:
-    for statement in statements(sql):
-        database.change(statement)
+def run_script(
+    database: Database, sql: str, run: Callable[[str], None], *, back: bool = False
+) -> None:
+    """Run a script, and what it leaves to us in its middle.
+
+    Parameters
+    ----------
+    run : callable
+        Runs some SQL.
+    back : bool
+        Whether it leads to the version before.
+    """
+    before, mark, after = sql.partition(CONVERTING)
+    run(before)
+    if mark:
+        convert(database, back=back)
+        run(after)
+
+
+def _runner(database: SqliteDatabase) -> Callable[[str], None]:
+    def run(sql: str) -> None:
+        for statement in statements(sql):
+            database.change(statement)
+
+    return run
 
 
 @contextmanager

@@ -2,83 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from planner.model.document import figures_as_json, figures_of
+from planner.model.columns.links import LinkColumns, Origins
 from planner.model.errors import InputError
-from planner.model.estimate import Estimate, Figures, Origin, Prior
-from planner.model.link import LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
-from relayd.store.checksums import row_checksum, with_checksum
+from planner.model.estimate import Estimate, Origin
+from planner.model.link import PRIVATE_CAPS, SITE_FIGURES, Link, Site
+from relayd.store.checksums import check_row, row_checksum, with_checksum
 from relayd.store.database import Database
 from relayd.store.events import Events
-from relayd.store.failures import altered, reason
+from relayd.store.failures import reason
+from relayd.store.link_blocks import read_links, save_links
+from relayd.store.origins import read_origins, save_origins
 from relayd.store.regions import region_id
 from relayd.times import utc_date
 
 # In the order of the parameters of _estimate.
 _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
-# Of aggregates alone, in the order of Prior.
-_PRIOR = ("low", "expected", "high", "memory_years")
-_NO_PRIOR = (None,) * len(_PRIOR)
 _NO_ESTIMATE = (None,) * len(_PARTS)
-_PRIOR_COLUMNS = ", ".join(f"links.aggregate_gbps_prior_{part}" for part in _PRIOR)
-
-
-def _columns(table: str, figures: Sequence[str]) -> str:
-    return ", ".join(f"{table}.{figure}_{part}" for figure in figures for part in _PARTS)
-
-
+_SITE_FIGURES = ", ".join(
+    f"sites.{figure}_{part}" for figure in (*SITE_FIGURES, *PRIVATE_CAPS) for part in _PARTS
+)
 _HEADS = (
     "SELECT key, id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, "
     "sites, checksum FROM snapshots"
 )
-
-
-# SQLite is told the order of joins (CROSS JOIN): links first, and their names by number. Left to
-# itself, it reads the whole snapshot for the second half of _LINKS_BETWEEN. PostgreSQL has no such
-# hints.
-_HINTS = {
-    "sqlite": {
-        "join": "CROSS JOIN",
-        "by_destination": "INDEXED BY links_by_destination",
-        "others_by_destination": "INDEXED BY other_links_by_destination",
-    },
-    "postgresql": {"join": "JOIN", "by_destination": "", "others_by_destination": ""},
-}
-_LINKS_OF = (
-    f"SELECT src.name, dst.name, src_id, dst_id, {_columns('links', LINK_FIGURES)}, "  # noqa: S608
-    f"links.loss_pct, links.limited_by, {_PRIOR_COLUMNS}, links.address, links.checksum "
-    "FROM links {index} "
-    "{join} regions AS src ON src.id = links.src_id {join} regions AS dst "
-    "ON dst.id = links.dst_id WHERE snapshot_key = :snapshot"
-)
-_LINKS = _LINKS_OF.replace("{index}", "") + " ORDER BY src_id, dst_id"
-_LINKS_BETWEEN = (
-    _LINKS_OF.replace("{index}", "")
-    + " AND src_id = :src UNION ALL "
-    + _LINKS_OF.replace("{index}", "{by_destination}")
-    + " AND dst_id = :dst AND src_id <> :src"
-)
-# The same of links over the kind of address that is not in use, called as in these statements.
-_OTHERS, _OTHERS_BETWEEN = (
-    sql.replace("FROM links ", "FROM other_links AS links ").replace(
-        "{by_destination}", "{others_by_destination}"
-    )
-    for sql in (_LINKS, _LINKS_BETWEEN)
-)
-_ORIGINS = (
-    "SELECT number, kind, method, address, figures, checksum FROM origins "
-    "WHERE snapshot_key = :snapshot"
-)
+# SQLite is told the order of the join (CROSS JOIN): sites first, and their names by number.
+# PostgreSQL has no such hints.
+_JOIN = {"sqlite": "CROSS JOIN", "postgresql": "JOIN"}
 _SITES = (
     "SELECT regions.name, sites.position, sites.region_id, sites.vm_type, "  # noqa: S608
-    f"{_columns('sites', (*SITE_FIGURES, *PRIVATE_CAPS))}, sites.checksum "
+    f"{_SITE_FIGURES}, sites.checksum "
     "FROM sites {join} regions ON regions.id = sites.region_id "
-    "WHERE snapshot_key = :snapshot ORDER BY position"
+    "WHERE snapshot_key = ? ORDER BY position"
 )
 
 
@@ -116,9 +74,6 @@ class Snapshots:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def _hinted(self, sql: str) -> str:
-        return sql.format_map(_HINTS[self._database.engine])
 
     def save(
         self,
@@ -166,27 +121,15 @@ class Snapshots:
                     snapshot[:6],
                 )
                 numbers = _Numbers(database)
-                origins = _Origins()
-                for table, of_kind in (("links", links), ("other_links", others)):
-                    database.insert(
-                        table,
-                        [
-                            with_checksum(
-                                (
-                                    key,
-                                    numbers[link.src],
-                                    numbers[link.dst],
-                                    *origins.columns(link.rtt_ms),
-                                    *origins.columns(link.per_flow_mbps),
-                                    *origins.columns(link.aggregate_gbps),
-                                    link.loss_pct,
-                                    link.limited_by,
-                                    *(link.aggregate_gbps.prior or _NO_PRIOR),
-                                    link.address,
-                                )
-                            )
-                            for link in of_kind
-                        ],
+                origins = Origins()
+                for of_kind, in_use in ((links, True), (others, False)):
+                    save_links(
+                        database,
+                        key,
+                        of_kind,
+                        in_use=in_use,
+                        numbers=numbers,
+                        number_of=origins.number_of,
                     )
                 database.insert(
                     "sites",
@@ -197,18 +140,20 @@ class Snapshots:
                                 position,
                                 numbers[site.region],
                                 site.vm_type,
-                                *origins.columns(site.egress_gbps),
-                                *origins.columns(site.ingress_gbps),
-                                *origins.columns(site.window_mb),
-                                *origins.columns_or_none(site.private_egress_gbps),
-                                *origins.columns_or_none(site.private_ingress_gbps),
+                                *_values(site.egress_gbps, origins),
+                                *_values(site.ingress_gbps, origins),
+                                *_values(site.window_mb, origins),
+                                *_values(site.private_egress_gbps, origins),
+                                *_values(site.private_ingress_gbps, origins),
                             )
                         )
                         for position, site in enumerate(sites)
                     ],
                 )
-                database.insert("origins", origins.rows(key))
-            except database.refusals as error:
+                save_origins(database, key, origins.numbers)
+            except InputError:
+                raise
+            except (ValueError, *database.refusals) as error:  # type: ignore[misc]
                 raise InputError(
                     "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
                 ) from error
@@ -264,58 +209,38 @@ class Snapshots:
     def _heads(self, where: str, values: Sequence[object] = ()) -> Iterator[SnapshotRow]:
         for key, *head, checksum in self._database.rows(_HEADS + where, values):
             row = SnapshotRow(*head)
-            self._check((key, *head), checksum, f"the head of snapshot {row.id!r}")
+            what = f"the head of snapshot {row.id!r}"
+            check_row(self._database, (key, *head), checksum, what)
             yield row
 
-    def _check(self, row: Sequence[object], checksum: int | None, what: str) -> None:
-        """Raise if a row is not what was stored."""
-        if checksum is not None and row_checksum(row) != checksum:
-            raise altered(self._database.location, what)
+    def links(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkColumns:
+        """Return the links of a snapshot.
 
-    def links(self, snapshot_id: str) -> Iterator[Link]:
-        """Yield all links of a snapshot, grouped by source.
-
-        Raises
-        ------
-        InputError
-            If there is no such snapshot.
-        """
-        return self._all_links(snapshot_id, _LINKS)
-
-    def others(self, snapshot_id: str) -> Iterator[Link]:
-        """Yield the links over the kind of address that is not in use, where both are known."""
-        return self._all_links(snapshot_id, _OTHERS)
-
-    def _all_links(self, snapshot_id: str, sql: str) -> Iterator[Link]:
-        key = self._key(snapshot_id)
-        rows = self._database.rows(self._hinted(sql), {"snapshot": key})
-        return self._links_of(key, rows)
-
-    def links_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[Link]:
-        """Return the links out of the source and into the destination: all of one-hop planning.
-
-        A region that the snapshot does not know has no links.
+        Parameters
+        ----------
+        snapshot_id : str
+        between : (src, dst), optional
+            Read at least the links out of the source and into the destination: all of one-hop
+            planning.
 
         Raises
         ------
         InputError
             If there is no such snapshot.
+        StoreError
+            If they are not what was stored.
         """
-        return self._all_between(snapshot_id, src, dst, _LINKS_BETWEEN)
+        return self._links(snapshot_id, between, in_use=True)
 
-    def others_between(self, snapshot_id: str, src: str, dst: str) -> Sequence[Link]:
-        """Return the same of links over the kind of address that is not in use."""
-        return self._all_between(snapshot_id, src, dst, _OTHERS_BETWEEN)
+    def others(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkColumns:
+        """Return the links over the kind of address that is not in use, where both are known."""
+        return self._links(snapshot_id, between, in_use=False)
 
-    def _all_between(self, snapshot_id: str, src: str, dst: str, sql: str) -> Sequence[Link]:
+    def _links(
+        self, snapshot_id: str, between: tuple[str, str] | None, *, in_use: bool
+    ) -> LinkColumns:
         key = self._key(snapshot_id)
-        values: dict[str, object] = {"snapshot": key}
-        # NULL for an unknown source would also hide the links into the destination.
-        for end, name in (("src", src), ("dst", dst)):
-            row = self._database.row("SELECT id FROM regions WHERE name = ?", (name,))
-            values[end] = 0 if row is None else row[0]
-        rows = self._database.rows(self._hinted(sql), values)
-        return list(self._links_of(key, rows))
+        return read_links(self._database, key, in_use=in_use, between=between)
 
     def sites(self, snapshot_id: str) -> Sequence[Site]:
         """Return the sites of a snapshot, in the order in which they were saved.
@@ -326,10 +251,12 @@ class Snapshots:
             If there is no such snapshot.
         """
         key = self._key(snapshot_id)
-        origins = self._origins(key)
+        origins = read_origins(self._database, key)
         found = []
-        for name, *row, checksum in self._database.rows(self._hinted(_SITES), {"snapshot": key}):
-            self._check((key, *row), checksum, f"the site {name!r} of snapshot {snapshot_id!r}")
+        sql = _SITES.format(join=_JOIN[self._database.engine])
+        for name, *row, checksum in self._database.rows(sql, (key,)):
+            what = f"the site {name!r} of snapshot {snapshot_id!r}"
+            check_row(self._database, (key, *row), checksum, what)
             found.append(
                 Site(
                     name,
@@ -361,36 +288,11 @@ class Snapshots:
                 database.change(
                     "INSERT INTO pruned_snapshots VALUES (?, ?)", (snapshot_id, time.time())
                 )
-                database.change("DELETE FROM links WHERE snapshot_key = ?", (key,))
-                database.change("DELETE FROM other_links WHERE snapshot_key = ?", (key,))
+                database.change("DELETE FROM link_blocks WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM sites WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM origins WHERE snapshot_key = ?", (key,))
                 database.change("DELETE FROM snapshots WHERE key = ?", (key,))
         return [snapshot_id for _, snapshot_id in pruned]
-
-    def _links_of(self, key: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[Link]:
-        origins = self._origins(key)
-        for src, dst, *row, checksum in rows:
-            self._check((key, *row), checksum, f"the link {src} > {dst} of a snapshot")
-            yield Link(
-                src,
-                dst,
-                _estimate(origins, *row[2:10]),
-                _estimate(origins, *row[10:18]),
-                _fading(_estimate(origins, *row[18:26]), *row[28:32]),
-                row[26],
-                row[27],
-                row[32],
-            )
-
-    def _origins(self, key: int) -> dict[int, Origin]:
-        """Return the origins of a snapshot by number, without the counts and times of samples."""
-        found = {}
-        for *row, checksum in self._database.rows(_ORIGINS, {"snapshot": key}):
-            self._check((key, *row), checksum, "an origin of a snapshot's estimates")
-            number, kind, method, address, figures = row
-            found[number] = Origin(kind, method, address=address, figures=_figures(figures))
-        return found
 
     def _key(self, snapshot_id: str) -> int:
         row = self._database.row("SELECT key FROM snapshots WHERE id = ?", (snapshot_id,))
@@ -411,44 +313,14 @@ class _Numbers(dict[str, int]):
         return number
 
 
-class _Origins:
-    """The origins of a snapshot to be saved, without the counts and times of their samples."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Origin, int] = {}
-
-    def columns(self, estimate: Estimate) -> tuple[object, ...]:
-        """Return an estimate as columns."""
-        kind, method, samples, links, newest_s, oldest_s, address, figures = estimate.origin
-        shared = Origin(kind, method, address=address, figures=figures)
-        number = self._numbers.setdefault(shared, len(self._numbers))
-        low, expected, high = estimate.low, estimate.expected, estimate.high
-        return (low, expected, high, number, samples, links, newest_s, oldest_s)
-
-    def columns_or_none(self, estimate: Estimate | None) -> tuple[object, ...]:
-        """Return the same of an estimate that may be missing."""
-        return _NO_ESTIMATE if estimate is None else self.columns(estimate)
-
-    def rows(self, key: int) -> list[tuple[object, ...]]:
-        """Return them as rows of a snapshot."""
-        return [
-            with_checksum(
-                (
-                    key,
-                    number,
-                    origin.kind,
-                    origin.method,
-                    origin.address,
-                    None if origin.figures is None else json.dumps(figures_as_json(origin.figures)),
-                )
-            )
-            for origin, number in self._numbers.items()
-        ]
-
-
-@lru_cache(maxsize=1024)
-def _figures(text: str | None) -> Figures | None:
-    return None if text is None else figures_of(json.loads(text))
+def _values(estimate: Estimate | None, origins: Origins) -> tuple[object, ...]:
+    """Return an estimate, which may be missing, as values of columns."""
+    if estimate is None:
+        return _NO_ESTIMATE
+    _, _, samples, links, newest_s, oldest_s, _, _ = estimate.origin
+    number = origins.number_of(estimate.origin)
+    low, expected, high = estimate.low, estimate.expected, estimate.high
+    return (low, expected, high, number, samples, links, newest_s, oldest_s)
 
 
 def _estimate(
@@ -473,12 +345,3 @@ def _estimate_or_none(
     origins: Mapping[int, Origin], low: float | None, *rest: Any
 ) -> Estimate | None:
     return None if low is None else _estimate(origins, low, *rest)
-
-
-def _fading(estimate: Estimate, low: float | None, *rest: float) -> Estimate:
-    """Return an estimate with the prior that was saved with it."""
-    if low is None:
-        return estimate
-    return Estimate(
-        estimate.low, estimate.expected, estimate.high, estimate.origin, Prior(low, *rest)
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from statistics import median
 from typing import Any
 
@@ -11,7 +11,6 @@ import orjson
 from aiohttp import web
 
 from planner.model.estimate import SECONDS_PER_DAY
-from planner.model.link import Link
 from relayd.http.models.common import attributes_as
 from relayd.http.models.overview import EventSeen, Overview
 from relayd.http.monitoring.estimate_errors import estimate_errors
@@ -106,9 +105,8 @@ def _prediction(
     # Reading an old snapshot takes longer than all else here, and its errors change with the next.
     key = f"prediction {before.id}"
     if (kept := current.pages.get(key)) is None:
-        links: defaultdict[str, dict[str, Link]] = defaultdict(dict)
-        for link in store.snapshots.links(before.id):
-            links[link.src][link.dst] = link
+        columns = store.snapshots.links(before.id)
+        links = {src: columns.row(src) for src in columns.sources()}
         samples = newest_samples(store.database, before.id, since_s, now_s)
         errors = list(estimate_errors(links, samples))
         inside = sum(error.inside for error in errors)

@@ -5,10 +5,12 @@ The table ``relayd_schema`` keeps the number, and marks the schema that it is in
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from planner.model.errors import StoreError
 from relayd.store.failures import failure, too_new
 from relayd.store.postgresql.database import PostgresqlDatabase
-from relayd.store.schema import BACK, SCHEMA_VERSION, script, script_back
+from relayd.store.schema import BACK, SCHEMA_VERSION, run_script, script, script_back
 
 MARK = "relayd_schema"
 FOLDER = "postgresql"
@@ -64,7 +66,7 @@ def upgrade(database: PostgresqlDatabase) -> None:
                 f"CREATE TABLE {MARK} (version INTEGER NOT NULL); INSERT INTO {MARK} VALUES (0)"  # noqa: S608
             )
         for number in range(found + 1, SCHEMA_VERSION + 1):
-            database.change(script(number, FOLDER))
+            run_script(database, script(number, FOLDER), _runner(database))
             database.change(f"UPDATE {MARK} SET version = ?", (number,))  # noqa: S608
 
 
@@ -78,9 +80,17 @@ def downgrade(database: PostgresqlDatabase) -> int:
     """
     with database.upgrading():
         found = version(database)
-        database.change(script_back(database.location, found, f"{FOLDER}/{BACK}"))
+        sql = script_back(database.location, found, f"{FOLDER}/{BACK}")
+        run_script(database, sql, _runner(database), back=True)
         database.change(f"UPDATE {MARK} SET version = ?", (found - 1,))  # noqa: S608
     return found - 1
+
+
+def _runner(database: PostgresqlDatabase) -> Callable[[str], None]:
+    def run(sql: str) -> None:
+        database.change(sql)
+
+    return run
 
 
 def foreign_tables(database: PostgresqlDatabase, name: str) -> StoreError:

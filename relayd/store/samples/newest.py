@@ -1,4 +1,4 @@
-"""The newest sample of each link and metric in a span of time, without reading all samples."""
+"""The newest sample of each pair and metric in a span of time, without reading all samples."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from relayd.store.database import Database
 # The key of the table begins with link, metric and time: one descent into it for each.
 _NEWEST = """
 WITH newest AS (
-    SELECT links.src_id, links.dst_id, metrics.id AS metric_id, metrics.name AS metric, (
+    SELECT src.region_id AS src_id, dst.region_id AS dst_id,
+        metrics.id AS metric_id, metrics.name AS metric, (
         SELECT samples.measured_at_s FROM used_samples AS samples
-        WHERE samples.src_id = links.src_id AND samples.dst_id = links.dst_id
+        WHERE samples.src_id = src.region_id AND samples.dst_id = dst.region_id
         AND samples.metric_id = metrics.id
         AND samples.measured_at_s > ? AND samples.measured_at_s <= ?
         ORDER BY samples.measured_at_s DESC LIMIT 1
     ) AS at_s
-    FROM snapshots JOIN links ON links.snapshot_key = snapshots.key CROSS JOIN metrics
+    FROM snapshots JOIN sites AS src ON src.snapshot_key = snapshots.key
+    JOIN sites AS dst ON dst.snapshot_key = snapshots.key CROSS JOIN metrics
     WHERE snapshots.id = ? AND metrics.name IN ('rtt_ms', 'per_flow_mbps', 'aggregate_mbps')
 )
 SELECT src.name, dst.name, newest.metric, samples.value, samples.connections
@@ -42,12 +44,12 @@ class NewSample(NamedTuple):
 def newest_samples(
     database: Database, snapshot: str, after_s: float, until_s: float
 ) -> list[NewSample]:
-    """Return, for the links of a snapshot, what was measured last in a span of time.
+    """Return, for the pairs of a snapshot's regions, what was measured last in a span of time.
 
     Parameters
     ----------
     snapshot : str
-        Id; one that was pruned has no links.
+        Id; one that was pruned has no regions.
     after_s, until_s : float
         Seconds since 1970; the end counts, the beginning does not.
     """

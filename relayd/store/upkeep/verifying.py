@@ -16,8 +16,7 @@ _KEYS = {
     "batches": ("id",),
     "samples": ("batch_id", "id"),
     "snapshots": ("key",),
-    "links": ("snapshot_key", "src_id", "dst_id"),
-    "other_links": ("snapshot_key", "src_id", "dst_id"),
+    "link_blocks": ("snapshot_key", "in_use", "src_block", "dst_block"),
     "sites": ("snapshot_key", "position"),
     "origins": ("snapshot_key", "number"),
     "verifications": ("id",),
@@ -34,7 +33,8 @@ _ALL = (
     "(SELECT coalesce(sum(samples), 0) FROM compactions)"
 )
 _SNAPSHOTS = (
-    "SELECT key, snapshots.links, (SELECT count(*) FROM links WHERE snapshot_key = key), "
+    "SELECT key, snapshots.links, (SELECT coalesce(sum(link_blocks.links), 0) FROM link_blocks "
+    "WHERE snapshot_key = key AND in_use = 1), "
     "snapshots.sites, (SELECT count(*) FROM sites WHERE snapshot_key = key) FROM snapshots"
 )
 _COMPACTIONS = (

@@ -71,16 +71,7 @@ def test_what_was_just_stored_is_whole(filled: Spot) -> None:
     assert not any(found.unstamped.values())
 
 
-_TABLES = {
-    "batches",
-    "samples",
-    "snapshots",
-    "links",
-    "other_links",
-    "sites",
-    "origins",
-    "verifications",
-}
+_TABLES = {"batches", "samples", "snapshots", "link_blocks", "sites", "origins", "verifications"}
 
 
 def test_a_server_checks_pages_and_indices_where_it_can(postgresql_spot: PostgresqlSpot) -> None:
@@ -102,6 +93,9 @@ def test_a_changed_value_is_found_and_named(filled: Spot) -> None:
                 if old is None:
                     continue
                 new = f"'{old}!'" if isinstance(old, str) else f"{column} + 1"
+                if isinstance(old, bytes):
+                    kind = {"sqlite": "BLOB", "postgresql": "BYTEA"}[filled.engine]
+                    new = f"CAST({column} || {column} AS {kind})"
                 try:
                     filled.outsider(f"UPDATE {table} SET {column} = {new}")
                 except filled.integrity_error:
@@ -115,7 +109,7 @@ def test_a_changed_value_is_found_and_named(filled: Spot) -> None:
 def test_a_lost_sample_and_a_lost_link_are_missed(filled: Spot) -> None:
     _without_rules(filled)
     filled.outsider("DELETE FROM samples WHERE id = 3")
-    filled.outsider("DELETE FROM links WHERE src_id = (SELECT min(src_id) FROM links)")
+    filled.outsider("DELETE FROM link_blocks WHERE in_use = 1")
     with open_store(filled.where, mode="read") as store:
         damage = verify(store.database).damage
     assert {(one.table, one.row) for one in damage} == {
@@ -131,17 +125,23 @@ def test_a_damaged_snapshot_is_not_served(filled: Spot, relayd: Callable[..., Ou
     asked = ("plan", "--src", _REGIONS[0], "--dst", _REGIONS[1], "--db", filled.where)
     assert relayd(*asked).code == 0
     _without_rules(filled)
-    filled.outsider(
-        "UPDATE links SET aggregate_gbps_high = aggregate_gbps_high + 1 WHERE src_id = 1"
-    )
+    one_less = {
+        "sqlite": "substr(content, 1, length(content) - 1)",
+        "postgresql": "substring(content FROM 1 FOR length(content) - 1)",
+    }
+    shorter = f"UPDATE link_blocks SET content = {one_less[filled.engine]} WHERE snapshot_key = 2"
+    filled.outsider(shorter)
     done = relayd(*asked)
     assert done.code == 2
-    assert f"is damaged: the link {_REGIONS[0]} > " in done.err
+    assert "is damaged: a block of links of a snapshot" in done.err
     assert "relayd store verify" in done.err
 
     listed = relayd("store", "verify", "--db", filled.where)
     assert listed.code == 2
-    assert "links (snapshot_key 2, src_id 1, dst_id 2): is not what was stored" in listed.out
+    assert (
+        "link_blocks (snapshot_key 2, in_use 1, src_block 0, dst_block 0): is not what was stored"
+        in listed.out
+    )
     assert "is damaged in " in listed.err
 
 

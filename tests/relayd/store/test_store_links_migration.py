@@ -83,7 +83,8 @@ def test_links_keep_their_figures_and_the_sentence_of_their_origin(old: Spot) ->
             ("aws:a", "gcp:b", 0.25),
             ("gcp:b", "aws:a", 0.25),
         ]
-        assert list(store.snapshots.links_between("s2", "aws:a", "gcp:b")) == links[:1]
+        found = store.snapshots.links("s2", ("aws:a", "gcp:b"))
+        assert list(found.between("aws:a", "gcp:b")) == links[:1]
         rtt, flow, aggregate = links[0].rtt_ms, links[0].per_flow_mbps, links[0].aggregate_gbps
         assert (rtt.low, rtt.expected, rtt.high) == (1, 2, 3)
         assert rtt.origin == Origin("measured", "unknown", 4, newest_s=1.5e9)
@@ -102,9 +103,9 @@ def test_links_keep_their_figures_and_the_sentence_of_their_origin(old: Spot) ->
 
 def _can_be_pruned(store: Store, old: Spot) -> None:
     with pytest.raises(old.integrity_error, match="immutable"):
-        old.outsider("DELETE FROM links")
+        old.outsider("DELETE FROM link_blocks")
     assert store.snapshots.prune(keep=1) == ["s1"]
-    for table in ("links", "sites", "origins"):
+    for table in ("link_blocks", "sites", "origins"):
         assert store.database.rows(f"SELECT DISTINCT snapshot_key FROM {table}") == [(2,)]
 
 

@@ -19,6 +19,7 @@ _KINDS = {
     "smallint": "INTEGER",
     "double precision": "REAL",
     "text": "TEXT",
+    "bytea": "BLOB",
 }
 
 

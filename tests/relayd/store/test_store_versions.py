@@ -19,9 +19,12 @@ from relayd.store.upkeep.verifying import verify
 from relayd.store.upkeep.versions import downgrade, upgrade
 from tests.relayd.conftest import Outcome
 from tests.relayd.store.engines import PostgresqlSpot, Spot, SqliteSpot
+from tests.relayd.store.test_store_checksums import _without_rules
 from tests.relayd.store.test_store_links_migration import FILL_FIRST
+from tests.relayd.store.test_store_snapshots import _head, _links, _sites
 
 _NOW = schema.SCHEMA_VERSION
+_LINKS_AS_COLUMNS = 19
 _ROOT = Path(__file__).parents[3]
 
 
@@ -54,6 +57,38 @@ def test_a_store_of_the_first_schema_comes_to_this_one_and_back_by_one(spot: Spo
     with open_store(where, mode="read") as store:
         assert list(store.snapshots.links("s1")) == links
         assert check(store.database).damage == []
+
+
+def test_links_become_blocks_and_rows_again_as_they_were(spot: Spot) -> None:
+    where = parse_location(spot.where)
+    with open_store(where, mode="create") as store:
+        for name in ("s1", "s2"):
+            store.snapshots.save(_head(name), _links(), _sites(), _links(3.0)[3:])
+        before = [list(store.snapshots.links("s1")), list(store.snapshots.others("s1"))]
+    assert downgrade(where) == _LINKS_AS_COLUMNS - 1
+    assert spot.outsider("SELECT count(*), count(checksum) FROM links") == [(40, 40)]
+    rows = spot.outsider("SELECT * FROM other_links ORDER BY snapshot_key, src_id, dst_id")
+    upgrade(where)
+    with open_store(where, mode="read") as store:
+        assert verify(store.database).damage == []
+        assert [list(store.snapshots.links("s1")), list(store.snapshots.others("s1"))] == before
+    downgrade(where)
+    again = "SELECT * FROM other_links ORDER BY snapshot_key, src_id, dst_id"
+    assert spot.outsider(again) == rows
+
+    _without_rules(spot)
+    spot.outsider("UPDATE links SET loss_pct = 7 WHERE snapshot_key = 1 AND src_id < dst_id")
+    spot.outsider("UPDATE links SET checksum = NULL WHERE snapshot_key = 2")
+    for _ in range(2):  # also back and forth once more
+        upgrade(where)
+        with open_store(where, mode="read") as store:
+            found = verify(store.database)
+            assert [damage.table for damage in found.damage] == ["link_blocks"]
+            assert found.unstamped["link_blocks"] == 1
+            assert list(store.snapshots.links("s2")) == before[0]
+            with pytest.raises(StoreError, match="a block of links"):
+                store.snapshots.links("s1")
+        downgrade(where)
 
 
 def test_a_file_from_before_its_upgrade_is_kept_and_can_be_restored(

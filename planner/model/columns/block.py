@@ -1,0 +1,241 @@
+"""The columns of up to 32 x 32 links as one piece of memory, as it is stored and shared.
+
+Layout, little-endian: a bitmap of 1,024 bits, one for each pair, row by row (bit ``32 i + j`` for
+the i-th source and j-th destination), that says which links there are; a byte for each column that
+says how it is written; a byte of padding; then the columns, each with a value for every link.
+Numbers of 8 bytes come first, so all are aligned. A column whose values are all the same has one
+value, and one that equals the column before has none.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import nan
+from operator import le
+from struct import pack
+from typing import Any, Literal, SupportsIndex, TypeAlias
+
+from planner.model.errors import InputError
+from planner.model.estimate import ADDRESS_KINDS, Origin
+from planner.model.link import LIMITED_BY, LINK_FIGURES, Link
+
+SIDE = 32
+"""Sources and destinations of a block."""
+Buffer: TypeAlias = "bytes | memoryview"
+Column: TypeAlias = "tuple[Sequence[Any], int]"
+"""Values, and what an index is masked with: -1, or 0 where one value stands for all."""
+
+FIGURE_NUMBERS = 5
+"""low, expected, high, newest_s and oldest_s of each figure, figure by figure."""
+LOSS, PRIOR = 15, 16
+"""Loss in percent, and the four numbers of the aggregate's prior."""
+COUNTS, FIGURE_COUNTS = 20, 3
+"""Number of the origin, samples and links of each figure, figure by figure."""
+LIMIT, ADDRESS = 29, 30
+"""Positions in LIMITED_BY and ADDRESS_KINDS."""
+_Format: TypeAlias = Literal["d", "I", "B"]
+_WIDTHS: dict[_Format, int] = {"d": 8, "I": 4, "B": 1}
+_DOUBLE: _Format = "d"
+_COUNT: _Format = "I"
+_KIND: _Format = "B"
+_FORMATS = [*[_DOUBLE] * COUNTS, *[_COUNT] * (LIMIT - COUNTS), _KIND, _KIND]
+BUFFERS_SINCE = 5
+"""Protocol of pickles that can leave memory out of band."""
+_BITMAP = SIDE * SIDE // 8
+_HEAD = _BITMAP + len(_FORMATS) + 1
+_EACH, _ONE, _AS_BEFORE = range(3)
+_IS_LITTLE = pack("=H", 1) == pack("<H", 1)
+_ROW = (1 << SIDE) - 1
+
+
+class Block:
+    """Read access to the columns of a block.
+
+    Parameters
+    ----------
+    data : bytes or memoryview
+        What :func:`encoded` made; it is used in place.
+    """
+
+    __slots__ = ("_columns", "_present", "data")
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+        self._present = int.from_bytes(data[:_BITMAP], "little")
+        self._columns: list[Column] | None = None
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[Block], tuple[object]]:
+        """Hand the memory out by itself where pickles can, so that processes can share it."""
+        if int(protocol) < BUFFERS_SINCE:
+            return Block, (bytes(self.data),)
+        from pickle import PickleBuffer
+
+        return Block, (PickleBuffer(self.data),)
+
+    def __len__(self) -> int:
+        """Return how many links there are."""
+        return self._present.bit_count()
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns in their order; where a link is in them, :meth:`at` and :meth:`row` tell."""
+        if self._columns is None:
+            self._columns = _columns(memoryview(self.data), len(self))
+        return self._columns
+
+    def at(self, source: int, destination: int) -> int | None:
+        """Return where a link is in the columns; None where there is none."""
+        slot = source * SIDE + destination
+        if not self._present >> slot & 1:
+            return None
+        return (self._present & ((1 << slot) - 1)).bit_count()
+
+    def row(self, source: int) -> tuple[int, list[int]]:
+        """Return where the links of a source begin in the columns, and their destinations."""
+        before = source * SIDE
+        bits = self._present >> before & _ROW
+        start = (self._present & ((1 << before) - 1)).bit_count()
+        return start, [j for j in range(SIDE) if bits >> j & 1]
+
+    def has_private(self) -> bool:
+        """Whether any of the links is over private addresses."""
+        return any(self.columns[ADDRESS][0])
+
+
+def encoded(links: Mapping[int, Link], number_of: Callable[[Origin], int]) -> bytes:
+    """Return the links of a block as its memory.
+
+    Parameters
+    ----------
+    links : mapping
+        Position in the bitmap to link; at least one.
+    number_of : callable
+        Returns the number under which an origin is kept, without counts and times of its samples.
+
+    Raises
+    ------
+    InputError
+        If a figure's bounds are out of order or no numbers.
+    ValueError
+        If a link's limit or kind of address has a name that is not known.
+    OverflowError
+        If a count has more than 32 bits.
+    """
+    slots = sorted(links)
+    found = [links[slot] for slot in slots]
+    numbers, counts = [], []
+    for name in LINK_FIGURES:
+        estimates = [getattr(link, name) for link in found]
+        lows = [estimate.low for estimate in estimates]
+        expected = [estimate.expected for estimate in estimates]
+        highs = [estimate.high for estimate in estimates]
+        if not (all(map(le, lows, expected)) and all(map(le, expected, highs))):
+            raise _out_of_order(name, found)
+        origins = [estimate.origin for estimate in estimates]
+        numbers += [lows, expected, highs]
+        numbers.append([nan if o.newest_s is None else o.newest_s for o in origins])
+        numbers.append([nan if o.oldest_s is None else o.oldest_s for o in origins])
+        counts.append([number_of(origin) for origin in origins])
+        counts += [[origin.samples for origin in origins], [origin.links for origin in origins]]
+    numbers.append([nan if link.loss_pct is None else link.loss_pct for link in found])
+    priors = [link.aggregate_gbps.prior or _NO_PRIOR for link in found]
+    numbers += [[prior[part] for prior in priors] for part in range(len(_NO_PRIOR))]
+    kinds = [
+        [LIMITED_BY.index(link.limited_by) for link in found],
+        [ADDRESS_KINDS.index(link.address) for link in found],
+    ]
+    return packed(slots, [*numbers, *counts, *kinds])
+
+
+_NO_PRIOR = (nan,) * 4
+
+
+def _out_of_order(name: str, links: Sequence[Link]) -> InputError:
+    for link in links:
+        estimate = getattr(link, name)
+        if not estimate.low <= estimate.expected <= estimate.high:
+            break
+    return InputError(
+        f"{link.src} -> {link.dst}",
+        f"has bounds of {name} that are out of order or no numbers",
+        value=f"{estimate.low:g} <= {estimate.expected:g} <= {estimate.high:g}",
+        remedy="Give low, expected and high in this order.",
+    )
+
+
+def packed(slots: Sequence[int], columns: Sequence[Sequence[Any]]) -> bytes:
+    """Return the memory of a block.
+
+    Parameters
+    ----------
+    slots : sequence of int
+        Positions of its links in the bitmap, ascending.
+    columns : sequence of sequences
+        A value for each link, in the order of the layout; NaN where there is none.
+    """
+    present = sum(1 << slot for slot in slots).to_bytes(_BITMAP, "little")
+    ways, parts, before = bytearray(), [], b""
+    for name, values in zip(_FORMATS, columns, strict=True):
+        size = _WIDTHS[name]
+        raw = _little(array(name, values)).tobytes()
+        if raw == raw[:size] * len(slots):
+            ways.append(_ONE)
+            parts.append(raw[:size])
+        elif raw == before:
+            ways.append(_AS_BEFORE)
+        else:
+            ways.append(_EACH)
+            parts.append(raw)
+        before = raw
+    return b"".join([present, ways, b"\0", *parts])
+
+
+def _little(values: array[Any]) -> array[Any]:
+    if not _IS_LITTLE:
+        values.byteswap()
+    return values
+
+
+def _columns(data: memoryview, count: int) -> list[Column]:
+    found: list[Column] = []
+    place = _HEAD
+    for name, way in zip(_FORMATS, data[_BITMAP : _HEAD - 1], strict=True):
+        size = _WIDTHS[name]
+        if way == _AS_BEFORE:
+            found.append(found[-1])
+            continue
+        end = place + (size if way == _ONE else size * count)
+        values: Sequence[Any] = data[place:end].cast(name)
+        if not _IS_LITTLE:
+            values = _little(array(name, values))
+        found.append((values, 0 if way == _ONE else -1))
+        place = end
+    return found
+
+
+def slots_of(links: Iterator[tuple[int, int, Link]]) -> dict[tuple[int, int], dict[int, Link]]:
+    """Return links by block and their position in it.
+
+    Parameters
+    ----------
+    links : iterator of (source, destination, link)
+        With the numbers of their ends.
+
+    Raises
+    ------
+    InputError
+        If a link comes twice.
+    """
+    blocks: dict[tuple[int, int], dict[int, Link]] = {}
+    for source, destination, link in links:
+        row, i = divmod(source, SIDE)
+        column, j = divmod(destination, SIDE)
+        block = blocks.setdefault((row, column), {})
+        slot = i * SIDE + j
+        if slot in block:
+            raise InputError(
+                f"{link.src} -> {link.dst}", "comes twice", remedy="Give each link once."
+            )
+        block[slot] = link
+    return blocks

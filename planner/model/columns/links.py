@@ -1,0 +1,174 @@
+"""All links of one kind as blocks of columns, and the views of them that a network is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.model.columns.block import (
+    ADDRESS,
+    COUNTS,
+    FIGURE_COUNTS,
+    FIGURE_NUMBERS,
+    LIMIT,
+    LOSS,
+    PRIOR,
+    SIDE,
+    Block,
+)
+from planner.model.columns.rows import LinkRow, Maker
+from planner.model.estimate import ADDRESS_KINDS, Estimate, Origin, Prior
+from planner.model.link import LIMITED_BY, Link
+
+
+class Origins:
+    """Numbers for the origins of links, without the counts and times of their samples."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Origin, int] = {}
+        # Most estimates share the very figures of another; hashing them takes longer.
+        self._seen: dict[tuple[str, str, str | None, int], tuple[int, Origin]] = {}
+
+    def number_of(self, origin: Origin) -> int:
+        """Return the number of an origin, a new one where it is new."""
+        kind, method, _, _, _, _, address, figures = origin
+        seen = (kind, method, address, id(figures))
+        found = self._seen.get(seen)
+        if found is None:
+            shared = Origin(kind, method, address=address, figures=figures)
+            number = self.numbers.setdefault(shared, len(self.numbers))
+            # The origin is kept, so that no other object has the id of its figures.
+            found = self._seen[seen] = (number, origin)
+        return found[0]
+
+
+class LinkColumns:
+    """Links between numbered regions.
+
+    Parameters
+    ----------
+    names : mapping
+        Number to region id.
+    blocks : mapping
+        Numbers of source and destination, divided by :data:`~.block.SIDE`, to the block of them.
+    origins : mapping
+        Number to origin, without counts and times of samples.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[int, str],
+        blocks: Mapping[tuple[int, int], Block],
+        origins: Mapping[int, Origin],
+    ) -> None:
+        self._names = names
+        self._numbers = {name: number for number, name in names.items()}
+        self._blocks = blocks
+        self._origins = origins
+        self._of_row: dict[int, list[tuple[int, Block]]] = {}
+        for (row, column), block in sorted(blocks.items(), key=lambda item: item[0]):
+            self._of_row.setdefault(row, []).append((column * SIDE, block))
+
+    def __len__(self) -> int:
+        """Return how many links there are."""
+        return sum(map(len, self._blocks.values()))
+
+    def __iter__(self) -> Iterator[Link]:
+        """Yield all links, by the numbers of source and destination."""
+        for src, name in sorted(self._names.items()):
+            for dst, block, at in self._row(src):
+                yield self._link(name, self._names[dst], block, at)
+
+    def row(self, src: str) -> LinkRow:
+        """Return the links out of a region, as a view."""
+        return LinkRow(ColumnsRow(self, src))
+
+    def sources(self) -> list[str]:
+        """Return the regions with links out of them, by number."""
+        return [name for src, name in sorted(self._names.items()) if any(self._row(src))]
+
+    def destinations(self, src: str) -> list[str]:
+        """Return where the links out of a region lead, by number."""
+        number = self._numbers.get(src)
+        return [] if number is None else [self._names[dst] for dst, _, _ in self._row(number)]
+
+    def link(self, src: str, dst: str) -> Link | None:
+        """Return a link, made anew; None where there is none."""
+        source, destination = self._numbers.get(src), self._numbers.get(dst)
+        if source is None or destination is None:
+            return None
+        block = self._blocks.get((source // SIDE, destination // SIDE))
+        at = None if block is None else block.at(source % SIDE, destination % SIDE)
+        return None if block is None or at is None else self._link(src, dst, block, at)
+
+    def between(self, src: str, dst: str) -> Iterator[Link]:
+        """Yield the links out of a source, then those of others into a destination, by number."""
+        if (number := self._numbers.get(src)) is not None:
+            for to, block, at in self._row(number):
+                yield self._link(src, self._names[to], block, at)
+        for _, name in sorted(self._names.items()):
+            if name != src and (link := self.link(name, dst)) is not None:
+                yield link
+
+    def has_private(self, src: str) -> bool:
+        """Whether a link may be over private addresses out of a region, or one near it."""
+        number = self._numbers.get(src)
+        found = () if number is None else self._of_row.get(number // SIDE, ())
+        return any(block.has_private() for _, block in found)
+
+    def _row(self, src: int) -> Iterator[tuple[int, Block, int]]:
+        for first, block in self._of_row.get(src // SIDE, ()):
+            start, destinations = block.row(src % SIDE)
+            for at, dst in enumerate(destinations, start):
+                yield first + dst, block, at
+
+    def _link(self, src: str, dst: str, block: Block, at: int) -> Link:
+        values = [column[at & mask] for column, mask in block.columns]
+        loss_pct, prior = values[LOSS], values[PRIOR:COUNTS]
+        return Link(
+            src,
+            dst,
+            self._estimate(values, 0),
+            self._estimate(values, 1),
+            self._estimate(values, 2, Prior(*prior) if prior[0] == prior[0] else None),
+            loss_pct if loss_pct == loss_pct else None,
+            LIMITED_BY[values[LIMIT]],
+            ADDRESS_KINDS[values[ADDRESS]],
+        )
+
+    def _estimate(self, values: list[Any], figure: int, prior: Prior | None = None) -> Estimate:
+        begin, counted = figure * FIGURE_NUMBERS, COUNTS + figure * FIGURE_COUNTS
+        low, expected, high, newest_s, oldest_s = values[begin : begin + FIGURE_NUMBERS]
+        number, samples, links = values[counted : counted + FIGURE_COUNTS]
+        origin = self._origins[number]
+        if samples or links or newest_s == newest_s or oldest_s == oldest_s:
+            origin = Origin(
+                origin.kind,
+                origin.method,
+                samples,
+                links,
+                newest_s if newest_s == newest_s else None,
+                oldest_s if oldest_s == oldest_s else None,
+                origin.address,
+                origin.figures,
+            )
+        return Estimate(low, expected, high, origin, prior)
+
+
+class ColumnsRow(Maker):
+    """Makes the links out of one region from columns."""
+
+    def __init__(self, columns: LinkColumns, src: str) -> None:
+        self._columns, self._src = columns, src
+
+    def names(self) -> list[str]:
+        """Return where links lead, by the regions' numbers."""
+        return self._columns.destinations(self._src)
+
+    def make(self, dst: str) -> Link | None:
+        """Return a link of the columns."""
+        return self._columns.link(self._src, dst)
+
+    def may_be_private(self) -> bool:
+        """Look at the column of addresses."""
+        return self._columns.has_private(self._src)

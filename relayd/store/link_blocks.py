@@ -1,0 +1,87 @@
+"""Links of a snapshot in the database: blocks of columns, :mod:`planner.model.columns`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from planner.model.columns.block import SIDE, Block, encoded, slots_of
+from planner.model.columns.links import LinkColumns
+from planner.model.estimate import Origin
+from planner.model.link import Link
+from relayd.store.checksums import check_row, with_checksum
+from relayd.store.database import Database
+from relayd.store.origins import read_origins
+
+_BLOCKS = (
+    "SELECT src_block, dst_block, links, content, checksum FROM link_blocks "
+    "WHERE snapshot_key = ? AND in_use = ?"
+)
+_BETWEEN = " AND (src_block = ? OR dst_block = ?)"
+
+
+def save_links(
+    database: Database,
+    key: int,
+    links: Iterable[Link],
+    *,
+    in_use: bool,
+    numbers: Mapping[str, int],
+    number_of: Callable[[Origin], int],
+) -> None:
+    """Save links of a snapshot.
+
+    Parameters
+    ----------
+    key : int
+        Of the snapshot.
+    in_use : bool
+        False for links over the kind of address that is not in use.
+    numbers : mapping
+        Region id to the number that stands for it in the database.
+    number_of : callable
+        As of :func:`~planner.model.columns.block.encoded`.
+
+    Raises
+    ------
+    InputError
+        If a link comes twice, or a figure's bounds are out of order or no numbers.
+    ValueError, OverflowError
+        As of :func:`~planner.model.columns.block.encoded`.
+    """
+    blocks = slots_of((numbers[link.src], numbers[link.dst], link) for link in links)
+    for place, found in sorted(blocks.items(), key=lambda item: item[0]):
+        row = (key, int(in_use), *place, len(found), encoded(found, number_of))
+        database.insert("link_blocks", [with_checksum(row)])
+
+
+def read_links(
+    database: Database, key: int, *, in_use: bool, between: tuple[str, str] | None = None
+) -> LinkColumns:
+    """Return links of a snapshot.
+
+    Parameters
+    ----------
+    key, in_use
+        As of :func:`save_links`.
+    between : (src, dst), optional
+        Read only the blocks with links out of the source and into the destination. A region that
+        the database does not know has none.
+
+    Raises
+    ------
+    StoreError
+        If a block, or an origin, is not what was stored.
+    """
+    names = dict(database.rows("SELECT id, name FROM regions"))
+    sql, values = _BLOCKS, [key, int(in_use)]
+    if between is not None:
+        ids = {name: number for number, name in names.items()}
+        sql += _BETWEEN
+        # No block has a negative number.
+        values += [ids.get(name, -SIDE) // SIDE for name in between]
+    blocks = {}
+    for src_block, dst_block, links, content, checksum in database.rows(sql, values):
+        row = (key, int(in_use), src_block, dst_block, links, content)
+        check_row(database, row, checksum, "a block of links of a snapshot")
+        blocks[src_block, dst_block] = Block(content)
+    return LinkColumns(names, blocks, read_origins(database, key) if blocks else {})

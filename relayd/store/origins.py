@@ -1,0 +1,46 @@
+"""Origins of a snapshot's estimates, each once, without the counts and times of their samples."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from planner.model.document import figures_as_json, figures_of
+from planner.model.estimate import Figures, Origin
+from relayd.store.checksums import check_row, with_checksum
+from relayd.store.database import Database
+
+_ORIGINS = (
+    "SELECT number, kind, method, address, figures, checksum FROM origins WHERE snapshot_key = ?"
+)
+
+
+def save_origins(database: Database, key: int, numbers: dict[Origin, int]) -> None:
+    """Save the origins of a snapshot under their numbers."""
+    rows = []
+    for origin, number in numbers.items():
+        figures = None if origin.figures is None else json.dumps(figures_as_json(origin.figures))
+        row = (key, number, origin.kind, origin.method, origin.address, figures)
+        rows.append(with_checksum(row))
+    database.insert("origins", rows)
+
+
+def read_origins(database: Database, key: int) -> dict[int, Origin]:
+    """Return the origins of a snapshot by number.
+
+    Raises
+    ------
+    StoreError
+        If one is not what was stored.
+    """
+    found = {}
+    for *row, checksum in database.rows(_ORIGINS, (key,)):
+        check_row(database, (key, *row), checksum, "an origin of a snapshot's estimates")
+        number, kind, method, address, figures = row
+        found[number] = Origin(kind, method, address=address, figures=_figures(figures))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _figures(text: str | None) -> Figures | None:
+    return None if text is None else figures_of(json.loads(text))
