@@ -210,6 +210,22 @@ def _with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, Flee
     return with_fleet(network, catalogue, fleet)
 
 
+def stored_network(store: Store, snapshot_id: str) -> Network:
+    """Return the network of any snapshot that is kept, as it was made.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or it was pruned.
+    """
+    row = store.snapshots.get(snapshot_id)
+    sites = {site.region: site for site in store.snapshots.sites(row.id)}
+    links: dict[str, dict[str, Link]] = {region: {} for region in sites}
+    for link in store.snapshots.links(row.id):
+        links[link.src][link.dst] = link
+    return Network(sites, links, snapshot_of(row))
+
+
 def snapshot_of(row: SnapshotRow) -> Snapshot:
     """Return a stored snapshot's name as plans carry it."""
     return Snapshot(row.id, utc_text(row.as_of_s), row.source)

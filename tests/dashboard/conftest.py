@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -86,16 +86,30 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with measurements between 100 regions."""
-    folder = tmp_path_factory.mktemp("hundred")
+    db = _synthetic(tmp_path_factory.mktemp("hundred"), 100, permutations(range(100), 2))
+    with served(db, environment=QUICK) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with 1,000 regions, each measured to four others."""
+    pairs = [(a, (a + step) % 1000) for a in range(1000) for step in (1, 2, 7, 400)]
+    with served(_synthetic(tmp_path_factory.mktemp("thousand"), 1000, pairs)) as service:
+        yield service
+
+
+def _synthetic(folder: Path, count: int, pairs: Iterable[tuple[int, int]]) -> Path:
+    """Return a store with a measurement of each pair of so many regions."""
     chance = Random(1)
-    names = [f"{['aws', 'azure', 'gcp'][at % 3]}:place-{at}" for at in range(100)]
+    names = [f"{['aws', 'azure', 'gcp'][at % 3]}:place-{at}" for at in range(count)]
     table = folder / "measured.csv"
     with table.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["src", "dst", "aggregate_mbps", "connections", "duration_s", "measured_at"])
         rows.writerows(
-            [a, b, chance.randint(1000, 9000), 64, 60, "2026-05-01T00:00Z"]
-            for a, b in permutations(names, 2)
+            [names[a], names[b], chance.randint(1000, 9000), 64, 60, "2026-05-01T00:00Z"]
+            for a, b in pairs
         )
     db = folder / "relayd.db"
     subprocess.run(
@@ -104,5 +118,4 @@ def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         capture_output=True,
         cwd=ROOT,
     )
-    with served(db, environment=QUICK) as service:
-        yield service
+    return db

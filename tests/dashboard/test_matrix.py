@@ -14,6 +14,7 @@ import pytest
 
 from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
+from tests.dashboard.fleets import SA, US, store_with_history
 from tests.http.running import Served, eventually, run, served
 
 if TYPE_CHECKING:
@@ -123,7 +124,6 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
         ("aggregate", "Aggregate"),
         ("rtt", "RTT"),
         ("relay-gain", "Relay gain"),
-        ("loss", "Loss"),
     ):
         show(shown, metric, title)
         known = answer(grid, metric, "&digits=4")
@@ -140,7 +140,7 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
                     continue
                 # The stronger the colour, the better: near and clean are strong, as fast is.
                 at = sum(value >= low for low in lows)
-                shade = LEVELS - 1 - at if metric in ("rtt", "loss") else at
+                shade = LEVELS - 1 - at if metric == "rtt" else at
                 assert cell.level == shade, (metric, src, dst)
                 source = known["sources"][i][j] if known["sources"] else "measured"
                 assert source in cell.kinds
@@ -160,6 +160,17 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
                 assert said == "–"
             else:
                 assert float(said.replace(",", "")) == pytest.approx(np.nanmedian(row), rel=0.03)
+    # What no pair has is said in a sentence, not by thousands of empty cells.
+    show(shown, "loss", "Loss")
+    count = len(regions)
+    assert cells(shown) == {}
+    assert not shown.locator(".legend").is_visible()
+    assert "no pair has a sample" in shown.locator(".finding").inner_text()
+    left_out = shown.locator(".zoom")
+    assert f"{count} rows and {count} columns without a figure" in left_out.inner_text()
+    left_out.get_by_role("button", name="Show them").click()
+    assert len(cells(shown)) == count**2
+    assert "empty=1" in shown.url
 
 
 def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
@@ -288,6 +299,150 @@ def test_regions_are_grouped_and_sorted(grid: Served, page: Watched) -> None:
     assert order() == grouped
 
 
+def shown_names(page: Page) -> tuple[list[str], list[str]]:
+    """Return the regions of the rows and of the columns."""
+    rows, columns = (
+        page.locator(place).evaluate_all("heads => heads.map((head) => head.title)")
+        for place in ("th.name", ".names th")
+    )
+    return rows, columns
+
+
+def test_regions_are_filtered_by_provider_country_and_name(grid: Served, page: Watched) -> None:
+    facts = {region["id"]: region for region in grid.get("/v1/regions").json["regions"]}
+    measured = answer(grid, "aggregate")["regions"]
+    shown = page.open(f"{grid.url}/matrix{GRID}")
+    country = facts["azure:eastus"]["country"]
+    shown.locator("select[name=from]").select_option(f"country:{country}")
+    shown.locator("select[name=to]").select_option("gcp")
+    shown.get_by_label("To, by name").fill("asia")
+    shown.keyboard.press("Enter")
+    shown.wait_for_url("**dst=asia*")
+    settle(shown)
+    rows, columns = shown_names(shown)
+    assert sorted(rows) == sorted(name for name in measured if facts[name]["country"] == country)
+    assert sorted(columns) == sorted(name for name in measured if re.match("gcp:.*asia", name))
+    city = facts["azure:eastus"]["city"]
+    shown.get_by_label("From, by name").fill(city.upper())
+    shown.keyboard.press("Enter")
+    shown.wait_for_url("**src=*")
+    settle(shown)
+    assert set(shown_names(shown)[0]) == {name for name in measured if facts[name]["city"] == city}
+    shown.reload()
+    settle(shown)
+    assert shown_names(shown)[1] == columns
+    shown.get_by_label("From, by name").fill("no such place")
+    shown.keyboard.press("Enter")
+    shown.wait_for_url("**src=no*")
+    settle(shown)
+    assert cells(shown) == {}
+
+
+def test_a_part_is_brushed_by_pointer_and_by_keys(grid: Served, browser: Browser) -> None:
+    for width in (1440, 390):
+        with watched(browser, width=width) as seen:
+            shown = seen.open(f"{grid.url}/matrix{GRID}")
+            rows, columns = shown_names(shown)
+
+            def cell(row: int, column: int, shown: Page = shown) -> Any:
+                return shown.locator("tbody tr").nth(row).locator("td.cell").nth(column)
+
+            cell(2, 1).scroll_into_view_if_needed()
+            cell(2, 1).hover()
+            shown.mouse.down()
+            cell(6, 4).hover()
+            assert shown.locator("td[data-brushed]").count() == 5 * 4
+            shown.mouse.up()
+            shown.wait_for_url("**rows=*")
+            settle(shown)
+            assert shown_names(shown) == (rows[2:7], columns[1:5])
+            assert "/matrix" in shown.url  # the click that ended it opened no pair
+            assert "5 × 4 of 63 × 63 pairs" in shown.locator(".zoom").inner_text()
+            assert seen.violations() == []
+            # On within that part, by keyboard alone, and out again.
+            shown.locator("td.cell[tabindex]").focus()
+            shown.keyboard.press("Control+Home")
+            for key in ("Shift+ArrowRight", "Shift+ArrowDown", "Shift+ArrowDown"):
+                shown.keyboard.press(key)
+            assert shown.locator("td[data-brushed]").count() == 6
+            shown.keyboard.press("Escape")
+            assert shown.locator("td[data-brushed]").count() == 0
+            shown.keyboard.press("Control+Home")
+            for key in ("Shift+ArrowRight", "Shift+ArrowDown", "Shift+ArrowDown", "Enter"):
+                shown.keyboard.press(key)
+            settle(shown)
+            assert shown_names(shown) == (rows[2:5], columns[1:3])
+            shown.reload()
+            settle(shown)
+            assert shown_names(shown) == (rows[2:5], columns[1:3])
+            shown.locator("td.cell[tabindex]").focus()
+            shown.keyboard.press("Escape")
+            settle(shown)
+            assert shown_names(shown) == (rows, columns)
+
+
+def goodness(values: Any, value: float, is_less: bool) -> float:
+    """Return the percentage of pairs that are worse, with half of those that are equal."""
+    known = values[~np.isnan(values)]
+    share = 50.0 * ((known < value).mean() + (known <= value).mean())
+    return float(100 - share if is_less else share)
+
+
+def test_two_figures_are_compared_by_rank(grid: Served, page: Watched) -> None:
+    shown = page.open(f"{grid.url}/matrix{GRID}&metric=aggregate")
+    shown.get_by_label("Compare with").select_option("rtt")
+    shown.wait_for_url("**with=rtt*")
+    settle(shown)
+    one, two = (answer(grid, metric) for metric in ("aggregate", "rtt"))
+    rates, times = (np.array(each["values"], dtype=float) for each in (one, two))
+    seen = cells(shown)
+    chance = Random(3)
+    for src, dst in chance.sample([ends for ends in seen if ends[0] != ends[1]], 60):
+        i, j = (one["regions"].index(end) for end in (src, dst))
+        expected = goodness(rates, rates[i, j], False) - goodness(times, times[i, j], True)
+        said = float(seen[src, dst].says.split(" ")[0].replace("−", "-"))
+        assert said == pytest.approx(expected, rel=0.01, abs=0.1)
+        # Strong is better by the first figure.
+        level = sum(expected >= low for low in (-75, -50, -25, -10, 10, 25, 50, 75))
+        assert abs((seen[src, dst].level or 0) - level) <= (abs(expected) % 5 < 0.2)
+    assert "rank within 25 percentiles" in shown.locator(".finding").inner_text()
+    shown.locator("td.cell.measured").first.hover()
+    assert "better than" in shown.locator(".details .value").inner_text()
+    assert page.violations() == []
+
+
+def test_two_snapshots_are_compared(page: Watched, tmp_path: Path) -> None:
+    with served(store_with_history(tmp_path), environment=QUICK) as service:
+        new, old = service.get("/v1/snapshots").json["snapshots"]
+        then = answer(service, "aggregate", f"&snapshot={old['id']}")
+        now = answer(service, "aggregate", "")
+        assert then["snapshot"]["id"] == old["id"]
+        assert now["snapshot"]["id"] == new["id"]
+        assert answer(service, "aggregate", f"&snapshot={new['id']}") == now
+        unknown = service.get("/v1/matrix?snapshot=nothing")
+        assert unknown.status == 422
+        assert "is not in this store" in unknown.json["detail"]
+        before, after = (
+            each["values"][each["regions"].index(US)][each["regions"].index(SA)]
+            for each in (then, now)
+        )
+        assert before > 2 * after
+        shown = page.open(f"{service.url}/matrix?metric=aggregate")
+        shown.get_by_label("Compare with").select_option(f"snapshot:{old['id']}")
+        shown.wait_for_url("**with=snapshot*")
+        settle(shown)
+        fallen = cells(shown)[US, SA]
+        assert fallen.says.startswith("−")
+        assert float(fallen.says[1:].split(" ")[0]) == pytest.approx(
+            100 * (1 - after / before), abs=0.2
+        )
+        assert fallen.level == 0
+        # A round trip that is as it was is of the middle class, whose sense is the other way round.
+        show(shown, "rtt", "RTT")
+        assert cells(shown)[US, SA].level == LEVELS // 2
+        assert "0 %" in shown.locator(".finding").inner_text()
+
+
 def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
     asked: list[str] = []
     page.page.on("request", lambda request: asked.append(request.url))
@@ -340,6 +495,8 @@ def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) 
     assert len(seen) == 40 * 40
     assert all("baseline" in cell.kinds for ends, cell in seen.items() if ends[0] != ends[1])
     show(shown, "age", "Age")
+    assert cells(shown) == {}
+    shown.get_by_role("button", name="Show them").click()
     assert {cell.level for cell in cells(shown).values()} == {None}
     assert "no pair" in shown.locator(".finding").inner_text()
     shown.get_by_label("Measured only").check()
@@ -401,7 +558,7 @@ def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:
         assert seen[name].level == sum(matrix["values"][i][j] >= low for low in lows)
     # Nobody knows coordinates of these regions, so nothing is known of them and the usual ones; the
     # page knows that without asking for what is not there, which would be an error in the console.
-    shown = page.open(f"{hundred.url}/matrix?metric=age&from=aws&to=aws&group=none")
+    shown = page.open(f"{hundred.url}/matrix?metric=age&from=aws&to=aws&group=none&empty=1")
     ends = list(cells(shown))
     src, dst = next((a, b) for a, b in ends if ":place-" in a and ":place-" not in b)
     assert "unknown" in cells(shown)[src, dst].kinds
@@ -413,3 +570,64 @@ def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:
     assert (
         shown.locator(".matrix-scroll").evaluate("box => getComputedStyle(box).maxHeight") == "none"
     )
+
+
+_LARGE = Path(__file__).with_name("large_matrix.js").read_text()
+
+
+@pytest.mark.parametrize(("count", "width"), [(300, 1100), (1000, 1100), (1000, 360)])
+def test_squares_of_many_regions_are_medians(
+    count: int, width: int, empty: Served, page: Watched
+) -> None:
+    shown = page.open(f"{empty.url}/matrix")
+    found = shown.evaluate(_LARGE, [count, width])
+    assert found["wrong"] == []
+    assert found["fits"]
+    k = found["k"]
+    assert k > 1
+    # The keys went from one square to another: what lies between is zoomed to.
+    assert found["zooms"] == [[[29 * k, 60 * k - 1], [20 * k, 46 * k - 1]]]
+
+
+def test_a_thousand_regions_are_squares_first_and_cells_in_the_end(
+    thousand: Served, browser: Browser
+) -> None:
+    for width in (1440, 390):
+        with watched(browser, width=width, dark=width == 390) as seen:
+            shown = seen.open(f"{thousand.url}/matrix?metric=aggregate&measured=1")
+            canvas = shown.locator(".overview canvas")
+            canvas.wait_for()
+            settle(shown)
+            assert shown.locator("td.cell").count() == 0
+            assert "1000 by 1000 pairs" in str(canvas.get_attribute("aria-label"))
+            assert seen.violations() == []
+            assert shown.evaluate(
+                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            )
+            there = {"x": 120, "y": 60}
+            canvas.hover(position=there)  # type: ignore[arg-type]
+            assert "→" in shown.locator(".details h2").inner_text()
+            canvas.click(position=there)  # type: ignore[arg-type]
+            shown.wait_for_url("**rows=*")
+            shown.locator("td.cell").first.wait_for()
+            rows, columns = shown_names(shown)
+            assert 40 <= len(rows) <= 122
+            assert 40 <= len(columns) <= 122
+            known = answer(thousand, "aggregate")
+            seen_cells = cells(shown)
+            at = {name: place for place, name in enumerate(known["regions"])}
+            for src, dst in Random(2).sample(sorted(seen_cells), 50):
+                value = known["values"][at[src]][at[dst]]
+                says = seen_cells[src, dst].says
+                assert (value is None) == says.startswith(("unknown", "the region itself"))
+            shown.get_by_role("button", name="Zoom out").click()
+            canvas.wait_for()
+            canvas.focus()
+            for key in ("ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight", "Enter"):
+                shown.keyboard.press(key)
+            shown.locator("td.cell").first.wait_for()
+            assert shown.locator("td.cell").first.evaluate(
+                "it => it.closest('.matrix-scroll').contains(document.activeElement)"
+            )
+            shown.keyboard.press("Escape")
+            canvas.wait_for()

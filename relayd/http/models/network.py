@@ -181,6 +181,9 @@ class MatrixQuery(RequestModel):
         le=15,
         description="Round to so many significant digits: a smaller answer. Null for all digits.",
     )
+    snapshot: str | None = Field(
+        None, description="Id of an older snapshot (`/v1/snapshots`); null for the newest."
+    )
 
 
 class MatrixAnswer(ResponseModel):

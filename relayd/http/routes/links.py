@@ -31,6 +31,8 @@ from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.http.routes.link_evidence import finite_as_json, pair_of, sample_as_json
 from relayd.http.server.current_state import Current
+from relayd.sources.memory import MemorySource
+from relayd.sources.stored import stored_network
 from relayd.sources.wan import Wan
 from relayd.store.samples.pages import sample_page
 
@@ -110,8 +112,22 @@ async def get_matrix(context: RequestContext) -> web.Response:
     key = f"matrix {query.metric} {connections} {query.measured_only} {query.digits}"
     if query.metric == "age":
         key += f" {time.time() // AGES_STAND_S:.0f}"
+    older = query.snapshot if query.snapshot != current.snapshot.id else None
+    if older:
+        key += f" {older}"
     body = current.plans.get(key)
-    if body is None:
+    if body is None and older:
+        body = await service.store.read(
+            lambda store: matrix_bytes(
+                Wan(MemorySource(current.catalogue, stored_network(store, older))),
+                query.metric,
+                connections,
+                query.measured_only,
+                query.digits,
+            )
+        )
+        current.plans.keep(key, body)
+    elif body is None:
         body = await service.workers.ask(
             current.version,
             matrix_bytes,

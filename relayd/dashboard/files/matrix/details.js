@@ -62,7 +62,8 @@ export class Details {
     this.title.textContent = src === dst ? from : `${from} → ${to}`;
     this.where.textContent = src === dst ? place(from) : `${place(from)} to ${place(to)}`;
     const figure = value === null ? "unknown" : shown(value);
-    this.value.textContent = src === dst ? "The region itself" : `${title}: ${figure}${source ? `, ${source}` : ""}`;
+    const more = [source, src === dst ? "" : matrix.said?.(src, dst)].filter(Boolean).map((each) => `, ${each}`).join("");
+    this.value.textContent = src === dst ? "The region itself" : `${title}: ${figure}${more}`;
     this.pair = [from, to];
     if (this.shown === `${from} ${to}`) return;
     this.asked?.abort();
@@ -82,6 +83,20 @@ export class Details {
       this.rest.classList.add("waiting"); // the figures before stay, dimmed, until the new ones come
       this.timer = setTimeout(() => this.ask(from, to, value === null ? () => this.isKnown(src, dst) : () => true), PATIENCE_MS);
     }
+  }
+
+  // What is said of many pairs at once.
+  sum(said) {
+    this.asked?.abort();
+    clearTimeout(this.timer);
+    [this.shown, this.pair] = ["", null];
+    if (!said) return;
+    this.panel.classList.add("chosen");
+    this.title.textContent = said.title;
+    this.value.textContent = said.value;
+    this.where.textContent = "";
+    replace(this.links);
+    replace(this.rest);
   }
 
   async ask(from, to, isKnown) {

@@ -8,6 +8,7 @@ const byName = new Intl.Collator("en", { numeric: true }).compare;
 const CONTINENTS = {
   AF: "Africa", AS: "Asia", EU: "Europe", ME: "Middle East", NAM: "North America", OC: "Oceania", SAM: "South America",
 };
+export const MOST_SIMILAR = 320; // regions that can be sorted by likeness: the work grows with their cube
 export const GROUPS = { provider: "Provider", continent: "Continent", none: "None" };
 export const SORTS = { name: "Name", median: "Median", similar: "Similarity" };
 
@@ -32,7 +33,7 @@ export function ordered(matrix, scale, facts, { group, sort }) {
   const arrange = {
     name: (members) => members.sort((a, b) => byName(regions[a], regions[b])),
     median: (members) => byMedian(matrix, members),
-    similar: (members) => chain(matrix, scale, members),
+    similar: (members) => (regions.length > MOST_SIMILAR ? members : chain(matrix, scale, members)),
   }[sort];
   return [...groups].sort(([a], [b]) => byName(a, b)).map(([name, members]) => ({ title: name, members: arrange(members) }));
 }

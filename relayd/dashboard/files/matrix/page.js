@@ -4,19 +4,28 @@ import { get } from "../shared/api.js";
 import { element, replace } from "../shared/dom.js";
 import { figure } from "../shared/format.js";
 import { blocksTable, sentence } from "./blocks.js";
+import { changed, comparedSentence, ranked } from "./compare.js";
 import { Details } from "./details.js";
 import { legend } from "./legend.js";
-import { METRICS, scaleOf } from "../shared/metrics.js";
-import { GROUPS, ordered, providerOf, providerTitle, SORTS } from "./order.js";
+import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
+import { GROUPS, MOST_SIMILAR, ordered, providerTitle, SORTS } from "./order.js";
+import { Overview } from "./overview.js";
+import { COUNTRY, rangeOf, selected } from "./selection.js";
 import { MatrixTable } from "./table.js";
 import { pairAddress } from "../shared/pairs.js";
 import { content, emptyState, restsOn, say, show } from "../shared/shell.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
-const DEFAULTS = { metric: "aggregate", group: "provider", sort: "name", from: "", to: "", measured: "", connections: "64" };
+const MOST_CELLS = 15_000; // of a table; more are drawn as squares of several pairs each
+const MOST_SNAPSHOTS = 30;
+const SNAPSHOT = "snapshot:"; // before the id of one that is compared with
+const DEFAULTS = {
+  metric: "aggregate", group: "provider", sort: "name", from: "", to: "", src: "", dst: "", with: "", rows: "", columns: "", empty: "",
+  measured: "", connections: "64",
+};
 const ALLOWED = {
-  metric: Object.keys(METRICS), group: Object.keys(GROUPS), sort: Object.keys(SORTS), measured: ["", "1"],
+  metric: ASKED_METRICS, group: Object.keys(GROUPS), sort: Object.keys(SORTS), measured: ["", "1"], empty: ["", "1"],
   connections: ["1", "8", "64"],
 };
 
@@ -29,9 +38,12 @@ const matrices = new Map(); // by what was asked
 let places = new Map();
 let details = null;
 let table = null;
+let overview = null;
+let view = null; // the one of both that is shown
 const parts = {
   empty: element("div"), controls: element("form", { class: "controls", "aria-label": "What the matrix shows" }),
   finding: element("p", { class: "finding" }), legend: element("div"),
+  zoom: element("p", { class: "zoom row", role: "status" }),
   grid: element("div", { class: "scroll matrix-scroll" }), blocks: element("div"),
 };
 
@@ -40,13 +52,13 @@ function keep() {
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
 }
 
-const questionOf = (metric) => ({
-  metric, digits: DIGITS, measured_only: state.measured ? "true" : undefined,
+const questionOf = (metric, snapshot) => ({
+  metric, snapshot, digits: DIGITS, measured_only: state.measured ? "true" : undefined,
   connections: metric === "relay-gain" ? state.connections : undefined,
 });
 
-async function matrixOf(metric, { renew = false } = {}) {
-  const question = questionOf(metric);
+async function matrixOf(metric, { renew = false, snapshot } = {}) {
+  const question = questionOf(metric, snapshot);
   const key = JSON.stringify(question);
   if (renew || !matrices.has(key)) matrices.set(key, await get("v1/matrix", question));
   return matrices.get(key);
@@ -54,47 +66,88 @@ async function matrixOf(metric, { renew = false } = {}) {
 
 const atHand = (metric) => matrices.get(JSON.stringify(questionOf(metric)));
 
+// What is shown: a figure, or how it compares with another one or another snapshot.
+async function shownMatrix({ renew }) {
+  const { metric, with: other } = state;
+  const own = await matrixOf(metric, { renew });
+  if (!other || other === metric) return own;
+  if (other.startsWith(SNAPSHOT)) return changed(metric, own, await matrixOf(metric, { snapshot: other.slice(SNAPSHOT.length) }));
+  return ranked(metric, own, other, await matrixOf(other));
+}
+
 // The newest choice wins, whatever the order in which answers come.
 let turn = 0;
 async function draw({ isRebuilt = true, renew = false } = {}) {
   turn += 1;
   const mine = turn;
-  const { metric } = state;
   parts.grid.setAttribute("aria-busy", "true");
   let matrix;
   try {
-    matrix = await matrixOf(metric, { renew });
+    matrix = await shownMatrix({ renew });
   } finally {
     if (mine === turn) parts.grid.removeAttribute("aria-busy");
   }
   if (mine !== turn) return;
   restsOn(matrix.snapshot);
+  const { metric } = matrix;
+  const isOne = metric === state.metric;
   const scale = scaleOf(metric, matrix.values);
+  const picked = selected(matrix, ordered(matrix, scale, places, state), places, state);
   // Regions keep their places as the metric changes, unless their places follow from it.
-  const isSame = table.matrix && table.matrix.regions.join() === matrix.regions.join();
-  if (isRebuilt || !isSame || state.sort !== "name") build(matrix, scale);
-  table.paint(matrix, metric, scale);
-  replace(parts.legend, legend(metric, scale, matrix));
-  replace(parts.blocks, blocksTable(metric, matrix));
-  showFinding();
+  const shown = JSON.stringify([matrix.regions, picked.rows, picked.columns]);
+  if (isRebuilt || built !== shown) build(matrix, picked);
+  built = shown;
+  view.paint(matrix, metric, scale);
+  showZoom(picked);
+  // A figure that no pair has is a sentence, not an empty matrix.
+  const isEmpty = !view.rows.length || !view.columns.length;
+  parts.layout.hidden = isEmpty;
+  replace(parts.legend, !isEmpty && legend(metric, scale, matrix));
+  replace(parts.blocks, isOne && !isEmpty && blocksTable(metric, matrix));
+  showFinding(matrix);
   showEmpty(matrix);
   details.again(matrix, metric);
-  document.body.dataset.shown = metric;
+  document.body.dataset.shown = state.metric;
 }
 
-function build(matrix, scale) {
-  const groups = ordered(matrix, scale, places, state);
-  const only = (provider) => groups
-    .map((group) => ({ ...group, members: group.members.filter((at) => !provider || providerOf(matrix.regions[at]) === provider) }))
-    .filter((group) => group.members.length);
+let built = "";
+const count = (groups) => groups.reduce((sum, group) => sum + group.members.length, 0);
+
+function build(matrix, { rows, columns }) {
   const label = state.group === "provider" ? (id) => id.slice(id.indexOf(":") + 1) : (id) => id;
   const hadFocus = parts.grid.contains(document.activeElement);
-  table.build(matrix, only(state.from), only(state.to), label);
-  if (hadFocus) table.current?.cell.focus({ preventScroll: true });
+  view = count(rows) * count(columns) > MOST_CELLS ? overview : table;
+  view.build(matrix, rows, columns, label);
+  if (hadFocus) (view === overview ? overview.canvas : table.current?.cell)?.focus({ preventScroll: true });
 }
 
-function showFinding() {
-  const found = sentence(state.metric, Object.fromEntries(Object.keys(METRICS).map((metric) => [metric, atHand(metric)])));
+// What is not shown, and how to see it.
+function showZoom({ rows, columns, all, empty }) {
+  const said = [];
+  if (view === overview && overview.k > 1) said.push(`Each square is the median of up to ${overview.k} × ${overview.k} pairs: drag over a part, or click, to see more of it.`);
+  if (state.rows || state.columns) said.push(`${count(rows)} × ${count(columns)} of ${all.join(" × ")} pairs are shown.`);
+  const left = [`${empty[0]} rows`, `${empty[1]} columns`].filter((_, at) => empty[at]).join(" and ");
+  if (left) said.push(`${left} without a figure are left out.`);
+  const button = (text, changes) => element("button", { type: "button", on: { click: () => change(changes) } }, text);
+  replace(parts.zoom, said.join(" "), (state.rows || state.columns) && button("Zoom out", { rows: "", columns: "" }),
+    left && button("Show them", { empty: "1" }), state.empty && button("Leave out rows and columns without a figure", { empty: "" }));
+}
+
+function change(changes) {
+  Object.assign(state, changes);
+  keep();
+  return show(() => draw());
+}
+
+// first and last of rows and of columns, by their places in what is shown.
+function zoom(rows, columns) {
+  const { regions } = view.matrix;
+  return change({ rows: rangeOf(regions, view.rows, ...rows), columns: rangeOf(regions, view.columns, ...columns) });
+}
+const zoomOut = () => (state.rows || state.columns) && change({ rows: "", columns: "" });
+
+function showFinding(matrix) {
+  const found = matrix && matrix.metric !== state.metric ? comparedSentence(matrix) : sentence(state.metric, Object.fromEntries(Object.keys(METRICS).map((metric) => [metric, atHand(metric)])));
   replace(parts.finding, found ? [element("strong", {}, "What this shows: "), found] : null);
 }
 
@@ -124,23 +177,32 @@ function select(name, title, choices) {
     element("option", { value, selected: state[name] === value }, text))));
 }
 
-function controls(providers) {
-  if (state.from && !providers.includes(state.from)) state.from = "";
-  if (state.to && !providers.includes(state.to)) state.to = "";
-  const choices = [["", "all"], ...providers.map((name) => [name, providerTitle(name)])];
+const PROVIDER_OR_COUNTRY = (known) => {
+  const each = (name) => [...new Set(known.map((region) => region[name]).filter(Boolean))].sort();
+  return [["", "all"], ...each("provider").map((name) => [name, providerTitle(name)]), ...each("country").map((name) => [`${COUNTRY}${name}`, `in ${name}`])];
+};
+const text = (name, title) => element("input", { type: "search", name, value: state[name], "aria-label": title, placeholder: "region, city" });
+
+function controls(known) {
+  const choices = PROVIDER_OR_COUNTRY(known);
+  for (const end of ["from", "to"]) if (!choices.some(([value]) => value === state[end])) state[end] = "";
   const connections = select("connections", "Connections", [["1", "1"], ["8", "8"], ["64", "64"]]);
+  const compared = select("with", "Compare with", [["", "nothing"], ...ASKED_METRICS.map((name) => [name, METRICS[name].title])]);
   const fit = () => { connections.hidden = state.metric !== "relay-gain"; };
   replace(parts.controls,
-    radios("metric", "Figure", Object.fromEntries(Object.entries(METRICS).map(([name, metric]) => [name, metric.title]))),
+    radios("metric", "Figure", Object.fromEntries(ASKED_METRICS.map((name) => [name, METRICS[name].title]))),
     element("div", { class: "row" },
-      select("group", "Group by", Object.entries(GROUPS).map(([value, text]) => [value, text.toLowerCase()])),
-      select("sort", "Sort by", Object.entries(SORTS).map(([value, text]) => [value, text.toLowerCase()])),
-      select("from", "From", choices), select("to", "To", choices), connections,
+      select("group", "Group by", Object.entries(GROUPS).map(([value, title]) => [value, title.toLowerCase()])),
+      select("sort", "Sort by", Object.entries(SORTS).filter(([value]) => value !== "similar" || known.length <= MOST_SIMILAR)
+        .map(([value, title]) => [value, title.toLowerCase()])),
+      select("from", "From", choices), text("src", "From, by name"), select("to", "To", choices), text("dst", "To, by name"), compared, connections,
       element("label", {}, element("input", { type: "checkbox", name: "measured", checked: Boolean(state.measured) }), "Measured only")));
   fit();
   parts.controls.addEventListener("submit", (event) => event.preventDefault());
   parts.controls.addEventListener("change", ({ target }) => {
     state[target.name] = target.type === "checkbox" ? (target.checked ? "1" : "") : target.value;
+    // What was zoomed to is a part of an order.
+    if (["group", "sort", "from", "to", "src", "dst"].includes(target.name)) Object.assign(state, { rows: "", columns: "" });
     keep();
     fit();
     show(async () => {
@@ -148,17 +210,27 @@ function controls(providers) {
       await compare();
     });
   });
+  return addSnapshots(compared.querySelector("select"));
+}
+
+// Snapshots to compare with come when the first figure is there.
+async function addSnapshots(list) {
+  const { snapshots, snapshot } = await get("v1/snapshots", { limit: MOST_SNAPSHOTS });
+  list.append(...snapshots.filter(({ id }) => id !== snapshot.id).map(({ id, as_of: at }) =>
+    element("option", { value: `${SNAPSHOT}${id}` }, `snapshot of ${at.slice(0, 16).replace("T", " ")}`)));
+  list.value = state.with;
 }
 
 // One flow beside many: the sentence needs both, the first view only one of them.
 async function compare() {
+  if (state.with) return;
   if (state.metric !== "per-flow" && state.metric !== "aggregate") return;
   await matrixOf(state.metric === "aggregate" ? "per-flow" : "aggregate");
   showFinding();
 }
 
 async function renew() {
-  if (document.hidden || !table) return;
+  if (document.hidden || !view) return;
   const before = atHand(state.metric)?.snapshot.id;
   const matrix = await matrixOf(state.metric, { renew: true });
   if (matrix.snapshot.id === before && state.metric !== "age") return;
@@ -174,11 +246,13 @@ await show(async () => {
   const [known] = await Promise.all([get("v1/regions"), matrixOf(state.metric)]);
   places = new Map(known.regions.map((region) => [region.id, region]));
   details = new Details(places, async (src, dst) => (await matrixOf("aggregate")).values[src][dst] !== null);
-  replace(content, parts.empty, parts.controls, parts.finding, parts.legend,
-    element("div", { class: "matrix-layout" }, parts.grid, details.panel), parts.blocks);
-  controls([...new Set(known.regions.map((region) => region.provider))].sort());
+  replace(content, parts.empty, parts.controls, parts.finding, parts.legend, parts.zoom,
+    parts.layout = element("div", { class: "matrix-layout" }, parts.grid, details.panel), parts.blocks);
+  const snapshots = controls(known.regions);
+  overview = new Overview(parts.grid, { point: (said) => details.sum(said), zoom, out: zoomOut });
   table = new MatrixTable(parts.grid, {
-    point: (pair) => pair && details.show(table.matrix, state.metric, pair),
+    zoom, out: zoomOut,
+    point: (pair) => pair && details.show(table.matrix, table.matrix.metric, pair),
     open: ({ src, dst }, newTab) => {
       const address = pairAddress(table.matrix.regions[src], table.matrix.regions[dst]);
       if (newTab) window.open(address, "_blank", "noopener");
@@ -187,12 +261,12 @@ await show(async () => {
   });
   await draw();
   say("");
-  await compare();
+  await Promise.all([compare(), snapshots]);
 });
 let resized = 0;
 addEventListener("resize", () => {
   clearTimeout(resized);
   // Not for what comes and goes at the top of a phone's browser.
-  resized = setTimeout(() => table && parts.grid.clientWidth !== table.width && show(() => draw()), 200);
+  resized = setTimeout(() => view && parts.grid.clientWidth !== view.width && show(() => draw()), 200);
 });
 setInterval(() => show(renew), RENEW_MS);

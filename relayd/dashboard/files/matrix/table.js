@@ -13,13 +13,16 @@ const CHARACTER = 5.9; // px, of the headings' letters on average
 const MOST_NAME_ON_A_PHONE = 96;
 const PAGE_STEP = 10;
 
-// heard: { point(pair | null), open(pair, newTab) }, a pair being { src, dst } as positions.
+// heard: { point(pair | null), open(pair, newTab), zoom(rows, columns), out() }: a pair is { src, dst } as
+// positions, rows and columns are [first, last] as places in the table.
 export class MatrixTable {
   constructor(container, heard) {
     this.container = container;
     this.heard = heard;
     this.current = null;
     this.pointed = [];
+    container.addEventListener("pointerdown", (event) => this.press(event));
+    container.addEventListener("pointerup", () => this.release());
     container.addEventListener("pointerover", (event) => this.point(event));
     container.addEventListener("pointerleave", () => heard.point(null));
     container.addEventListener("click", (event) => this.click(event));
@@ -33,6 +36,7 @@ export class MatrixTable {
     // Positions may differ from those before; regions are the same by their ids.
     const kept = this.current && [this.current.src, this.current.dst].map((at) => matrix.regions.indexOf(this.matrix.regions[at]));
     this.matrix = matrix;
+    this.brushed = null;
     this.rows = rows.flatMap((group) => group.members);
     this.columns = columns.flatMap((group) => group.members);
     this.width = this.container.clientWidth;
@@ -174,7 +178,41 @@ export class MatrixTable {
     const place = this.place(event);
     if (!place || event.pointerType === "touch") return;
     this.mark(place);
+    if (this.pressed && event.buttons & 1) this.brush(this.pressed, place);
     this.heard.point(this.pair(place.row, place.column));
+  }
+
+  press(event) {
+    this.brush(null);
+    this.pressed = event.button === 0 && event.pointerType !== "touch" ? this.place(event) : null;
+  }
+
+  release() {
+    this.pressed = null;
+    if (!this.brushed) return;
+    this.zoom();
+    this.isBrushing = true; // the click that follows opens nothing
+    setTimeout(() => { this.isBrushing = false; });
+  }
+
+  // Marks the cells between two; null for none.
+  brush(one, two) {
+    const mark = (isMarked) => {
+      const { rows, columns } = this.brushed;
+      for (let row = rows[0]; row <= rows[1]; row += 1) {
+        for (let column = columns[0]; column <= columns[1]; column += 1) this.cells[row][column].toggleAttribute("data-brushed", isMarked);
+      }
+    };
+    if (this.brushed) mark(false);
+    const span = (name) => [Math.min(one[name], two[name]), Math.max(one[name], two[name])];
+    const isOne = !one || (one.row === two.row && one.column === two.column);
+    this.brushed = isOne ? null : { rows: span("row"), columns: span("column") };
+    if (this.brushed) mark(true);
+  }
+
+  zoom() {
+    const { rows, columns } = this.brushed;
+    this.heard.zoom(rows, columns);
   }
 
   focused(event) {
@@ -196,7 +234,7 @@ export class MatrixTable {
 
   click(event) {
     const place = this.place(event);
-    if (!place) return;
+    if (!place || this.isBrushing) return;
     const isSecond = this.current?.row === place.row && this.current?.column === place.column && this.touched;
     this.settle(place.row, place.column)?.focus({ preventScroll: true });
     // A finger can't hover: its first touch shows the figures, the second opens the pair.
@@ -221,7 +259,15 @@ export class MatrixTable {
     }[event.key];
     if (to) {
       event.preventDefault();
+      this.anchor = event.shiftKey ? this.anchor ?? { row, column } : null;
       this.settle(Math.max(0, Math.min(bottom, to[0])), Math.max(0, Math.min(right, to[1])))?.focus();
+      this.brush(this.anchor, this.anchor && this.current);
+    } else if (event.key === "Enter" && this.brushed) {
+      event.preventDefault();
+      this.zoom();
+    } else if (event.key === "Escape") {
+      if (this.brushed) this.brush(null);
+      else this.heard.out();
     } else if ((event.key === "Enter" || event.key === " ") && src !== dst) {
       event.preventDefault();
       this.heard.open({ src, dst }, whole);

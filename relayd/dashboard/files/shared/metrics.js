@@ -18,7 +18,7 @@ function age(seconds) {
 // limits: fixed ones, or none for classes of equal width from zero, so that like colours mean like
 // figures. shown: with unit; bare: a limit without it. best: what the better end of the figure is called;
 // isLess says that less is better.
-export const METRICS = {
+const ASKED = {
   "per-flow": {
     title: "Per-flow", unit: "Mbit/s", shown: mbps,
     best: "faster",
@@ -57,6 +57,22 @@ export const METRICS = {
   },
 };
 
+// Of two matrices as one: percent that a figure has risen by, and percentiles of all pairs.
+const signed = (unit) => (value) => (Number.isFinite(value) ? `${value > 0 ? "+" : value < 0 ? "−" : ""}${figure(Math.abs(value))}${unit}` : "from zero");
+const CHANGES = { unit: "%", shown: signed(" %"), bare: signed(""), limits: [-50, -20, -10, -5, 5, 10, 20, 50], best: "better" };
+const COMPARED = {
+  change: { ...CHANGES, title: "Change", meaning: "Change since the other snapshot" },
+  "change-less": { ...CHANGES, title: "Change", isLess: true, meaning: "Change since the other snapshot" },
+  rank: {
+    title: "Rank", unit: "percentiles", shown: signed(" percentiles"), bare: signed(""), limits: [-75, -50, -25, -10, 10, 25, 50, 75],
+    best: "better by the first figure", meaning: "How many percentiles of all pairs a pair is better by the first figure than by the second",
+  },
+};
+
+// Those that can be asked for, by name.
+export const ASKED_METRICS = Object.keys(ASKED);
+export const METRICS = { ...ASKED, ...COMPARED };
+
 // How many decimals figures of one column need, so that the greatest shows so many digits.
 export function decimals(values, digits) {
   const greatest = Math.max(0, ...values.filter(Number.isFinite));
@@ -94,5 +110,6 @@ export const shade = (metric, at) => (METRICS[metric].isLess ? LEVELS - 1 - at :
 export function classText(metric, limits, at) {
   const bare = METRICS[metric].bare ?? figure;
   if (at === 0) return `under ${bare(limits[0])}`;
-  return at === limits.length ? `${bare(limits[at - 1])} or more` : `${bare(limits[at - 1])}–${bare(limits[at])}`;
+  const to = limits[0] < 0 ? " to " : "–";
+  return at === limits.length ? `${bare(limits[at - 1])} or more` : `${bare(limits[at - 1])}${to}${bare(limits[at])}`;
 }
