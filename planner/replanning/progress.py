@@ -194,6 +194,8 @@ def _as_planned(
 
 # What a plan was asked for beside what is to be moved; the rest is not asked again.
 _SHOWN = {"frontier", "candidates", "max_age_s", "max_price_age_s", "month_to_date_gb", "vm_types"}
+# What is under way is not a trial any more.
+_SHOWN |= {"explore", "outcomes"}
 
 
 def _asked(plan: Mapping[str, Any], made: type[R], **changes: Any) -> R:

@@ -142,8 +142,56 @@ class MeasureFirst:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownRate:
+    """What estimates and outcomes say of the rate of a path now.
+
+    Attributes
+    ----------
+    via : str
+        A relay, or ``direct``.
+    outcomes : int
+        How many of the path there are.
+    """
+
+    via: str
+    gbps_low: float
+    gbps: float
+    gbps_high: float
+    outcomes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """Which path to take, and what was learnt from past transfers.
+
+    Attributes
+    ----------
+    via, best : str
+        The path to take, and the one that is predicted to be best; they differ where one is tried.
+        Empty where only several paths together meet the limits.
+    spent, allowed : float
+        What trials have cost more than was predicted, and what they may have: in USD, in seconds
+        where time alone counts.
+    rates : tuple of KnownRate
+        Of all paths that were considered.
+    """
+
+    via: str
+    best: str
+    spent: float
+    allowed: float
+    rates: tuple[KnownRate, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan(Recommendation):
-    """A recommendation for one transfer."""
+    """A recommendation for one transfer.
+
+    Attributes
+    ----------
+    exploration : Exploration | None
+        With `explore`.
+    """
 
     request: dict[str, Any]
     verdict: Verdict
@@ -165,6 +213,7 @@ class Plan(Recommendation):
     measure_first: tuple[MeasureFirst, ...] = ()
     one_vm: OneVmOption | None = None
     """None where numbers of VMs were stated, or where one can't meet the limits."""
+    exploration: Exploration | None = None
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

@@ -29,6 +29,7 @@ from planner.transfer.plan import (
     RelayOption,
     Verdict,
 )
+from planner.transfer.repeated.exploring import explored
 from planner.transfer.request import TransferRequest
 
 
@@ -71,6 +72,9 @@ def recommend(
         decider, decision, widest = vm_count.decide(request, network, prices)
     except InfeasibleError as fault:
         raise vm_count.or_raise_quotas(fault, request, network, prices) from None
+    exploration, why = None, ""
+    if request.explore:
+        decision, exploration, why = explored(decider, decision, now_s)
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
     allocation = chosen.allocation
@@ -86,7 +90,7 @@ def recommend(
         snapshot=network.snapshot,
         request=request.described(),
         verdict=verdict_of(allocation),
-        reason=explanation.reason(),
+        reason=why or explanation.reason(),
         throughput_gbps=allocation.rate_gbps,
         throughput_gbps_low=low,
         throughput_gbps_high=high,
@@ -104,6 +108,7 @@ def recommend(
         frontier=builder.frontier() if request.frontier else (),
         measure_first=adviser.measure_first(),
         one_vm=builder.one_vm(decision),
+        exploration=exploration,
     )
     verification = explanation.verification()
     lasting = [warning for warning in plan.warnings if warning not in verification]

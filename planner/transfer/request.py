@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from functools import cached_property
 from math import inf
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from planner.exploring.outcome import Outcome
+from planner.fields.items import Items
 from planner.fields.kinds import Count, Region
-from planner.fields.quantities import LEAST_FIGURE, Money, Rate
+from planner.fields.quantities import LEAST_FIGURE, Money, Proportion, Rate
 from planner.fields.shared import (
     RuledRequest,
     deadline_field,
@@ -45,6 +47,8 @@ DEFAULT_CANDIDATES = 6
 MOST_CANDIDATES = 1000
 # VMs a region, where neither the request nor a fleet says how many there may be.
 MOST_VMS_UNASKED = 8
+MOST_EXPLORED = 0.5
+MOST_OUTCOMES = 10_000
 
 
 @specified
@@ -117,10 +121,37 @@ class TransferRequest(RuledRequest):
         label="Relays compared",
     )
 
+    explore: Figure = field(
+        Proportion(0.0, MOST_EXPLORED),
+        "Most of what transfers cost that trials of other paths may cost; 0 tries none. For many "
+        "transfers between the same ends, each over one path.",
+        default=0.0,
+        example="1%",
+        group="exploring",
+    )
+    outcomes: Field[Any, tuple[Outcome, ...]] = field(
+        Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
+        "What past transfers had, to learn from with `explore`.",
+        default=(),
+        example="outcomes.csv",
+        group="exploring",
+    )
+
     def _check(self) -> None:
         if self.src == self.dst:
             raise InputError(
                 "dst", "is the source itself", value=self.dst, remedy="Name two different regions."
+            )
+        if self.explore and self.objective == "latency":
+            raise InputError(
+                "explore",
+                "learns rates, on which the objective latency does not depend",
+                value=self.explore,
+                remedy="Leave it out, or ask for time, cost or value.",
+            )
+        if self.outcomes and not self.explore:
+            raise InputError(
+                "outcomes", "are for exploring", remedy="Say how much it may cost: explore, `1%`."
             )
 
     @property

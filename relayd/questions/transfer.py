@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
@@ -32,7 +33,14 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
             raise InputError("relays", "is an end of the transfer", value=relays)
         if relays in common["avoid"]:
             raise InputError("relays", "is forbidden by the rules", value=relays)
-    resolved = replace(request, src=source, dst=target, relays=relays, **common)
+    resolved = replace(
+        request,
+        src=source,
+        dst=target,
+        relays=relays,
+        outcomes=[_outcome(wan, outcome) for outcome in request.outcomes],
+        **common,
+    )
     network = wan.network_between(source, target, vm_types(wan, request), request.addresses)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
@@ -49,3 +57,14 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         notes=notes,
     )
     return dated(plan, wan.catalogue, network, [(source, target)])
+
+
+def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
+    """Return an outcome with ids of regions in place of names."""
+    where = f"outcomes {outcome.id}"
+    found = {
+        end: wan.resolve(getattr(outcome, end), f"{where}, {end}").region_id
+        for end in ("src", "dst", "via")
+        if getattr(outcome, end) != DIRECT
+    }
+    return replace(outcome, **found)

@@ -9,7 +9,7 @@ from planner.fields.kinds import assignments
 from planner.model.answer import Cost
 from planner.model.errors import InputError
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from planner.transfer.plan import Plan, RelayOption
+from planner.transfer.plan import Exploration, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
@@ -74,11 +74,27 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
         blocks.append(_candidates([plan.best_relay, *plan.alternatives]))
     if plan.frontier:
         blocks.append(_frontier(plan))
+    if plan.exploration:
+        blocks.append(_exploration(plan.exploration))
     if plan.best_relay and plan.best_relay.probability is not None:
         blocks.append(filled(_chances(plan, plan.best_relay)))
     blocks += printing.advice_block(plan.advice)
     blocks.append(filled(f"{plan.confidence} Snapshot {printing.snapshot_text(plan.snapshot)}"))
     return printing.with_notes(blocks, plan)
+
+
+def _exploration(found: Exploration) -> str:
+    """Return the rates of all paths by estimates and outcomes."""
+    rows = [
+        (
+            rate.via,
+            *(gbps_text(gbps) for gbps in (rate.gbps_low, rate.gbps, rate.gbps_high)),
+            str(rate.outcomes),
+            "taken" if rate.via == found.via else "best" if rate.via == found.best else "",
+        )
+        for rate in found.rates
+    ]
+    return text.table(("by outcomes, Gbit/s", "low", "rate", "high", "transfers", ""), rows)
 
 
 def _chances(plan: Plan, relay: RelayOption) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
+from planner.fields.items import Items
 from planner.fields.kinds import ByPlace
 from planner.fields.specified import Specified, fields_of
 from planner.model.errors import InputError
@@ -82,7 +83,7 @@ def read_question(request: web.Request, question: Question) -> Specified:
     content: dict[str, Any] = {}
     for name, value in _pairs(request):
         kind = known.get(name)
-        if isinstance(kind, ByPlace):
+        if isinstance(kind, ByPlace | Items):
             raise InputError(name, "is not a parameter of this path", remedy="Send a JSON body.")
         if kind is not None and kind.repeated:
             content.setdefault(name, []).append(value)

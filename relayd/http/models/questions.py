@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
+from planner.fields.items import Items
 from planner.fields.kinds import ByPlace
 from planner.fields.specified import Specified, fields_of, schema_of
 from planner.model.errors import InputError
@@ -30,6 +31,7 @@ SCHEMA_NAMES = {
 """The names of request schemas in the description of the API, which clients may rely on."""
 
 MOST: dict[str, dict[str, float]] = {
+    "transfer": {"outcomes": 1000},
     "shuffle": {"demands": 10_000},
     "broadcast": {"destinations": 100},
     "schedule": {"transfers": 1000, "tariffs": 200, "explain": 100},
@@ -88,10 +90,10 @@ def request_schemas(question: Question) -> dict[str, Any]:
 
 
 def query_schema(question: Question) -> dict[str, Any]:
-    """Return the schema of a question's query string: its fields but for those by place."""
+    """Return the schema of a question's query string: no fields by place, and no rows."""
     schema = schema_of(question.request)
     for field in fields_of(question.request).values():
-        if isinstance(field.kind, ByPlace):
+        if isinstance(field.kind, ByPlace | Items):
             del schema["properties"][field.key]
     return schema | {"title": "PlanQuery"}
 

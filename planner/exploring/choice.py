@@ -1,0 +1,126 @@
+"""Chooses the path of the next transfer: mostly the best by what is known, sometimes another.
+
+Always taking the path that is predicted to be best never finds that another has become better, as
+only paths that are used show their rate. Jiang et al. (*Via: Improving Internet Telephony Call
+Quality Using Predictive Relay Selection*, SIGCOMM 2016) therefore explore among the few relays that
+may be best by prediction. Here a path is tried where what its outcome is expected to teach, the
+knowledge gradient (Frazier, Powell, Dayanik: *A Knowledge-Gradient Policy for Sequential
+Information Collection*, SIAM J. Control Optim. 2008), is worth more over the transfers to come than
+it is expected to cost; and only while what all trials have cost more than was predicted of the best
+path stays under a share of what transfers cost, as in conservative bandits (Wu, Shariff, Lattimore,
+Szepesvári, ICML 2016). That is counted anew at each choice, by what is known of noise and drift
+then; the last trial may exceed the share by what it cost more than was expected of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, sqrt
+
+from planner.exploring.belief import Belief, Sent, Wandering, likeliest
+
+# Transfers to come for which what is learnt now is taken to hold.
+HORIZON = 50
+# Ten equally likely values of a standard normal variable, at the middles of its deciles.
+SCORES = (-1.645, -1.036, -0.674, -0.385, -0.126, 0.126, 0.385, 0.674, 1.036, 1.645)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path that the next transfer may take.
+
+    Attributes
+    ----------
+    belief : Belief
+        By estimates alone.
+    fixed, per_inverse_gbps : float
+        What a transfer costs, in the terms of its objective: the first, and the second divided by
+        its rate in Gbit/s.
+    """
+
+    belief: Belief
+    fixed: float
+    per_inverse_gbps: float
+
+    def value(self, log_gbps: float) -> float:
+        """Return what a transfer costs at a rate."""
+        return self.fixed + self.per_inverse_gbps * exp(-log_gbps)
+
+
+@dataclass(frozen=True)
+class PathChoice:
+    """The path to take.
+
+    Attributes
+    ----------
+    path, best : int
+        The one to take, and the best by what is known; they differ where one is tried.
+    beliefs : tuple of Belief
+        Of all paths now.
+    wandering : Wandering
+    spent, allowed : float
+        What trials have cost more than was predicted of the best path, and what they may have.
+    """
+
+    path: int
+    best: int
+    beliefs: tuple[Belief, ...]
+    wandering: Wandering
+    spent: float
+    allowed: float
+
+
+def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: float) -> PathChoice:
+    """Return the path of the next transfer.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        At least one.
+    sent : sequence of Sent
+        Outcomes of transfers between the same ends.
+    now_s : float
+    share : float
+        Most of what transfers cost that trials may cost; 0 never tries any.
+    """
+    ordered = sorted(sent, key=lambda one: one.ended_s)
+    priors = {number: path.belief for number, path in enumerate(paths)}
+    model = likeliest(priors, ordered)
+    beliefs, spent, total = dict(priors), 0.0, 0.0
+    for one in ordered:
+        beliefs = _at(beliefs, one.ended_s, model)
+        best = _best(paths, beliefs)
+        predicted = paths[best].value(beliefs[best].mean)
+        total += predicted
+        if one.path != best:
+            spent += max(0.0, paths[one.path].value(one.log_gbps) - predicted)
+        beliefs[one.path] = beliefs[one.path].after(one, model.noise)
+    beliefs = _at(beliefs, now_s, model)
+    best = _best(paths, beliefs)
+    predicted = paths[best].value(beliefs[best].mean)
+    allowed = share * (total + predicted)
+    tried, most = best, 0.0
+    for number, path in enumerate(paths) if share > 0 else ():
+        excess = path.value(beliefs[number].mean) - predicted
+        worth = HORIZON * _learnt(path, beliefs[number], predicted, model) - excess
+        if number != best and worth > most and spent + excess <= allowed:
+            tried, most = number, worth
+    return PathChoice(
+        tried, best, tuple(beliefs[n] for n in range(len(paths))), model, spent, allowed
+    )
+
+
+def _at(beliefs: Mapping[int, Belief], now_s: float, model: Wandering) -> dict[int, Belief]:
+    return {number: belief.at(now_s, model.drift_a_day) for number, belief in beliefs.items()}
+
+
+def _best(paths: Sequence[Path], beliefs: Mapping[int, Belief]) -> int:
+    return min(beliefs, key=lambda number: (paths[number].value(beliefs[number].mean), number))
+
+
+def _learnt(path: Path, belief: Belief, predicted: float, model: Wandering) -> float:
+    """Return by how much one outcome of a path is expected to lower what the best path costs."""
+    moved = belief.variance / sqrt(belief.variance + model.noise**2)
+    values = (path.value(belief.mean + score * moved) for score in SCORES)
+    return sum(max(0.0, predicted - value) for value in values) / len(SCORES)

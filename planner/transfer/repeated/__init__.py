@@ -1,0 +1,1 @@
+"""Transfers between the same ends that are made again and again."""

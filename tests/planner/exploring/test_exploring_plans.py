@@ -1,0 +1,88 @@
+"""Plans that learn from past transfers between the same ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.exploring.outcome import Outcome
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.transfer.plan import Plan
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+
+NAMES = ["a", "b", "near", "far"]
+
+
+def plan(*outcomes: Outcome, explore: float = 0.02, **more: Any) -> Plan:
+    """Return a plan from a to b: direct 4 Gbit/s, relays of 3.9 and 3."""
+    rate = np.full((4, 4), 4.0)
+    rate[0, 2] = rate[2, 1] = 3.9
+    rate[0, 3] = rate[3, 1] = 3.0
+    np.fill_diagonal(rate, 0.0)
+    network = Network.from_matrices(NAMES, rate, rtt_ms=10.0, per_flow_mbps=25 * rate)
+    request = TransferRequest(
+        "a", "b", objective="time", vms=1, explore=explore, outcomes=outcomes, **more
+    )
+    return recommend(request, network, FlatPrices(NAMES, 0.02, 1.0), now_s=1e5)
+
+
+def outcome(number: int, via: str, rate_gbps: float) -> Outcome:
+    return Outcome(f"o{number}", "a", "b", rate_gbps, 3600.0 * number, via)
+
+
+def test_without_outcomes_the_best_is_taken_where_a_trial_is_too_dear() -> None:
+    found = plan(explore=0.0001)
+    assert found.exploration is not None
+    assert (found.verdict, found.exploration.via, found.exploration.best) == (
+        "direct",
+        "direct",
+        "direct",
+    )
+    assert {rate.via for rate in found.exploration.rates} == {"direct", "near", "far"}
+    assert found.exploration.rates[0].gbps == pytest.approx(4.0)
+    assert found.best_relay is not None
+    assert plan(explore=0.0).exploration is None
+
+
+def test_a_path_that_outcomes_show_to_be_slow_is_left() -> None:
+    slow = [outcome(number, "direct", 1.0) for number in range(1, 6)]
+    found = plan(*slow)
+    assert found.exploration is not None
+    assert (found.verdict, found.exploration.best) == ("relay", "near")
+    known = {rate.via: rate for rate in found.exploration.rates}
+    assert known["direct"].gbps == pytest.approx(1.0, rel=0.3)
+    assert known["direct"].outcomes == 5
+    assert known["direct"].gbps_low < known["direct"].gbps < known["direct"].gbps_high
+    assert found.plan_id != plan(*slow[:4]).plan_id
+
+
+def test_outcomes_of_other_ends_and_of_unknown_relays_do_no_harm() -> None:
+    others = [Outcome("x", "b", "a", 0.1, 1.0), Outcome("y", "a", "b", 0.1, 1.0, "elsewhere")]
+    found, without = plan(*others), plan()
+    assert found.exploration is not None
+    assert without.exploration is not None
+    assert found.exploration.rates == without.exploration.rates
+
+
+def test_limits_hold_for_trials_too() -> None:
+    found = plan(explore=0.5, min_throughput_gbps=3.5)
+    assert found.exploration is not None
+    assert {rate.via for rate in found.exploration.rates} == {"direct", "near"}
+    none = plan(explore=0.5, relays="none")
+    assert none.exploration is not None
+    assert [rate.via for rate in none.exploration.rates] == ["direct"]
+
+
+def test_wrong_exploring_is_named() -> None:
+    with pytest.raises(InputError, match="latency") as raised:
+        TransferRequest("a", "b", objective="latency", explore=0.01)
+    assert raised.value.field == "explore"
+    with pytest.raises(InputError, match="are for exploring"):
+        TransferRequest("a", "b", outcomes=[{"src": "a", "dst": "b", "rate": 1, "ended_s": 0}])
+    with pytest.raises(InputError, match="outcomes outcome1, rate_gbps"):
+        TransferRequest("a", "b", explore=0.1, outcomes=[{"src": "a", "dst": "b", "ended_s": 0}])
