@@ -251,20 +251,39 @@ def test_workers_end_with_the_service_however_it_ends(store: Path) -> None:
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
 
 
+def _workers_of(service: Served) -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "-P", str(service.process.pid), "-f", "spawn_main"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def test_a_worker_that_hangs_does_not_hold_up_the_end(store: Path) -> None:
+    shuffle = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 5}]}
+    service = Served(store, environment={"RELAYD_SERVE_SHUTDOWN_S": "0"})
+    assert service.ask("POST", "/v1/shuffles", shuffle).status == 200
+    for pid in _workers_of(service):
+        os.kill(pid, signal.SIGSTOP)
+    body = json.dumps(shuffle).encode()
+    with socket.create_connection((service.host, service.port), 60) as connection:
+        connection.sendall(
+            b"POST /v1/shuffles HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body) + body
+        )
+        in_flight = "relayd_http_in_flight 2"  # it, and the one that asks
+        eventually(lambda: in_flight in service.get("/metrics").content.decode())
+        assert service.stop() == 0
+
+
 def test_a_worker_that_is_killed_is_replaced(store: Path) -> None:
     shuffle = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 5}]}
     with served(store) as service:
         assert service.ask("POST", "/v1/shuffles", shuffle).status == 200
-        workers = subprocess.run(
-            ["pgrep", "-P", str(service.process.pid), "-f", "spawn_main"],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split()
-        import os
-
-        for pid in workers:
-            os.kill(int(pid), signal.SIGKILL)
+        for pid in _workers_of(service):
+            os.kill(pid, signal.SIGKILL)
         statuses = [service.ask("POST", "/v1/shuffles", shuffle).status for _ in range(4)]
         assert statuses[-1] == 200
         assert set(statuses) <= {200, 503}

@@ -128,7 +128,7 @@ def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -
         {**SAMPLE, **cap, "value": 100_000},
         {**SAMPLE, **rate, "value": 90_000},
         {**SAMPLE, "value": 0.001},
-        {**SAMPLE, "measured_at_s": time.time() + 90},
+        {**SAMPLE, "measured_at_s": time.time() + 3600},
     ]
     with served(store, auth=True) as service:
         made = run("token", "create", "robot", "--scope", "ingest", "--json", db=store)

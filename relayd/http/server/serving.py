@@ -46,6 +46,8 @@ SHUTDOWN_TIMEOUT_S = 2.0
 HANDSHAKE_TIMEOUT_S = 10.0
 """Of TLS; a connection counts as one only after it."""
 POLL_EVERY_S = 0.02
+LEFT_OVER_S = 1.0
+"""For requests that have not finished within the time that a service may take to stop."""
 
 
 class RunningService:
@@ -110,7 +112,7 @@ async def start(
         max_line_size=MOST_LINE,
         max_field_size=MOST_LINE,
         max_headers=MOST_HEADERS,
-        shutdown_timeout=share.shutdown_s,
+        shutdown_timeout=LEFT_OVER_S,  # after RunningService.stop has waited
         handler_cancellation=False,
         auto_decompress=False,  # compressed bodies are refused
     )

@@ -119,9 +119,7 @@ class Workers:
                 return await self._ask(pool, version, question, arguments, limit_s)
         finally:
             # A service that ends does not wait for it: what it writes is whole or not there.
-            for process in list(pool._processes.values()):
-                process.kill()
-            pool.shutdown(wait=False, cancel_futures=True)
+            _end(pool)
 
     async def _ask(
         self,
@@ -166,8 +164,8 @@ class Workers:
         return [answer for part in answers for answer in part]
 
     def close(self) -> None:
-        """End all processes."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """End all processes: nobody waits any more for what they answer."""
+        _end(self._pool)
         with contextlib.suppress(OSError):
             self._folder.cleanup()
 
@@ -177,6 +175,13 @@ def _new_pool(count: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
     )
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    # Not asked to end: the interpreter would not exit before the last answer is there.
+    for process in list(pool._processes.values()):
+        process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _unavailable(what: str) -> ProblemError:
