@@ -3,7 +3,8 @@
 ``python -m benchmarks.snapshots [REGIONS...]`` (100 and 300 unless named; a million links, of 1,000
 regions, take minutes and gigabytes). Every step runs in an interpreter of its own, whose processor
 time and peak memory are the figures. With ``--samples N`` instead: N samples of 63 regions, their
-snapshot, and the next one after 100 more.
+snapshot, and the next one after 100 more. With ``--given N``: a snapshot of N regions whose figures
+are given, not estimated, to see what storing and reading it costs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from benchmarks.importing import VMS
 from benchmarks.memory import memory_mb
 from benchmarks.service import service
 from benchmarks.table import show
+from planner.model.estimate import Estimate, Figures, Origin, Prior
+from planner.model.link import Link, Site
+from relayd.store import SnapshotRow, open_store
 
 REGIONS = (100, 300)
 NEW_SAMPLES = 100
@@ -48,6 +52,23 @@ with open_store(sys.argv[1], mode="write") as store:
 MATRIX = """
 import sys, relayd
 relayd.open(sys.argv[1]).matrix("aggregate")
+"""
+SAVE = """
+import sys
+from pathlib import Path
+from benchmarks.snapshots import save_given
+save_given(Path(sys.argv[1]), int(sys.argv[2]))
+"""
+WHOLE = """
+import sys, relayd
+assert relayd.open(sys.argv[1]).network.usual
+"""
+FIRST_PLAN = """
+import sys, relayd
+wan = relayd.open(sys.argv[1])
+src, dst, *_ = wan.network.sites
+wan.network_of((src, dst))  # all are read, as in a service
+print(wan.plan(src, dst, volume_gb=300.0))
 """
 
 
@@ -74,14 +95,39 @@ def cost(*words: str) -> Cost:
 
 def write_links(path: Path, regions: int) -> int:
     """Write one test of every link; return their number."""
-    random, providers = Random(1), list(VMS)
-    names = [f"{providers[i % 3]}:region-{i:04d}" for i in range(regions)]
+    random, names = Random(1), _names(regions)
     with path.open("w") as file:
         file.write(HEADER)
         for src, dst in permutations(names, 2):
             gbps = USUAL_GBPS[src.partition(":")[0]] * random.lognormvariate(0.0, 0.15)
             file.write(_row(src, dst, FIRST_S, gbps))
     return regions * (regions - 1)
+
+
+def _names(regions: int) -> list[str]:
+    providers = list(VMS)
+    return [f"{providers[i % 3]}:region-{i:04d}" for i in range(regions)]
+
+
+def save_given(path: Path, regions: int) -> None:
+    """Save a snapshot, all of whose throughput differs, in a new store."""
+    random, names, at_s = Random(1), _names(regions), float(FIRST_S)
+    tested = Figures(connections=64)
+    of_tests = Origin("measured", "median-of-samples", 1, 1, at_s, at_s, figures=tested)
+    of_share = Origin("inferred", "share-of-aggregate", 1, 1, at_s, at_s, figures=tested)
+    rtt_ms = Estimate(5.0, 80.0, 300.0, Origin("baseline", "location-unknown"))
+    cap = Estimate(4.9, 5.0, 5.1, Origin("baseline", "vm-type"))
+    links = []
+    for src, dst in permutations(names, 2):
+        gbps = USUAL_GBPS[src.partition(":")[0]] * random.lognormvariate(0.0, 0.15)
+        prior = Prior(gbps / 2, gbps * 1.2, gbps * 2, 1.5)
+        flow = Estimate(gbps * 10, gbps * 15, gbps * 20, of_share)
+        rate = Estimate(gbps * 0.9, gbps, gbps * 1.1, of_tests, prior)
+        links.append(Link(src, dst, rtt_ms, flow, rate))
+    sites = [Site(name, VMS[name.partition(":")[0]], cap, cap, cap) for name in names]
+    with open_store(path, mode="create") as store:
+        row = SnapshotRow("given", at_s, at_s, "mixed", "", 0)
+        store.snapshots.save(row, links, sites)
 
 
 def write_samples(path: Path, samples: int, begin: int = 0) -> None:
@@ -157,6 +203,20 @@ def of_samples(folder: Path, samples: int) -> tuple[tuple[str, str], ...]:
     )
 
 
+def of_given(folder: Path, regions: int) -> tuple[tuple[str, str], ...]:
+    """Return what storing and reading a snapshot of so many regions costs."""
+    db = folder / "given.db"
+    saved = cost("-c", SAVE, str(db), str(regions))
+    return (
+        ("figures made, and saved", str(saved)),
+        ("store", f"{db.stat().st_size / 1e6:.0f} MB"),
+        ("network read", str(cost("-c", WHOLE, str(db)))),
+        ("network read, and a plan on it", str(cost("-c", FIRST_PLAN, str(db)))),
+        ('matrix("aggregate")', str(cost("-c", MATRIX, str(db)))),
+        ("service ready", str(ready(db))),
+    )
+
+
 def main() -> None:
     """Print a table."""
     words = sys.argv[1:]
@@ -164,6 +224,11 @@ def main() -> None:
         if words[:1] == ["--samples"]:
             rows = of_samples(Path(name), int(words[1]))
             show("Snapshots of many samples, links of 63 regions", ("", "CPU, peak memory"), rows)
+            return
+        if words[:1] == ["--given"]:
+            regions = int(words[1])
+            rows = of_given(Path(name), regions)
+            show(f"A given snapshot of {regions:,} regions", ("", "CPU, peak memory"), rows)
             return
         sizes = [int(word) for word in words] or REGIONS
         show(
