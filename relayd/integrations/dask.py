@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from distributed import Client, Scheduler, futures_of, wait
-from distributed.diagnostics.plugin import SchedulerPlugin
+import dask
+from distributed import Client, Scheduler, Worker, futures_of, wait
+from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
 
 from planner.model.errors import InputError
 from planner.model.units import BYTES_PER_GB
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
     from relayd.sources.wan import Wan
 
+CONNECTIONS_SETTING = "distributed.p2p.comm.concurrency"
 CONNECTIONS = 10
-"""That a worker sends a shuffle over: ``distributed.p2p.comm.concurrency``, as Dask has it."""
+"""That a worker sends a shuffle over, as Dask has it."""
 
 _log = logging.getLogger(__name__)
 
@@ -135,6 +137,36 @@ class ReduceWhere(SchedulerPlugin):
         """Let Dask choose again, unless a later plugin has taken the place of this one."""
         if vars(self._shuffles).get("_calculate_worker_for") is self._placed:
             del self._shuffles._calculate_worker_for
+
+
+class SendOver(WorkerPlugin):
+    """Makes workers send shuffles over as many connections as a plan rests on.
+
+    ``client.register_plugin(SendOver(plan))`` concerns shuffles that begin from then on, on workers
+    that are processes of their own, one a host. Where the plan has no connections, workers keep
+    their own setting.
+
+    Parameters
+    ----------
+    plan : PlacedShuffle
+        Asked for with the ``connections`` that a worker may open.
+    """
+
+    name = "relayd-send-over"
+
+    def __init__(self, plan: PlacedShuffle) -> None:
+        self._connections = plan.transfers.connections if plan.transfers else {}
+
+    def setup(self, worker: Worker) -> None:
+        """Set the worker's number, that of its region."""
+        self._before = dask.config.get(CONNECTIONS_SETTING)
+        count = self._connections.get(region_of(worker.state.total_resources) or "")
+        if count:
+            dask.config.set({CONNECTIONS_SETTING: count})
+
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - what Dask calls
+        """Set it as it was."""
+        dask.config.set({CONNECTIONS_SETTING: self._before})
 
 
 class _PlacedSpec:

@@ -18,6 +18,7 @@ from collections import Counter
 import dask, numpy as np, pandas as pd
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, wait
 from planner.model.errors import InputError
+from relayd.integrations.dask import CONNECTIONS, SendOver
 
 ROWS = {"azure:eastus": 30_000, "aws:us-east-1": 20_000, "aws:ap-northeast-1": 10_000}
 PLAIN = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
@@ -53,6 +54,15 @@ if __name__ == "__main__":
         joined = orders.merge(prices, on="customer", npartitions=30, broadcast=False).persist()
         found += [where(client, joined), len(joined)]
         found.append(str(plan))
+        apart = shuffle_plan(client, orders, partitions=30, connections=64)
+        client.register_plugin(SendOver(apart))
+        setting = [client.run(dask.config.get, "distributed.p2p.comm.concurrency")]
+        client.unregister_worker_plugin("relayd-send-over")
+        setting.append(client.run(dask.config.get, "distributed.p2p.comm.concurrency"))
+        region_of = {address: name for name, worker in cluster.workers.items()
+                     for address in [worker.worker_address]}
+        found.append([{region_of[a]: n for a, n in one.items()} for one in setting])
+        found += [apart.transfers.connections, CONNECTIONS]
         client.close()
     stray = {0: {"cls": Worker, "options": PLAIN}}
     with SpecCluster(workers=stray, scheduler=scheduler) as cluster, Client(cluster) as client:
@@ -73,14 +83,18 @@ def test_data_frames_are_reduced_where_relayd_says(tmp_path: Path) -> None:
     example = example.replace('"tcp://scheduler:8786"', "ADDRESS")
     script = tmp_path / "job.py"
     script.write_text(f"EXAMPLE = {example!r}\n{SCRIPT}")
-    shuffled, planned, rows, joined, joined_rows, told, refused = result_of(
-        f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')", tmp_path
+    shuffled, planned, rows, joined, joined_rows, told, setting, connections, usual, refused = (
+        result_of(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')", tmp_path)
     )
     assert shuffled == planned == joined
     assert sum(planned.values()) == 30
     assert max(planned, key=planned.__getitem__) == "azure:eastus"
     assert len(planned) == 3
     assert rows == joined_rows == 60_000
+    # Far regions need more than Dask's own number to fill their path.
+    assert setting[0] == connections
+    assert max(connections.values()) > usual
+    assert set(setting[1].values()) == {usual}
     assert "in no region" in refused
     assert "--resources" in refused
     assert "azure:eastus: " in told
