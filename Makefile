@@ -74,11 +74,13 @@ test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
 	$(PYTEST) -m 'alone and not integrations' --durations 20
 
 # Engines that go into no environment with others: each has one with relayd and its extra alone.
-ENGINES := airflow plot
-NEEDED_plot := nbclient ipykernel  # that run a notebook
+ENGINES := airflow plot ray skypilot
+# A notebook needs what runs it, and what its questions need.
+WITH_plot := ,solver
+NEEDED_plot := nbclient ipykernel
 $(VENV)/engines/%/.installed: pyproject.toml relayd/version.py
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]' $(NEEDED_$*)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*$(WITH_$*)]' $(NEEDED_$*)
 	@touch $@
 
 test-integrations: engines tools $(ENGINES:%=$(VENV)/engines/%/.installed)  ## Run engines that CI has no time for, each with its extra alone (needs root)

@@ -1,0 +1,102 @@
+"""SkyPilot applies the policy that its configuration names, to tasks as users write them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import relayd
+from tests.relayd.integrations.engines import ROOT, python_of, result_of
+
+pytestmark = pytest.mark.integrations
+
+PAGE = (ROOT / "docs" / "skypilot.md").read_text()
+SCRIPT = """
+import json, sky, yaml
+from sky.server.requests.request_names import AdminPolicyRequestName
+from sky.utils import admin_policy_utils
+from relayd.integrations.skypilot import data_costs_usd, read_volumes_gb
+import relayd
+
+def applied(task):
+    task = sky.Task.from_yaml_config(task)
+    dag, _ = admin_policy_utils.apply(task, AdminPolicyRequestName.CLUSTER_LAUNCH)
+    found = dag.tasks[0].to_yaml_config()["resources"]
+    options = found.get("ordered") or found.get("any_of") or [found]
+    return [one.get("infra") for one in options], options[0].get("accelerators")
+
+def rejected(task):
+    try:
+        applied(task)
+    except sky.exceptions.UserRequestRejectedByPolicy as error:
+        return str(error)
+
+READS = {"run": "true", "envs": {"RELAYD_READS": "aws:us-east-1=4TB, gcp:us-central1=20GB"}}
+ORDERED = {"ordered": [{"infra": "gcp"}, {"infra": "aws"}]}
+found = {
+    "page": applied(TASK),
+    "plain": applied({"run": "true", "resources": {"infra": "gcp"}}),
+    "gcp": applied({**READS, "resources": {"infra": "gcp"}}),
+    "fixed": applied({**READS, "resources": {"infra": "azure/westeurope"}}),
+    "slack": applied({**READS, "resources": ORDERED,
+                      "envs": {**READS["envs"], "RELAYD_SLACK_USD": "1e6"}}),
+    "wrong": [
+        rejected({"run": "true", "envs": {"RELAYD_READS": "us-east-1"}}),
+        rejected({"run": "true", "envs": {"RELAYD_READS": "aws:us-east-9=1TB"}}),
+        rejected({**READS, "resources": {"infra": "kubernetes"}}),
+    ],
+    "costs": data_costs_usd(relayd.open(), {"aws:us-east-1": 4000.0, "gcp:us-central1": 20.0}),
+}
+print("RESULT", json.dumps([found]))
+"""
+
+
+def test_tasks_stay_near_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = python_of("skypilot")
+    config, task = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "config.yaml").write_text(config)
+    script = f"TASK = __import__('yaml').safe_load({task!r})\n{SCRIPT}"
+    environment = {
+        "HOME": str(tmp_path),
+        "SKYPILOT_DISABLE_USAGE_COLLECTION": "1",
+        "SKYPILOT_GLOBAL_CONFIG": str(tmp_path / "config.yaml"),
+    }
+    (found,) = result_of(script, tmp_path, python, environment)
+
+    # 4 TB weigh more than 20 GB, and SkyPilot keeps the rest of what was asked.
+    infra, accelerators = found["page"]
+    assert infra == ["aws/us-east-1"]
+    assert accelerators in ({"A100": 8}, "A100:8")
+    assert found["plain"][0] == ["gcp"]
+    assert found["fixed"][0] == ["azure/westeurope"]
+    # With all the slack there is, all regions of both clouds are left, in the order asked for.
+    clouds = [infra.partition("/")[0] for infra in found["slack"][0]]
+    assert clouds == sorted(clouds, reverse=True)
+    assert set(clouds) == {"gcp", "aws"}
+
+    # What is left elsewhere costs least there, by plans that are asked for one by one.
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    wan = relayd.open()
+    google = {name: usd for name, usd in found["costs"].items() if name.startswith("gcp:")}
+    best = min(google, key=google.__getitem__)
+    assert f"gcp/{best.partition(':')[2]}" in found["gcp"][0]
+    assert all(
+        google["gcp:" + infra.partition("/")[2]] <= google[best] + 1 for infra in found["gcp"][0]
+    )
+    ours = [("aws:us-east-1", 4000.0), ("gcp:us-central1", 20.0)]
+    plans = [
+        wan.plan(src, best, volume_gb=gb, relays="none", vms=1) for src, gb in ours if src != best
+    ]
+    fees_usd = sum(plan.cost_usd.egress for plan in plans)
+    assert google[best] == pytest.approx(
+        fees_usd + max(plan.duration_s for plan in plans) / 3600 * 20
+    )
+    assert found["costs"]["aws:us-east-1"] < google[best]
+
+    unit, region, nowhere = found["wrong"]
+    assert "RELAYD_READS" in unit
+    assert "aws:us-east-1=500GB" in unit
+    assert "aws:us-east-9" in region
+    assert "allow no region" in nowhere
