@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import exp, log, sqrt
 
 from planner.exploring.belief import Belief, Sent, Wandering, likeliest
 
@@ -37,15 +37,23 @@ class Path:
     fixed, per_inverse_gbps : float
         What a transfer costs, in the terms of its objective: the first, and the second divided by
         its rate in Gbit/s.
+    least_gbps : float
+        Rate that limits demand. A path whose rate is believed to be lower is neither best nor tried
+        while another meets them.
     """
 
     belief: Belief
     fixed: float
     per_inverse_gbps: float
+    least_gbps: float = 0.0
 
     def value(self, log_gbps: float) -> float:
         """Return what a transfer costs at a rate."""
         return self.fixed + self.per_inverse_gbps * exp(-log_gbps)
+
+    def meets_limits(self, log_gbps: float) -> bool:
+        """Say whether a rate is as high as limits demand."""
+        return self.least_gbps <= 0 or log_gbps >= log(self.least_gbps)
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,8 @@ class PathChoice:
     wandering : Wandering
     spent, allowed : float
         What trials have cost more than was predicted of the best path, and what they may have.
+    meets_limits : bool
+        Whether the best path is believed to meet its limits; if not, none is.
     """
 
     path: int
@@ -69,6 +79,7 @@ class PathChoice:
     wandering: Wandering
     spent: float
     allowed: float
+    meets_limits: bool
 
 
 def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: float) -> PathChoice:
@@ -99,15 +110,18 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
     beliefs = _at(beliefs, now_s, model)
     best = _best(paths, beliefs)
     predicted = paths[best].value(beliefs[best].mean)
+    meets = paths[best].meets_limits(beliefs[best].mean)
     allowed = share * (total + predicted)
     tried, most = best, 0.0
     for number, path in enumerate(paths) if share > 0 else ():
+        if meets and not path.meets_limits(beliefs[number].mean):
+            continue
         excess = path.value(beliefs[number].mean) - predicted
         worth = HORIZON * _learnt(path, beliefs[number], predicted, model) - excess
         if number != best and worth > most and spent + excess <= allowed:
             tried, most = number, worth
     return PathChoice(
-        tried, best, tuple(beliefs[n] for n in range(len(paths))), model, spent, allowed
+        tried, best, tuple(beliefs[n] for n in range(len(paths))), model, spent, allowed, meets
     )
 
 
@@ -116,7 +130,11 @@ def _at(beliefs: Mapping[int, Belief], now_s: float, model: Wandering) -> dict[i
 
 
 def _best(paths: Sequence[Path], beliefs: Mapping[int, Belief]) -> int:
-    return min(beliefs, key=lambda number: (paths[number].value(beliefs[number].mean), number))
+    def order(number: int) -> tuple[bool, float, int]:
+        path, mean = paths[number], beliefs[number].mean
+        return not path.meets_limits(mean), path.value(mean), number
+
+    return min(beliefs, key=order)
 
 
 def _learnt(path: Path, belief: Belief, predicted: float, model: Wandering) -> float:

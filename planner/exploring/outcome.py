@@ -19,9 +19,7 @@ class Outcome(Specified):
     rate_gbps: Figure = field(
         Rate(LEAST_FIGURE), "Its mean rate.", aliases=("rate", "throughput_gbps")
     )
-    ended_s: Figure = field(
-        Quantity(-MOST_FIGURE), "When it ended, in seconds, from any time that is the same for all."
-    )
+    ended_s: Figure = field(Quantity(-MOST_FIGURE), "When it ended, in seconds since 1970 (UTC).")
     via: Text = field(
         Region({DIRECT: "no relay"}), "The relay that it went through, or `direct`.", default=DIRECT
     )

@@ -73,8 +73,9 @@ def recommend(
     except InfeasibleError as fault:
         raise vm_count.or_raise_quotas(fault, request, network, prices) from None
     exploration, why = None, ""
+    beware: tuple[str, ...] = ()
     if request.explore:
-        decision, exploration, why = explored(decider, decision, now_s)
+        decision, exploration, why, beware = explored(decider, decision, now_s)
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
     allocation = chosen.allocation
@@ -103,7 +104,7 @@ def recommend(
         alternatives=tuple(builder.relay(option) for option in decision.alternatives),
         bottlenecks=builder.bottlenecks.of_plan(decision),
         advice=adviser.advice(),
-        warnings=(*notes, *limited, *assumed, *explanation.warnings()),
+        warnings=(*notes, *beware, *limited, *assumed, *explanation.warnings()),
         confidence=explanation.confidence(low, high),
         frontier=builder.frontier() if request.frontier else (),
         measure_first=adviser.measure_first(),

@@ -50,7 +50,7 @@ def read_json(name: str, what: str) -> Any:
     return json_of(read_text(name, what), name, what)
 
 
-def read_rows(name: str, what: str) -> list[dict[str, Any]]:
+def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
     """Read rows: CSV, or a JSON list of objects (or an object that has it under `what`).
 
     Parameters
@@ -59,6 +59,8 @@ def read_rows(name: str, what: str) -> list[dict[str, Any]]:
         ``-`` is standard input.
     what : str
         What the rows are, for errors.
+    least : int
+        0 where a header with no rows under it is fine, as an empty JSON list always is.
 
     Raises
     ------
@@ -94,6 +96,6 @@ def read_rows(name: str, what: str) -> list[dict[str, Any]]:
                 value=stripped,
             )
         rows.append(dict(zip(header, stripped, strict=True)))
-    if not rows:
+    if not header or (least and not rows):
         raise FormatError(what, "has no rows under its header", value=name)
     return rows

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, inf, log, sqrt
+from typing import NamedTuple
 
 from planner.exploring.belief import SCORE_90, Belief, Sent
 from planner.exploring.choice import Path, PathChoice, choose
 from planner.exploring.outcome import DIRECT, Outcome
-from planner.model.units import S_PER_H, duration_s
+from planner.model.units import S_PER_H, duration_s, gbps_text
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.options import Option
 from planner.transfer.plan import Exploration, KnownRate
 
 
-def explored(
-    decider: Decider, decision: Decision, now_s: float | None
-) -> tuple[Decision, Exploration, str]:
+class Explored(NamedTuple):
+    """A decision for one path, with what was learnt, why in words, and what to beware of."""
+
+    decision: Decision
+    exploration: Exploration
+    why: str
+    warnings: tuple[str, ...] = ()
+
+
+def explored(decider: Decider, decision: Decision, now_s: float | None) -> Explored:
     """Return the decision for one path: the best by what is known, or one that is tried.
 
     Parameters
@@ -26,12 +34,7 @@ def explored(
         Of a request with `explore`. Where only several paths together meet its limits, they stay
         what is chosen.
     now_s : float, optional
-        On the clock of the outcomes; without it, when the last of them ended.
-
-    Returns
-    -------
-    tuple
-        The decision, what was learnt, and why in words.
+        Seconds since 1970; without it, when the last of the outcomes ended.
     """
     request = decider.request
     relays = [decision.best_relay, *decision.alternatives]
@@ -41,7 +44,7 @@ def explored(
     names = list(options)
     if not names:
         only = "Only several paths together meet the limits, so that none is tried."
-        return decision, Exploration("", "", 0.0, 0.0, ()), only
+        return Explored(decision, Exploration("", "", 0.0, 0.0, ()), only)
     sent = [
         Sent(names.index(one.via), log(one.rate_gbps), one.ended_s)
         for one in of_pair
@@ -53,8 +56,13 @@ def explored(
     choice = choose(paths, sent, now_s, request.explore)
     via, best = names[choice.path], names[choice.best]
     learnt = Exploration(via, best, choice.spent, choice.allowed, _rates(choice, names, of_pair))
-    why = _reason(via, best, len(sent), request.explore)
-    return replace(decision, chosen=options[via]), learnt, why
+    said = "estimates" if not sent else f"estimates and {len(sent)} past transfers"
+    return Explored(
+        replace(decision, chosen=options[via]),
+        learnt,
+        f"By {said}, {_reason(learnt, request.explore)}",
+        () if choice.meets_limits else (_missed(said, paths[choice.path], learnt),),
+    )
 
 
 def _path(decider: Decider, option: Option) -> Path:
@@ -62,14 +70,17 @@ def _path(decider: Decider, option: Option) -> Path:
     request, allocation = decider.request, option.allocation
     gbps = allocation.rate_gbps
     low, high = (decider.rate_at(allocation, bound) for bound in ("low", "high"))
+    # By estimates it meets the limits, if only but for rounding.
+    least_gbps = min(gbps, request.least_rate_gbps(option.ramp_up_s))
     belief = Belief.of_bounds(low, gbps, high)
     move_s, hour_usd = duration_s(request.volume_gb, gbps), request.hour_usd
     if hour_usd == inf:
-        return Path(belief, option.ramp_up_s, move_s * gbps)
+        return Path(belief, option.ramp_up_s, move_s * gbps, least_gbps)
     vms_usd_per_s = allocation.vm_usd / (move_s + request.vm_start_s)
     fixed = allocation.egress_usd + vms_usd_per_s * request.vm_start_s
     fixed += hour_usd / S_PER_H * option.ramp_up_s
-    return Path(belief, fixed, (vms_usd_per_s + hour_usd / S_PER_H) * move_s * gbps)
+    per_s_usd = vms_usd_per_s + hour_usd / S_PER_H
+    return Path(belief, fixed, per_s_usd * move_s * gbps, least_gbps)
 
 
 def _rates(
@@ -84,13 +95,22 @@ def _rates(
     return tuple(found)
 
 
-def _reason(via: str, best: str, outcomes: int, share: float) -> str:
-    said = "estimates" if not outcomes else f"estimates and {outcomes} past transfers"
-    if via == best:
-        return f"By {said}, {_named(via)} is best, and nothing else is worth a trial now."
+def _reason(learnt: Exploration, share: float) -> str:
+    if learnt.via != learnt.best:
+        return (
+            f"{_named(learnt.best)} is best, but {_named(learnt.via)} is tried: what that teaches "
+            f"may be worth more than it costs. Trials may cost {share:.1%} of what transfers cost."
+        )
+    if learnt.spent > learnt.allowed:
+        return f"{_named(learnt.best)} is best. Trials have cost what they may; none is made now."
+    return f"{_named(learnt.best)} is best, and nothing else is worth a trial now."
+
+
+def _missed(said: str, taken: Path, learnt: Exploration) -> str:
+    gbps = next(rate.gbps for rate in learnt.rates if rate.via == learnt.via)
     return (
-        f"By {said}, {_named(best)} is best, but {_named(via)} is tried: what that teaches may be "
-        f"worth more than it costs. Trials may cost {share:.1%} of what transfers cost."
+        f"By {said}, no path meets the limits: they demand {gbps_text(taken.least_gbps)} Gbit/s "
+        f"of {_named(learnt.via)}, which has {gbps_text(gbps)}."
     )
 
 

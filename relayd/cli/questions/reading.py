@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from planner.fields.items import Items
 from planner.fields.specified import Field
 from planner.model.errors import FormatError
 from relayd.files.demands import read_demands
@@ -21,6 +22,8 @@ def from_file(fields: Sequence[Field[Any, Any]], name: str) -> dict[str, Any]:
     """
     first = fields[0]
     if len(fields) == 1:
+        if isinstance(first.kind, Items):
+            return {first.name: read_rows(name, first.key, least=first.kind.least)}
         return {first.name: _READERS[first.kind.name](name, first.key)}
     content = read_json(name, first.key)
     if not isinstance(content, dict):
@@ -38,7 +41,6 @@ def _read_volumes(name: str, key: str) -> Any:
 # By kind of field.
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "pairs": lambda name, _: read_demands(name),
-    "items": read_rows,
     "by_place": _read_volumes,
     "document": read_text,
 }

@@ -40,6 +40,7 @@ paths = st.lists(
         st.builds(Belief, st.floats(-2.0, 4.0), st.floats(0.001, 1.0)),
         st.floats(0.0, 50.0),
         st.floats(0.1, 100.0),
+        st.sampled_from([0.0, 1.0, 5.0]),
     ),
     min_size=1,
     max_size=6,
@@ -56,8 +57,18 @@ def test_what_is_tried_may_be_paid_and_the_rest_is_best(
 ) -> None:
     sent = [one._replace(path=one.path % len(of)) for one in sent]
     choice = choose(of, sent, 1e7, share)
-    predicted = [path.value(b.mean) for path, b in zip(of, choice.beliefs, strict=True)]
-    assert predicted[choice.best] == min(predicted)
+    known = list(zip(of, choice.beliefs, strict=True))
+    predicted = [path.value(belief.mean) for path, belief in known]
+    # Where any path is fast enough for its limits, others are neither best nor tried.
+    may = [
+        number
+        for number, (path, belief) in enumerate(known)
+        if not path.least_gbps or belief.mean >= log(path.least_gbps)
+    ]
+    assert choice.meets_limits == bool(may)
+    may = may or list(range(len(of)))
+    assert choice.path in may
+    assert predicted[choice.best] == min(predicted[n] for n in may)
     excess = predicted[choice.path] - predicted[choice.best]
     if choice.path != choice.best:
         assert choice.spent + excess <= choice.allowed

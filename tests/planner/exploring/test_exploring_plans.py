@@ -25,9 +25,8 @@ def plan(*outcomes: Outcome, explore: float = 0.02, **more: Any) -> Plan:
     rate[0, 3] = rate[3, 1] = 3.0
     np.fill_diagonal(rate, 0.0)
     network = Network.from_matrices(NAMES, rate, rtt_ms=10.0, per_flow_mbps=25 * rate)
-    request = TransferRequest(
-        "a", "b", objective="time", vms=1, explore=explore, outcomes=outcomes, **more
-    )
+    asked: dict[str, Any] = {"objective": "time", "vms": 1, **more}
+    request = TransferRequest("a", "b", explore=explore, outcomes=outcomes, **asked)
     return recommend(request, network, FlatPrices(NAMES, 0.02, 1.0), now_s=1e5)
 
 
@@ -73,9 +72,36 @@ def test_limits_hold_for_trials_too() -> None:
     found = plan(explore=0.5, min_throughput_gbps=3.5)
     assert found.exploration is not None
     assert {rate.via for rate in found.exploration.rates} == {"direct", "near"}
+    cheaper: dict[str, Any] = {"objective": "cost", "min_throughput_gbps": 3.5}
+    fast, slow = ([outcome(n, "direct", rate) for n in range(1, 11)] for rate in (3.9, 1.0))
+    assert plan(*fast, **cheaper).verdict == "direct"
+    left = plan(*slow, **cheaper)
+    assert left.exploration is not None
+    assert (left.exploration.best, left.exploration.via, left.warnings) == ("near", "near", ())
     none = plan(explore=0.5, relays="none")
     assert none.exploration is not None
     assert [rate.via for rate in none.exploration.rates] == ["direct"]
+
+
+@pytest.mark.parametrize("limits", [{"deadline_s": 300.0}, {"min_throughput_gbps": 3.0}])
+def test_where_no_path_is_known_to_meet_the_limits_the_plan_warns(limits: dict[str, float]) -> None:
+    slow = [outcome(number, "direct", 1.0) for number in range(1, 6)]
+    found = plan(*slow, objective="cost", relays="none", volume_gb=100, **limits)
+    assert found.verdict == "direct"
+    (said,) = found.warnings
+    assert "no path meets the limits" in said
+    assert "the direct path, which has 1.0" in said
+    assert not plan(objective="cost", relays="none", volume_gb=100, **limits).warnings
+
+
+def test_the_reason_says_when_trials_have_cost_what_they_may() -> None:
+    dear = [outcome(number, "far", 2.0) for number in range(1, 4)]
+    found = plan(*dear, explore=0.001)
+    assert found.exploration is not None
+    assert found.exploration.spent > found.exploration.allowed
+    assert found.exploration.via == found.exploration.best == "direct"
+    assert "Trials have cost what they may; none is made now." in found.reason
+    assert "worth a trial" not in found.reason
 
 
 def test_wrong_exploring_is_named() -> None:

@@ -278,6 +278,19 @@ TEXT = st.text(max_size=12) | st.sampled_from(
 )
 
 
+def test_outcomes_may_be_none_yet(relayd: Relayd, measured: Path, tmp_path: Path) -> None:
+    ask = ("plan", "us-east", "sa", "--explore", "1%", "--json", "--outcomes")
+    (tmp_path / "header.csv").write_text("src,dst,via,rate,ended_s\n")
+    (tmp_path / "none.json").write_text("[]")
+    (tmp_path / "empty.csv").write_text("")
+    plans = [json.loads(relayd(*ask, tmp_path / name).out) for name in ("header.csv", "none.json")]
+    assert plans[0]["plan_id"] == plans[1]["plan_id"]
+    assert plans[0]["exploration"]["via"]
+    empty = relayd(*ask, tmp_path / "empty.csv")
+    assert empty.code == 2
+    assert "--outcomes: has no rows under its header" in empty.err
+
+
 @settings(
     max_examples=examples(150),
     deadline=None,

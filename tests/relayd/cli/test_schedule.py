@@ -116,7 +116,7 @@ def test_a_stored_schedule_is_gone_on_with(tmp_path: Path, relayd: Relayd) -> No
     ("content", "words"),
     [
         ("", "no rows"),
-        ("id,src,dst,volume\n", "no rows"),
+        ("id,src,dst,volume\n", "nothing to move"),
         ("id,src,dst\nx,aws:us-east-1,aws:sa-east-1\n", "volume_gb"),
         ("id,src,dst,volume\nx,aws:us-east-1\n", "line 2"),
         ("id,src,dst,volume\nx,nowhere,aws:sa-east-1,4\n", "nowhere"),
