@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.model.units import S_PER_H
 from planner.schedule.plan import AdmissionClass, TransferSchedule
+from planner.schedule.tariffs import MOST_CHANGES
 
 NAMES_SHOWN = 5
 
@@ -27,6 +29,15 @@ def reason(transfers: Sequence[TransferSchedule]) -> str:
 def broken_promises(ids: Sequence[str]) -> tuple[str, ...]:
     """Return a warning for each transfer that a schedule in progress had admitted."""
     return tuple(f"{i} was admitted before, but current estimates no longer allow it" for i in ids)
+
+
+def tariffs_not_counted(from_s: float) -> str:
+    """Return a warning that transfers without a deadline go on after tariffs are counted."""
+    return (
+        f"tariffs change {MOST_CHANGES} times by hour {from_s / S_PER_H:,.0f}, and are counted no "
+        "longer: what is sent without a deadline after it has the links' fees. Tariffs that change "
+        "less often are counted for longer"
+    )
 
 
 def warnings(

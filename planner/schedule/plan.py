@@ -170,10 +170,10 @@ class TariffUse:
     volume_gb : float
         Sent by it from `now_s` on.
     saved_usd : float
-        What that would have cost more without it.
+        What that would have cost more at its meter, beside all that this counts else.
     break_even_gb : float | None
-        Sent by it in a month, saves what it costs a month. None if it costs nothing a month, or
-        nothing was sent by it.
+        Sent by it in a month, saves what it costs a month, if each GB saves what one does here.
+        None if it costs nothing a month, or nothing is saved by it.
     full_gb : float | None
         The most that can be sent by it in a month, 730 hours; None without a limit.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,8 +75,14 @@ def schedule_problem(
     now_s: float,
     network: Network,
     prices: Prices,
+    unused: Collection[str] = (),
 ) -> ScheduleProblem:
     """Return the figures of a schedule of what is pending from a time on.
+
+    Parameters
+    ----------
+    unused : collection of str
+        Ids of tariffs to do without.
 
     Raises
     ------
@@ -117,11 +123,9 @@ def schedule_problem(
         starts.append(max(now_s, begin_s + ramp_s))
     timed = [number for number, item in enumerate(pending) if item.transfer.deadline_s is not None]
     ends = [item.transfer.deadline_s for item in pending if item.transfer.deadline_s is not None]
-    tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit)
-    changes = tariffs.changes_s(now_s, max(ends, default=now_s)).tolist()
-    times = [now_s, *(starts[number] for number in timed), *ends, *changes]
-    cuts = np.unique(np.array(times, dtype=float))
-    cuts = cuts[cuts >= now_s]
+    tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit, unused)
+    times = [now_s, *(starts[number] for number in timed), *ends]
+    cuts = tariffs.cuts_s(time for time in times if time >= now_s)
     longest_s = 0.0
     commodities = []
     for number in timed:

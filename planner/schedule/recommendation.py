@@ -10,6 +10,7 @@ egress fees of all that is admitted and then the earliest times at those fees
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import groupby
 
@@ -25,7 +26,7 @@ from planner.model.vm_limits import links_that_take_turns
 from planner.schedule.admission import Contest, admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
 from planner.schedule.earlier import sped_up
-from planner.schedule.explanation import broken_promises, reason, warnings
+from planner.schedule.explanation import broken_promises, reason, tariffs_not_counted, warnings
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
 from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
 from planner.schedule.program import ScheduleProgram
@@ -71,7 +72,14 @@ def recommend_schedule(
                 remedy="Give the new transfer an id of its own.",
             )
     pending = [*progress.pending, *(Pending(t, t.volume_gb) for t in request.transfers)]
-    return _Schedule(request, pending, progress, now_s, network, prices).plan(network, notes)
+    unused: set[str] = set()
+    schedule = _Schedule(request, pending, progress, now_s, network, prices, unused)
+    while dearer := schedule.usage.dearer_tariffs() if schedule.usage else None:
+        unused |= dearer
+        bound_usd = schedule.bound_usd  # holds with what is no longer used
+        schedule = _Schedule(request, pending, progress, now_s, network, prices, unused)
+        schedule.bound_usd = min(schedule.bound_usd, bound_usd)
+    return schedule.plan(network, notes)
 
 
 class _Schedule:
@@ -85,6 +93,7 @@ class _Schedule:
         now_s: float,
         network: Network,
         prices: Prices,
+        unused: Collection[str],
     ) -> None:
         self.request, self.pending, self.progress, self.now_s = request, pending, progress, now_s
         self.found: ScheduleProblem | None = None
@@ -98,7 +107,7 @@ class _Schedule:
         self.usage: Usage | None = None
         if not pending:
             return
-        self.found = schedule_problem(request, pending, now_s, network, prices)
+        self.found = schedule_problem(request, pending, now_s, network, prices, unused)
         self.program = ScheduleProgram(
             self.found.resources,
             self.found.problem.usd_per_gbit,
@@ -330,12 +339,18 @@ class _Schedule:
             warnings=notes
             + broken_promises(self._broken())
             + warnings(made, self.admission, self.request.explain)
+            + self._late_tariffs()
             + links_that_take_turns(needed, self.request.connections)
             + quotas.warnings(
                 self.request, network, vms, ends, relays=self.request.relays == "any"
             ),
         )
         return identified(plan)
+
+    def _late_tariffs(self) -> tuple[str, ...]:
+        if self.usage is None or not (self.usage.cuts_s > self.usage.tariffs_until_s).any():
+            return ()
+        return (tariffs_not_counted(self.usage.tariffs_until_s),)
 
     def _broken(self) -> list[str]:
         """Return the ids of transfers that were admitted before, and no longer are."""

@@ -8,6 +8,9 @@ from planner.fields.specified import Figure, Limit, Specified, Text, field, spec
 from planner.model.errors import InputError
 from planner.schedule.timed_transfer import MOST_S
 
+# Times in hours are not whole seconds to the last digit: 32.2 h - 8.2 h is a little above 24 h.
+SAME_S = 1e-6
+
 
 @specified
 class Tariff(Specified):
@@ -50,7 +53,12 @@ class Tariff(Specified):
 
     def _check(self) -> None:
         if self.src == self.dst:
-            raise InputError("dst", "is the source itself", value=self.dst)
+            raise InputError(
+                "dst",
+                "is the source itself",
+                value=self.dst,
+                remedy="A tariff is of a link between two regions: give the one that receives.",
+            )
         if self.end_s is not None and not self.start_s < self.end_s:
             raise InputError(
                 "end_s",
@@ -62,11 +70,12 @@ class Tariff(Specified):
         if self.every_s is not None:
             if self.end_s is None:
                 raise InputError("end_s", "is missing", remedy="What recurs has an end.")
-            if self.every_s < self.end_s - self.start_s:
+            if self.every_s < self.end_s - self.start_s - SAME_S:
                 raise InputError(
                     "every_s",
                     f"is shorter than the tariff holds ({self.end_s - self.start_s:g} s)",
                     value=self.every_s,
+                    remedy="Give at least how long it holds.",
                 )
 
     def holds_at(self, time_s: float) -> bool:

@@ -7,7 +7,7 @@ Transfers with NetStitcher*, SIGCOMM 2011; Feng et al., *Jetway*, ACM Multimedia
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -17,11 +17,12 @@ from planner.model.errors import InputError
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.schedule.plan import TariffUse
-from planner.schedule.tariff import Tariff
+from planner.schedule.tariff import SAME_S, Tariff
 
 # Each change of price is a slot more, and the program grows with slots.
 MOST_CHANGES = 1000
 MONTH_S = 730 * S_PER_H
+MICROSECONDS = 6
 
 
 class Band(NamedTuple):
@@ -48,15 +49,21 @@ class LinkTariffs:
         Of the sites; tariffs of others do not matter.
     usd_per_gbit : array, shape (n, n)
         Fees of links; tariffs that are no cheaper do not matter.
+    unused : collection of str
+        Ids of tariffs to do without.
     """
 
     def __init__(
-        self, tariffs: Sequence[Tariff], regions: Sequence[str], usd_per_gbit: Floats
+        self,
+        tariffs: Sequence[Tariff],
+        regions: Sequence[str],
+        usd_per_gbit: Floats,
+        unused: Collection[str] = (),
     ) -> None:
         index = {region: site for site, region in enumerate(regions)}
         self._of: dict[tuple[int, int], list[tuple[int, Tariff]]] = {}
         for number, tariff in enumerate(tariffs):
-            if tariff.src in index and tariff.dst in index:
+            if tariff.src in index and tariff.dst in index and tariff.id not in unused:
                 link = index[tariff.src], index[tariff.dst]
                 if tariff.per_gb_usd / BITS_PER_BYTE < usd_per_gbit[link]:
                     self._of.setdefault(link, []).append((number, tariff))
@@ -85,34 +92,70 @@ class LinkTariffs:
         InputError
             If that is too often.
         """
-        found: list[float] = []
-        for of in self._of.values():
-            for _, tariff in of:
-                every_s = tariff.every_s or inf
-                first = max(0, int((from_s - tariff.start_s) / every_s)) if every_s < inf else 0
-                many = (to_s - tariff.start_s) / every_s - first if every_s < inf else 1
-                if many > MOST_CHANGES:
-                    raise InputError(
-                        f"tariffs {tariff.id}, every_s",
-                        f"makes it begin {many:.0f} times in what is scheduled, at most "
-                        f"{MOST_CHANGES} are taken",
-                        value=tariff.every_s,
-                        remedy="Give hours rather than seconds, or schedule a shorter time.",
-                    )
-                for turn in range(first, first + int(many) + 2 if every_s < inf else 1):
-                    offset_s = turn * every_s if turn else 0.0
-                    found += [offset_s + tariff.start_s]
-                    if tariff.end_s is not None:
-                        found += [offset_s + tariff.end_s]
-        times = np.unique(np.array(found, dtype=float))
-        times = times[(times > from_s) & (times < to_s)]
+        times = self._first_changes_s(from_s, to_s)
         if len(times) > MOST_CHANGES:
+            of = [tariff for numbered in self._of.values() for _, tariff in numbered]
+            tariff = max(of, key=lambda tariff: _turns(tariff, from_s, to_s)[1])
+            many = _turns(tariff, from_s, to_s)[1]
+            if many > MOST_CHANGES:
+                raise InputError(
+                    f"tariffs {tariff.id}, every_s",
+                    f"makes it begin {many:.0f} times in what is scheduled, at most "
+                    f"{MOST_CHANGES} are taken",
+                    value=tariff.every_s,
+                    remedy="Give hours rather than seconds, or schedule a shorter time.",
+                )
             raise InputError(
                 "tariffs",
                 f"change {len(times)} times in what is scheduled, at most {MOST_CHANGES} are taken",
                 remedy="Give fewer of them, or schedule a shorter time.",
             )
         return times
+
+    def counted_until_s(self, from_s: float, to_s: float) -> float:
+        """Return until when there are no more changes than are taken; at most `to_s`."""
+        times = self._first_changes_s(from_s, to_s)
+        return float(times[MOST_CHANGES]) if len(times) > MOST_CHANGES else to_s
+
+    def cuts_s(self, times_s: Iterable[float], to_s: float = inf) -> Floats:
+        """Return times with those between them at which a tariff begins or ends.
+
+        What is within a microsecond of one of the times is that time, or rounding would make slots
+        of no length, in which VMs are stopped and started again.
+
+        Parameters
+        ----------
+        times_s : iterable of float
+        to_s : float
+            Changes after it are left out.
+
+        Raises
+        ------
+        InputError
+            If that is too often.
+        """
+        times = np.unique(np.array(list(times_s), dtype=float))
+        if not len(times):
+            return times
+        changes = self.changes_s(float(times[0]), min(to_s, float(times[-1])))
+        at = np.searchsorted(times, changes)
+        apart_s = np.minimum(changes - times[at - 1], times[at] - changes)
+        return np.union1d(times, changes[apart_s > SAME_S])
+
+    def _first_changes_s(self, from_s: float, to_s: float) -> Floats:
+        """Return when one begins or ends: all of it, or one time more than are taken or later."""
+        found: list[float] = []
+        for of in self._of.values():
+            for _, tariff in of:
+                first, many = _turns(tariff, from_s, to_s)
+                # The turn before, which may end within; and one that may begin in the last moment.
+                for turn in range(first, first + min(int(many), MOST_CHANGES) + 2):
+                    offset_s = turn * (tariff.every_s or 0.0)
+                    found += [offset_s + tariff.start_s]
+                    if tariff.end_s is not None:
+                        found += [offset_s + tariff.end_s]
+        times = np.unique(np.round(np.array(found, dtype=float), MICROSECONDS))
+        return times[(times > from_s) & (times < to_s)]
 
     def at(self, time_s: float) -> dict[tuple[int, int], list[Band]]:
         """Return the bands of each link that has some at a time, the cheapest first."""
@@ -137,6 +180,14 @@ class LinkTariffs:
         for link, of in self._of.items():
             least[link] = of[0][1].per_gb_usd / BITS_PER_BYTE
         return least
+
+
+def _turns(tariff: Tariff, from_s: float, to_s: float) -> tuple[int, float]:
+    """Return which turn of a tariff is the first that may hold, and how many begin from it on."""
+    if tariff.every_s is None:
+        return 0, 0.0
+    first = max(0, int((from_s - tariff.start_s) / tariff.every_s))
+    return first, max(0.0, (to_s - tariff.start_s) / tariff.every_s - first)
 
 
 def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:
@@ -166,16 +217,9 @@ def room_gbps(bands: Sequence[Band], rate_gbps: float) -> float:
     return max(rate_gbps, bands[0].rate_gbps)
 
 
-def tariff_use(tariff: Tariff, volume_gb: float, usd_per_gb: float) -> TariffUse:
-    """Return what is sent by a tariff, and when its month pays.
-
-    Parameters
-    ----------
-    usd_per_gb : float
-        Fee of the link without it.
-    """
-    less_usd = usd_per_gb - tariff.per_gb_usd
-    pays = tariff.monthly_usd > 0 and volume_gb > 0 and less_usd > 0
+def tariff_use(tariff: Tariff, volume_gb: float, saved_usd: float) -> TariffUse:
+    """Return what is sent by a tariff, and when its month pays, if more saves in proportion."""
+    pays = tariff.monthly_usd > 0 and volume_gb > 0 and saved_usd > 0
     held_s = MONTH_S
     if tariff.end_s is not None:
         held_s = min(MONTH_S, tariff.end_s - tariff.start_s)
@@ -186,8 +230,8 @@ def tariff_use(tariff: Tariff, volume_gb: float, usd_per_gb: float) -> TariffUse
         tariff.src,
         tariff.dst,
         volume_gb,
-        volume_gb * less_usd if volume_gb else 0.0,
+        saved_usd,
         tariff.monthly_usd,
-        tariff.monthly_usd / less_usd if pays else None,
+        tariff.monthly_usd * volume_gb / saved_usd if pays else None,
         None if tariff.rate_gbps is None else tariff.rate_gbps * held_s / BITS_PER_BYTE,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum
@@ -54,6 +54,8 @@ class Usage:
     Attributes
     ----------
     cuts_s : array, length periods + 1
+    tariffs_until_s : float
+        When tariffs have changed as often as is taken; what is sent later is charged by meters.
     loads : array, shape (periods, rows)
         In VMs.
     """
@@ -71,8 +73,10 @@ class Usage:
         self._prices, self._sending = prices, sending
         bounds = [time for item in sending for time in (item.start_s, item.end_s)]
         self._tariffs = tariffs
-        changes = tariffs.changes_s(min(bounds), max(bounds)).tolist() if bounds else []
-        self.cuts_s = np.unique(np.array([*bounds, *changes], dtype=float))
+        first_s, last_s = min(bounds, default=0.0), max(bounds, default=0.0)
+        self.tariffs_until_s = tariffs.counted_until_s(first_s, last_s)
+        ends_s = [*bounds, self.tariffs_until_s] if bounds else []
+        self.cuts_s = tariffs.cuts_s(ends_s, self.tariffs_until_s)
         periods = max(0, len(self.cuts_s) - 1)
         self.loads = np.zeros((periods, len(resources.rows)))
         self._links_gbps: list[dict[tuple[int, int], float]] = [{} for _ in range(periods)]
@@ -120,24 +124,36 @@ class Usage:
 
     def egress_usd(self) -> dict[int, float]:
         """Return the fees of each transfer: its part of what each meter and tariff charges."""
-        regions = self._problem.regions
-        links_gb: dict[Pair, float] = {}
-        carried: dict[int, list[tuple[Pair, float]]] = {}
+        usd_per_gb = metered_usd_per_gb(self._prices, self._outside_gb)
         usd: dict[int, list[float]] = {}
+        for number, link, gb, by_tariffs_usd in self._charged:
+            usd.setdefault(number, []).extend((gb * usd_per_gb[link], by_tariffs_usd))
+        return {number: fsum(of) for number, of in usd.items()}
+
+    @cached_property
+    def _charged(self) -> list[tuple[int, Pair, float, float]]:
+        """Of each transfer's volume on a link, what no tariff covers, in GB, and the rest's USD."""
+        regions, found = self._problem.regions, []
         for item in self._sending:
             for u, v, rate in item.links:
-                link = regions[u], regions[v]
-                gb = rate * (item.end_s - item.start_s) / BITS_PER_BYTE
+                outside_gb, usd = rate * (item.end_s - item.start_s) / BITS_PER_BYTE, 0.0
                 if self._tariffs.has(u, v):
-                    gb, by_tariffs = self._beside_tariffs(item, (u, v), rate)
-                    usd.setdefault(item.number, []).append(by_tariffs)
-                links_gb[link] = links_gb.get(link, 0.0) + gb
-                carried.setdefault(item.number, []).append((link, gb))
+                    outside_gb, usd = self._beside_tariffs(item, (u, v), rate)
+                found.append((item.number, (regions[u], regions[v]), outside_gb, usd))
+        return found
+
+    @cached_property
+    def _outside_gb(self) -> dict[Pair, float]:
+        """What meters count on each link."""
+        found: dict[Pair, float] = {}
+        for _, link, gb, _ in self._charged:
+            found[link] = found.get(link, 0.0) + gb
+        return found
+
+    def _metered_usd(self, links_gb: Mapping[Pair, float]) -> float:
+        """Return what meters charge for volumes on links."""
         usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
-        return {
-            number: fsum([*(gb * usd_per_gb[link] for link, gb in of), *usd.get(number, ())])
-            for number, of in carried.items()
-        }
+        return fsum(gb * usd_per_gb[link] for link, gb in links_gb.items())
 
     def _beside_tariffs(
         self, item: Sending, link: tuple[int, int], rate_gbps: float
@@ -170,30 +186,53 @@ class Usage:
         for start_s, end_s, links in zip(
             self.cuts_s[:-1].tolist(), self.cuts_s[1:].tolist(), self._links_gbps, strict=True
         ):
-            bands = self._tariffs.at((start_s + end_s) / 2)
+            bands = self._tariffs.at((start_s + end_s) / 2) if end_s <= self.tariffs_until_s else {}
             found.append(
                 {link: within(of, links[link]) for link, of in bands.items() if link in links}
             )
         return found
 
-    def tariffs(self) -> tuple[TariffUse, ...]:
-        """Return what is sent by each tariff, and when its month pays."""
+    @cached_property
+    def _by_tariff_gb(self) -> list[float]:
+        """What is sent by each tariff."""
         sent_gb = [0.0] * len(self._request.tariffs)
         for length_s, links in zip(np.diff(self.cuts_s).tolist(), self._by_tariff, strict=True):
             for of in links.values():
                 for number, rate in of.items():
                     sent_gb[number] += rate * length_s / BITS_PER_BYTE
-        links_gb: dict[Pair, float] = {}
-        for item in self._sending:
-            for u, v, rate in item.links:
-                link = self._problem.regions[u], self._problem.regions[v]
-                gb = rate * (item.end_s - item.start_s) / BITS_PER_BYTE
-                links_gb[link] = links_gb.get(link, 0.0) + gb
-        usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
+        return sent_gb
+
+    def tariffs(self) -> tuple[TariffUse, ...]:
+        """Return what is sent by each tariff, what it saves, and when its month pays."""
         return tuple(
-            tariff_use(tariff, gb, usd_per_gb.get((tariff.src, tariff.dst), 0.0))
-            for tariff, gb in zip(self._request.tariffs, sent_gb, strict=True)
+            tariff_use(tariff, gb, self._saved_usd([number]) if gb else 0.0)
+            for number, (tariff, gb) in enumerate(
+                zip(self._request.tariffs, self._by_tariff_gb, strict=True)
+            )
         )
+
+    def _saved_usd(self, numbers: Iterable[int]) -> float:
+        """Return what the meters would charge more for what some tariffs cover, less their USD."""
+        links_gb, by_tariffs_usd = dict(self._outside_gb), 0.0
+        for number in numbers:
+            tariff, gb = self._request.tariffs[number], self._by_tariff_gb[number]
+            links_gb[tariff.src, tariff.dst] += gb
+            by_tariffs_usd += gb * tariff.per_gb_usd
+        metered_usd = self._metered_usd(self._outside_gb)
+        return self._metered_usd(links_gb) - metered_usd - by_tariffs_usd
+
+    def dearer_tariffs(self) -> set[str]:
+        """Return the ids of tariffs that should not be used, as meters would charge less.
+
+        A tariff below a link's mean fee may be above what its last GB costs. Those are returned
+        that save less than nothing by themselves; if only all together do, the dearest.
+        """
+        used = [number for number, gb in enumerate(self._by_tariff_gb) if gb]
+        room_usd = ROUNDING * self._metered_usd(self._outside_gb)
+        dearer = [number for number in used if self._saved_usd([number]) < -room_usd]
+        if not dearer and used and self._saved_usd(used) < -room_usd:
+            dearer = [max(used, key=lambda number: self._request.tariffs[number].per_gb_usd)]
+        return {self._request.tariffs[number].id for number in dearer}
 
     def relayed_share(self) -> float:
         """Return which part of all volume takes two links."""

@@ -28,14 +28,18 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
                 remedy="What stays in a region needs no schedule.",
             )
         transfers.append(replace(transfer, src=src, dst=dst))
-    tariffs = [
-        replace(
-            tariff,
-            src=wan.resolve(tariff.src, f"tariffs {tariff.id}, src").region_id,
-            dst=wan.resolve(tariff.dst, f"tariffs {tariff.id}, dst").region_id,
-        )
-        for tariff in request.tariffs
-    ]
+    tariffs = []
+    for tariff in request.tariffs:
+        src = wan.resolve(tariff.src, f"tariffs {tariff.id}, src").region_id
+        dst = wan.resolve(tariff.dst, f"tariffs {tariff.id}, dst").region_id
+        if src == dst:
+            raise InputError(
+                f"tariffs {tariff.id}, dst",
+                f"is the source itself ({src})",
+                value=tariff.dst,
+                remedy="A tariff is of a link between two regions: give the one that receives.",
+            )
+        tariffs.append(replace(tariff, src=src, dst=dst))
     ends = {f"transfers ({name})": resolution.region_id for name, resolution in found.items()}
     for known in request.existing.transfers if request.existing else ():
         ends |= {f"existing, transfer {known.id}, {e}": getattr(known, e) for e in ("src", "dst")}

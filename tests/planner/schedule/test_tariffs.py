@@ -20,6 +20,7 @@ from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.tariff import Tariff
+from planner.schedule.tariffs import LinkTariffs
 from planner.schedule.timed_transfer import TimedTransfer
 from tests.planner.schedule.schedules import Full, World, assert_kept, transfers, world
 from tests.planner.schedule.test_schedule_program import admitted, assert_carried, both
@@ -28,7 +29,9 @@ from tests.properties import examples
 FEE_USD = 0.08
 
 
-def two(*tariffs: Tariff, volume_gb: float = 900.0, deadline_s: float = 7200.0) -> SchedulePlan:
+def two(
+    *tariffs: Tariff, volume_gb: float = 900.0, deadline_s: float | None = 7200.0
+) -> SchedulePlan:
     """Return a schedule of one transfer over one link of 4 Gbit/s, whose fee is stated above."""
     names = ["a", "b"]
     rate = np.array([[0.0, 4.0], [4.0, 0.0]])
@@ -86,6 +89,38 @@ def test_the_cheapest_tariff_of_a_link_is_used_first() -> None:
     assert [use.volume_gb for use in plan.tariffs] == pytest.approx([225, 225])
     usd = 225 * 0.05 + 225 * 0.01 + 450 * FEE_USD
     assert plan.cost_usd.egress == pytest.approx(usd)
+
+
+def test_tariffs_that_meet_leave_no_slot_between_them() -> None:
+    night_s, day_s, every_s = 20 * 3600.0, 8.2 * 3600.0, 24 * 3600.0
+    day = Tariff("day", "a", "b", start_s=day_s, end_s=night_s, every_s=every_s)
+    night = Tariff("night", "a", "b", start_s=night_s, end_s=32.2 * 3600.0, every_s=every_s)
+    last_s = 5 * every_s + day_s
+    cuts_s = LinkTariffs([day, night], ["a", "b"], np.full((2, 2), FEE_USD)).cuts_s([0.0, last_s])
+    assert len(cuts_s) == 12
+    assert np.diff(cuts_s).min() == pytest.approx(day_s)
+    plan = two(day, night, volume_gb=4.0 / 8 * (last_s - day_s), deadline_s=last_s)
+    assert plan.cost_usd.egress == pytest.approx(0.0, abs=1e-6)
+    periods = plan.transfers[0].periods
+    assert (periods[0].start_s, periods[-1].end_s) == pytest.approx((day_s, last_s))
+    assert all(one.end_s == other.start_s for one, other in pairwise(periods))
+
+
+def test_what_recurs_may_hold_all_the_time() -> None:
+    always = {"src": "a", "dst": "b", "start": "8.2h", "end": "32.2h", "every": "24h"}
+    (tariff,) = ScheduleRequest((TimedTransfer("t", "a", "b", 1.0),), tariffs=[always]).tariffs
+    assert two(replace(tariff, start_s=0.0, end_s=86400.0)).cost_usd.egress == 0.0
+
+
+@pytest.mark.parametrize(("end_s", "turns"), [(0.5, 501), (1.0, 1001)])
+def test_best_effort_goes_on_at_the_fee_after_tariffs_are_counted(end_s: float, turns: int) -> None:
+    plan = two(Tariff("t", "a", "b", end_s=end_s, every_s=1.0), deadline_s=None)
+    assert plan.transfers[0].end_s == pytest.approx(1800.0, abs=1.0)
+    (use,) = plan.tariffs
+    assert use.volume_gb == pytest.approx(0.5 * end_s * turns)
+    assert plan.cost_usd.egress == pytest.approx((900.0 - use.volume_gb) * FEE_USD)
+    assert plan.bound_usd <= plan.cost_usd.egress
+    assert any("counted no longer" in warning for warning in plan.warnings)
 
 
 # ---- against independent models ------------------------------------------------------------
@@ -264,11 +299,11 @@ def test_a_plan_costs_what_its_periods_do_and_no_more_than_the_least(
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"dst": "a"}, "source itself"),
+        ({"dst": "a"}, "source itself .* give the one that receives"),
         ({"rate": 0}, "above 0"),
         ({"start": "2h", "end": "1h"}, "after the start"),
         ({"every": "24h"}, "What recurs has an end"),
-        ({"end": "2h", "every": "1h"}, "shorter than the tariff holds"),
+        ({"end": "2h", "every": "1h"}, "shorter than .* Give at least how long"),
         ({"usd_per_gb": "-1"}, "0 or more"),
         ({"color": 1}, "unknown field"),
     ],

@@ -146,6 +146,7 @@ def test_tariffs_are_read_and_wrong_ones_named(tmp_path: Path, relayd: Relayd) -
     assert plan["request"]["tariffs"][0]["rate_gbps"] == 2.0
     assert plan["tariffs"][0]["id"] == "tariff1"
     for rows, words in (
+        ("src,dst\nus-east-1,aws:us-east-1\n", "tariffs tariff1, dst: is the source itself"),
         ("src,dst,rate\natlantis,sa,1gbps\n", "atlantis"),
         ("src,dst,rate\naws:us-east-1,gcp:us-east1,fast\n", "tariffs tariff1, rate_gbps"),
         ("src,dst,end\naws:us-east-1,gcp:us-east1,25h,x\n", "line 2"),
@@ -154,3 +155,33 @@ def test_tariffs_are_read_and_wrong_ones_named(tmp_path: Path, relayd: Relayd) -
         wrong = relayd("schedule", tmp_path / "t.csv", "--tariffs", tariffs)
         assert wrong.code == 2
         assert words in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("tariffs", "used"),
+    [
+        ([(0.08, "0.1gbps")], False),  # below the mean, above what the last GB costs
+        ([(0.08, "0.1gbps")] * 3, False),  # of which each alone would save
+        ([(0.075, None)], True),
+        ([(0.0, "0.1gbps")], True),
+    ],
+)
+def test_tariffs_save_what_the_meters_tiers_charge_less(
+    tariffs: list[tuple[float, str | None]], used: bool
+) -> None:
+    wan, link = library.open(), {"src": "azure:eastus", "dst": "aws:us-east-1"}
+    bulk = [{"id": "bulk", **link, "volume": "60TB", "deadline": "240h"}]
+    plain_usd = wan.schedule(bulk).cost_usd.egress
+    plan = wan.schedule(
+        bulk,
+        tariffs=[
+            {**link, "per_gb_usd": usd, "rate": rate, "monthly_usd": 100} for usd, rate in tariffs
+        ],
+    )
+    saved_usd = sum(use.saved_usd for use in plan.tariffs)
+    assert plan.cost_usd.egress == pytest.approx(plain_usd - saved_usd)
+    assert plan.bound_usd <= plan.cost_usd.egress
+    for use in plan.tariffs:
+        assert (use.saved_usd > 1.0) == used == (use.volume_gb > 0.0)
+        if use.break_even_gb is not None:
+            assert use.break_even_gb * use.saved_usd == pytest.approx(100 * use.volume_gb)
