@@ -173,6 +173,19 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
     assert "empty=1" in shown.url
 
 
+def test_cells_are_as_wide_after_a_figure_that_no_pair_has(grid: Served, page: Watched) -> None:
+    shown = page.open(f"{grid.url}/matrix{GRID}")
+    cell = shown.locator("td.cell").first
+    before = cell.bounding_box()
+    assert before
+    show(shown, "loss", "Loss")
+    assert cells(shown) == {}
+    show(shown, "aggregate", "Aggregate")
+    after = cell.bounding_box()
+    assert after
+    assert after["width"] == before["width"]
+
+
 def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
     grid: Served, page: Watched
 ) -> None:
@@ -379,6 +392,22 @@ def test_a_part_is_brushed_by_pointer_and_by_keys(grid: Served, browser: Browser
             shown.keyboard.press("Escape")
             settle(shown)
             assert shown_names(shown) == (rows, columns)
+
+
+def test_a_brush_by_keys_starts_anew_after_a_zoom_and_after_escape(
+    grid: Served, page: Watched
+) -> None:
+    shown = page.open(f"{grid.url}/matrix{GRID}")
+    rows, columns = shown_names(shown)
+    brushed = shown.locator("td[data-brushed]")
+    shown.locator("td.cell[tabindex]").focus()
+    for key in ("Control+End", "Shift+ArrowUp", "Shift+ArrowLeft", "Enter", "Shift+ArrowRight"):
+        shown.keyboard.press(key)
+    assert shown_names(shown) == (rows[-2:], columns[-2:])
+    assert brushed.count() == 2
+    for key in ("Escape", "Shift+ArrowDown"):
+        shown.keyboard.press(key)
+    assert brushed.count() == 2
 
 
 def goodness(values: Any, value: float, is_less: bool) -> float:
@@ -604,6 +633,14 @@ def test_a_thousand_regions_are_squares_first_and_cells_in_the_end(
             assert shown.evaluate(
                 "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
             )
+            whole = canvas.bounding_box()
+            shown.get_by_label("To, by name").fill("no such place")
+            shown.keyboard.press("Enter")
+            canvas.wait_for(state="detached")
+            shown.get_by_label("To, by name").fill("")
+            shown.keyboard.press("Enter")
+            canvas.wait_for()
+            assert canvas.bounding_box() == whole
             there = {"x": 120, "y": 60}
             canvas.hover(position=there)  # type: ignore[arg-type]
             assert "→" in shown.locator(".details h2").inner_text()

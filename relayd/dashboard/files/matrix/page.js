@@ -93,15 +93,16 @@ async function draw({ isRebuilt = true, renew = false } = {}) {
   const isOne = metric === state.metric;
   const scale = scaleOf(metric, matrix.values);
   const picked = selected(matrix, ordered(matrix, scale, places, state), places, state);
+  // A figure that no pair has is a sentence, not an empty matrix. What is hidden has no width, and views
+  // are as wide as there is room.
+  const isEmpty = !picked.rows.length || !picked.columns.length;
+  parts.layout.hidden = isEmpty;
   // Regions keep their places as the metric changes, unless their places follow from it.
   const shown = JSON.stringify([matrix.regions, picked.rows, picked.columns]);
   if (isRebuilt || built !== shown) build(matrix, picked);
   built = shown;
   view.paint(matrix, metric, scale);
   showZoom(picked);
-  // A figure that no pair has is a sentence, not an empty matrix.
-  const isEmpty = !view.rows.length || !view.columns.length;
-  parts.layout.hidden = isEmpty;
   replace(parts.legend, !isEmpty && legend(metric, scale, matrix));
   replace(parts.blocks, isOne && !isEmpty && blocksTable(metric, matrix));
   showFinding(matrix);

@@ -36,7 +36,7 @@ export class MatrixTable {
     // Positions may differ from those before; regions are the same by their ids.
     const kept = this.current && [this.current.src, this.current.dst].map((at) => matrix.regions.indexOf(this.matrix.regions[at]));
     this.matrix = matrix;
-    this.brushed = null;
+    [this.brushed, this.anchor, this.pressed] = [null, null, null];
     this.rows = rows.flatMap((group) => group.members);
     this.columns = columns.flatMap((group) => group.members);
     this.width = this.container.clientWidth;
@@ -266,6 +266,7 @@ export class MatrixTable {
       event.preventDefault();
       this.zoom();
     } else if (event.key === "Escape") {
+      this.anchor = null;
       if (this.brushed) this.brush(null);
       else this.heard.out();
     } else if ((event.key === "Enter" || event.key === " ") && src !== dst) {
