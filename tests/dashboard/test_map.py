@@ -375,3 +375,19 @@ def test_a_wrong_name_is_said(browser: Browser, grid: Served) -> None:
         shown.get_by_role("combobox", name="From").select_option(SRC)
         headed(shown, f"From {SRC}")
         assert shown.locator("#message").inner_text() == ""
+
+
+@pytest.mark.parametrize("where", ["map?", "plan?dst=gcp:us-east1&volume_gb=100&", ""])
+def test_land_that_did_not_come_is_said_and_asked_for_again(
+    where: str, browser: Browser, grid: Served
+) -> None:
+    with watched(browser, allowed=("503",)) as seen:
+        seen.page.route("**/land.json", lambda route: route.fulfill(status=503, body="busy"))
+        shown = seen.open(f"{grid.url}/{where}src={SRC}" if where else grid.url)
+        readout = shown.locator(".world-map .readout")
+        readout.get_by_text("503").wait_for()
+        assert shown.locator(".world .land").count() == 0
+        shown.unroute("**/land.json")
+        readout.get_by_role("button", name="Try again").click()
+        shown.locator(".world .land").wait_for()
+        assert "503" not in readout.inner_text()

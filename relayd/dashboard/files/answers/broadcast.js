@@ -38,9 +38,9 @@ function onMap(plan, regions) {
   const lines = new Map();
   for (const link of plan.trees.flatMap((tree) => tree.legs)) {
     const name = `${link.src} ${link.dst}`;
-    const gbps = (lines.get(name)?.gbps ?? 0) + link.throughput_gbps;
+    const gbps = (lines.get(name)?.thickness ?? 0) + link.throughput_gbps;
     lines.set(name, {
-      src: link.src, dst: link.dst, gbps, values: { aggregate: gbps, fee: link.egress_usd_per_gb }, kind: "chosen",
+      src: link.src, dst: link.dst, thickness: gbps, values: { aggregate: gbps, fee: link.egress_usd_per_gb }, kind: "chosen",
       said: `${link.src} to ${link.dst}: ${rate(gbps)} Gbit/s, ${perGb(link.egress_usd_per_gb)}`,
     });
   }

@@ -15,11 +15,11 @@ export async function showMap(part, regions, relays, states) {
   redraw(part, [regions.length, relays, states], () => {
     const known = regions.filter((region) => region.in_graph);
     const number = (condition) => states.filter((state) => state.condition === condition).length;
-    const through = relays.flatMap(({ src, relay, dst, gain, relay_gbps: gbps }) => [[src, relay], [relay, dst]].map(([from, to]) => ({
-      src: from, dst: to, gbps, values: { "relay-gain": gain }, kind: "relayed paths of the table", said: `${src} to ${dst} through ${relay}`,
+    const through = relays.flatMap(({ src, relay, dst, gain, relay_gbps: thickness }) => [[src, relay], [relay, dst]].map(([from, to]) => ({
+      src: from, dst: to, thickness, values: { "relay-gain": gain }, kind: "relayed paths of the table", said: `${src} to ${dst} through ${relay}`,
     })));
-    const most = Math.max(0, ...through.map((line) => line.gbps));
-    const troubled = states.map(({ src, dst, condition }) => ({ src, dst, gbps: most / 4, values: {}, kind: condition, said: `${src} to ${dst}: ${condition}` }));
+    const most = Math.max(0, ...through.map((line) => line.thickness));
+    const troubled = states.map(({ src, dst, condition }) => ({ src, dst, thickness: most / 4, values: {}, kind: condition, said: `${src} to ${dst}: ${condition}` }));
     shown = map.show({
       regions: known, lines: [...through, ...troubled], marked: [], kindTitle: "Lines",
       label: `World map: ${known.length} regions, ${relays.length} relayed paths of the table, ${number("down")} links down, ${number("degraded")} degraded`,

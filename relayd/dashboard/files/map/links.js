@@ -15,7 +15,7 @@ export function linkLines(links, metric) {
     return {
       src: link.src,
       dst: link.dst,
-      gbps: figures.expected,
+      thickness: figures.expected,
       values: { "per-flow": link.per_flow_mbps.expected, aggregate: link.aggregate_gbps.expected, rtt: link.rtt_ms.expected, loss: link.loss_pct },
       kind: figures.source,
       said: `${link.src} to ${link.dst}: ${shown} (${figure(figures.low)} to ${figure(figures.high)}), round trip ${ms(link.rtt_ms.expected)}, ${figures.source}`,

@@ -20,7 +20,7 @@ export function wayLines(plan) {
   return waysOf(plan).flatMap((way) => way.regions.slice(1).map((dst, at) => ({
     src: way.regions[at],
     dst,
-    gbps: way.throughput_gbps,
+    thickness: way.throughput_gbps,
     values: { aggregate: way.throughput_gbps, rtt: way.rtt_ms, fee: feeOf(way, plan) },
     kind: way.kind,
     said: `${way.kind}: ${way.regions.join(" to ")}, ${rate(way.throughput_gbps)} Gbit/s, round trip ${ms(way.rtt_ms)}`,

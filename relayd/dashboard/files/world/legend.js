@@ -24,12 +24,12 @@ export function markerOf(provider, size) {
     : drawn("polygon", { points: shape.split(" ").map((point) => point.split(",").map((value) => (value * size).toFixed(1)).join(",")).join(" ") });
 }
 
-export const greatest = (lines) => Math.max(...lines.map((line) => line.gbps), 1e-9);
+export const greatest = (lines) => Math.max(...lines.map((line) => line.thickness), 1e-9);
 
 // From throughput to pixels, between lines that carry nothing and the most.
 export function thickness(most, width, isSmall) {
   const [thin, fat] = isSmall ? [0.7, 2.5] : width < NARROW ? [0.9, 4] : [1.1, 7];
-  return (gbps) => thin + (fat - thin) * (gbps / most);
+  return (value) => thin + (fat - thin) * (value / most);
 }
 
 // The metrics that lines have, in the order of METRICS.
@@ -59,7 +59,7 @@ export function legend({ regions, lines, kindTitle, metric, scale, unit = "Gbit/
   const providers = [...new Set(regions.map((region) => region.provider))].sort();
   return element("div", { class: "world-legend" },
     metric && colours(metric, scale, lines),
-    lines.length > 0 && group(`Thickness, ${unit}`, steps(greatest(lines)).map((gbps) => [line({ stroke: "var(--text)", strokeWidth: `${thick(gbps)}px` }), figure(gbps)])),
+    lines.length > 0 && group(`Thickness, ${unit}`, steps(greatest(lines)).map((value) => [line({ stroke: "var(--text)", strokeWidth: `${thick(value)}px` }), figure(value)])),
     kinds.length > 0 && group(kindTitle, kinds.map((name) => [
       line({ stroke: `var(--${KINDS[name].stroke ?? "text"})`, strokeWidth: "3px", strokeDasharray: KINDS[name].dash?.join(" ") ?? "none" }), name])),
     !isSmall && group("Provider", providers.map((name) => [drawn("svg", { class: "region", width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, markerOf(name, 5.5)), name])));

@@ -2,6 +2,7 @@
 // the middle of what is drawn and fitted to its ends; a colour is a figure's class, thickness is
 // throughput, dashes say what kind of line it is. Drawn as SVG, with colours of the theme.
 
+import { get } from "../shared/api.js";
 import { drawn, element, replace } from "../shared/dom.js";
 import { METRICS, level, shade } from "../shared/metrics.js";
 import { feature, geoGraticule10, geoPath } from "../vendor/geo.js";
@@ -16,15 +17,21 @@ const [LEAST_ZOOM, MOST_ZOOM] = [0.4, 40];
 const FORMS = { flat: "Flat", globe: "Globe" };
 
 let outline = null;
-const land = () => {
-  outline ??= fetch("assets/world/land.json").then((response) => response.json()).then((world) => feature(world, world.objects.land));
-  return outline;
-};
+async function land() {
+  outline ??= get("assets/world/land.json").then((world) => feature(world, world.objects.land));
+  try {
+    return await outline;
+  } catch (error) {
+    outline = null; // the next map asks again
+    throw error;
+  }
+}
 
 const hasPlace = (region) => region.latitude_deg !== null && region.longitude_deg !== null;
 
-// what: { regions, lines, marked, said, label }: lines are { src, dst, gbps, values, kind, said }, values
-// by metric; marked regions have their name beside them, named ones too where there is room; said(region) is shown where it is pointed at.
+// what: { regions, lines, marked, said, label }: lines are { src, dst, thickness, values, kind, said },
+// thickness a throughput in the legend's unit, values by metric; marked regions have their name beside them,
+// named ones too where there is room; said(region) is shown where it is pointed at.
 // heard: { choose(region id) for a click, state({ form, metric }) where the reader changed one }.
 export class WorldMap {
   constructor({ form = "flat", metric = "aggregate", view = "path", isSmall = false, heard = {} } = {}) {
@@ -33,10 +40,10 @@ export class WorldMap {
       class: isSmall ? "world small" : "world", ...(isSmall ? {} : { tabindex: "0", role: "group",
         "aria-label": "Map: arrow keys turn it, plus and minus zoom, 0 fits it again" }),
     });
-    this.readout = element("p", { class: "readout muted" }, HINT);
+    this.readout = element("p", { class: "readout muted", hidden: isSmall }, HINT);
     this.key = element("div");
     this.tools = element("div", { class: "world-tools row" });
-    this.part = element("div", { class: "world-map" }, isSmall ? null : this.tools, this.holder, isSmall ? null : this.readout, this.key);
+    this.part = element("div", { class: "world-map" }, isSmall ? null : this.tools, this.holder, this.readout, this.key);
     this.fit();
     if (!isSmall) this.listen();
     new ResizeObserver(() => {
@@ -47,7 +54,16 @@ export class WorldMap {
 
   // The same place in the page, with something else on it.
   async show(what, changed = {}) {
-    this.world ??= await land();
+    try {
+      this.world ??= await land();
+    } catch (error) {
+      this.readout.hidden = false;
+      replace(this.readout, `The map can't be drawn: ${error.message} `,
+        element("button", { type: "button", on: { click: () => this.show(what, changed) } }, "Try again"));
+      return;
+    }
+    this.readout.hidden = this.isSmall;
+    replace(this.readout, HINT);
     Object.assign(this, changed, { what });
     this.fit();
     if (this.holder.clientWidth) this.draw();
@@ -106,13 +122,13 @@ export class WorldMap {
   drawLines(lines, placed, path) {
     const thick = thickness(greatest(lines), this.width, this.isSmall);
     // Thin ones are drawn last, so that none is hidden.
-    return [...lines].sort((a, b) => b.gbps - a.gbps).map((line) => {
+    return [...lines].sort((a, b) => b.thickness - a.thickness).map((line) => {
       const d = path({ type: "LineString", coordinates: [placed.get(line.src), placed.get(line.dst)] });
       if (d === null) return null;
       const { dash, stroke } = KINDS[line.kind];
       const value = line.values[this.metric];
       const own = stroke ?? (value === undefined || value === null ? "plain" : `l${shade(this.metric, level(this.drawing.scale.limits, value))}`);
-      const width = thick(line.gbps);
+      const width = thick(line.thickness);
       const shared = { d, fill: "none", "stroke-dasharray": dash?.map((length) => (length * Math.max(1, width / 2.5)).toFixed(1)).join(" ") };
       const made = drawn("g", { class: "line", "data-link": `${line.src} ${line.dst}`, "data-kind": line.kind },
         drawn("path", { ...shared, class: "casing", "stroke-width": (width + 1.6).toFixed(2) }),
