@@ -98,7 +98,7 @@ class Network:
 
     def __repr__(self) -> str:
         """Say how large the graph is and where it is from."""
-        count = sum(len(row) for row in self.usual.values())
+        count = sum(1 for row in self.usual.values() for _ in passing(row))  # none is kept
         return f"<Network {self.snapshot.id}: {len(self.sites)} sites, {count} links>"
 
     def _repr_html_(self) -> str:
@@ -109,7 +109,7 @@ class Network:
                 site.vm_type,
                 f"{site.egress_gbps.expected:.3g}",
                 f"{site.ingress_gbps.expected:.3g}",
-                str(len(self.links.get(region, {}))),
+                str(sum(1 for _ in passing(self.links.get(region, {})))),
             )
             for region, site in self.sites.items()
         ]

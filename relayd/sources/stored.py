@@ -211,7 +211,7 @@ def _with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, Flee
 
 
 def stored_network(store: Store, snapshot_id: str) -> Network:
-    """Return the network of any snapshot that is kept, as it was made.
+    """Return the network of any snapshot that is kept, with bounds as wide as when it was made.
 
     Raises
     ------
@@ -220,10 +220,9 @@ def stored_network(store: Store, snapshot_id: str) -> Network:
     """
     row = store.snapshots.get(snapshot_id)
     sites = {site.region: site for site in store.snapshots.sites(row.id)}
-    links: dict[str, dict[str, Link]] = {region: {} for region in sites}
-    for link in store.snapshots.links(row.id):
-        links[link.src][link.dst] = link
-    return Network(sites, links, snapshot_of(row))
+    links = _views(store.snapshots.links(row.id), sites, None)
+    made = Network(sites, links, snapshot_of(row)).with_(aged_to_s=row.created_at_s)
+    return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
 
 
 def snapshot_of(row: SnapshotRow) -> Snapshot:

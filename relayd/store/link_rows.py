@@ -17,11 +17,14 @@ from planner.model.estimate import ADDRESS_KINDS
 from planner.model.link import LIMITED_BY, LINK_FIGURES
 from relayd.store.checksums import row_checksum
 from relayd.store.database import Database
+from relayd.store.failures import altered
 
 _TABLES = (("links", 1), ("other_links", 0))
 _ENDS, _OF_FIGURE = 3, 8  # key, source and destination; columns of a figure
 _AFTER_FIGURES = _ENDS + _OF_FIGURE * len(LINK_FIGURES)
 _FIGURES = range(_ENDS, _AFTER_FIGURES, _OF_FIGURE)
+# What reading or packing raises where values are not of their kind.
+_UNUSABLE = (IndexError, OverflowError, TypeError, ValueError)
 # Where a row has what each column of a block holds.
 _PLACES = (
     *(first + part for first in _FIGURES for part in (0, 1, 2, 6, 7)),
@@ -59,10 +62,14 @@ def _to_blocks(database: Database, key: int, table: str, in_use: int) -> None:
         )
         rows.sort(key=lambda row: (row[2] // SIDE, row[1], row[2]))
         for dst_block, group in groupby(rows, key=lambda row: row[2] // SIDE):
-            found = list(group)
-            states = {_is_sound(link[:-1], link[-1]) for link in found}
-            sound = min(states, key=(False, None, True).index)
-            row = (key, in_use, src_block, dst_block, len(found), _content(found))
+            found = [(link, _is_sound(link[:-1], link[-1])) for link in group]
+            sound = min((state for _, state in found), key=(False, None, True).index)
+            try:
+                content = _content([link for link, _ in found])
+            except _UNUSABLE:
+                # A damaged row has what no column can hold. The block would not be read anyway.
+                content, sound = b"", False
+            row = (key, in_use, src_block, dst_block, len(found), content)
             database.insert("link_blocks", [_stamped(row, sound)])
 
 
@@ -88,7 +95,12 @@ def _to_rows(database: Database, key: int, table: str, in_use: int) -> None:
             (key, in_use, src_block, dst_block),
         )
         sound = _is_sound(row, checksum)
-        links = _rows_of(key, (src_block, dst_block), Block(row[-1]))
+        try:
+            links = _rows_of(key, (src_block, dst_block), Block(row[-1]))
+        except _UNUSABLE:
+            links = []
+        if len(links) != row[-2]:
+            raise altered(database.location, "a block of links of a snapshot")
         database.insert(table, [_stamped(link, sound) for link in links])
 
 

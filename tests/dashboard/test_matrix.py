@@ -447,6 +447,8 @@ def test_two_snapshots_are_compared(page: Watched, tmp_path: Path) -> None:
         now = answer(service, "aggregate", "")
         assert then["snapshot"]["id"] == old["id"]
         assert now["snapshot"]["id"] == new["id"]
+        shown_old = service.get(f"/v1/matrix?metric=aggregate&snapshot={old['id']}")
+        assert shown_old.headers["Relayd-Snapshot"] == old["id"]
         assert answer(service, "aggregate", f"&snapshot={new['id']}") == now
         unknown = service.get("/v1/matrix?snapshot=nothing")
         assert unknown.status == 422

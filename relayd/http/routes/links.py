@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from bisect import bisect_right
 from math import inf
@@ -13,6 +14,7 @@ from planner.model.catalogue import Region
 from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError
 from planner.model.link import Link, Site
+from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
@@ -32,7 +34,7 @@ from relayd.http.route import RequestContext, Route
 from relayd.http.routes.link_evidence import finite_as_json, pair_of, sample_as_json
 from relayd.http.server.current_state import Current
 from relayd.sources.memory import MemorySource
-from relayd.sources.stored import stored_network
+from relayd.sources.stored import snapshot_of, stored_network
 from relayd.sources.wan import Wan
 from relayd.store.samples.pages import sample_page
 
@@ -45,7 +47,8 @@ async def get_links(context: RequestContext) -> web.Response:
     current, query = context.service.current, context.query
     src = current.wan.resolve(query.src, "src").region_id if query.src else None
     dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
-    links = current.sorted_links
+    # At many regions all links take a while, once a snapshot: others are answered meanwhile.
+    links = await asyncio.to_thread(lambda: current.sorted_links)
     after = position(query.cursor, 2)
     start = bisect_right(links, (after[0], after[1]), key=_ends) if after else 0
     page: list[Link] = []
@@ -113,31 +116,31 @@ async def get_matrix(context: RequestContext) -> web.Response:
     if query.metric == "age":
         key += f" {time.time() // AGES_STAND_S:.0f}"
     older = query.snapshot if query.snapshot != current.snapshot.id else None
+    snapshot = current.snapshot
     if older:
         key += f" {older}"
+        row = await service.store.read(lambda store: store.snapshots.get(older))
+        snapshot = snapshot_of(row)
     body = current.plans.get(key)
     if body is None and older:
-        body = await service.store.read(
-            lambda store: matrix_bytes(
-                Wan(MemorySource(current.catalogue, stored_network(store, older))),
-                query.metric,
-                connections,
-                query.measured_only,
-                query.digits,
-            )
+        network = await service.store.read(lambda store: stored_network(store, older))
+        body = await service.workers.ask(
+            current.version, older_matrix_bytes, network, *_asked(query, connections)
         )
         current.plans.keep(key, body)
     elif body is None:
-        body = await service.workers.ask(
-            current.version,
-            matrix_bytes,
-            query.metric,
-            connections,
-            query.measured_only,
-            query.digits,
-        )
+        body = await service.workers.ask(current.version, matrix_bytes, *_asked(query, connections))
         current.plans.keep(key, body)
-    return tagged_response(context.request, body, current.snapshot)
+    return tagged_response(context.request, body, snapshot)
+
+
+def _asked(query: MatrixQuery, connections: int) -> tuple[Any, ...]:
+    return query.metric, connections, query.measured_only, query.digits
+
+
+def older_matrix_bytes(wan: Wan, network: Network, *asked: Any) -> bytes:
+    """Return a matrix of an older snapshot as JSON."""
+    return matrix_bytes(Wan(MemorySource(wan.catalogue, network)), *asked)
 
 
 def matrix_bytes(

@@ -228,7 +228,7 @@ def _answer(
             known = MemorySource(*pickle.load(file))  # noqa: S301
         _known.clear()
         _known[path] = Wan(known)
-        _ = _known[path].network  # widened for age here, once, not for each pair that is asked for
+        _ = _known[path].network  # laid out here, once, not for each pair that is asked for
         release_memory()
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Figures, Kind, Origin, Prior
 from planner.model.link import Link, Site
 from probes.samples import Sample
+from relayd.sources.stored import stored_network
 from relayd.store import SnapshotRow, Store, open_store
 from relayd.store.samples.ingest import append
 from relayd.store.samples.newest import newest_samples
@@ -82,6 +84,23 @@ def _head(name: str = "s1") -> SnapshotRow:
 def store(spot: Spot) -> Iterator[Store]:
     with open_store(spot.where, mode="create") as opened:
         yield opened
+
+
+def test_an_older_snapshot_stands_as_when_it_was_made(store: Store) -> None:
+    head, (first, *others) = _head(), _links()
+    # Today it would have faded towards five times as much.
+    rate = Estimate(
+        0.9,
+        1.0,
+        1.1,
+        Origin("measured", "median-of-samples", newest_s=head.created_at_s),
+        Prior(4.0, 5.0, 6.0, 0.5),
+    )
+    link = replace(first, aggregate_gbps=rate)
+    store.snapshots.save(head, [link, *others], _sites())
+    network = stored_network(store, head.id).with_(aged_to_s=time.time())
+    assert network.link(link.src, link.dst).aggregate_gbps == rate
+    assert rate.aged(time.time()).expected > 2
 
 
 def test_the_snapshot_of_a_time_is_the_newest_made_until_then(store: Store) -> None:

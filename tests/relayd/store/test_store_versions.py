@@ -90,6 +90,18 @@ def test_links_become_blocks_and_rows_again_as_they_were(spot: Spot) -> None:
                 store.snapshots.links("s1")
         downgrade(where)
 
+    # What no column can hold, and a block that lost its end, are damage as well and no faults.
+    _without_rules(spot)
+    spot.outsider("UPDATE links SET rtt_ms_samples = -1 WHERE snapshot_key = 2")
+    upgrade(where)
+    with (
+        open_store(where, mode="read") as store,
+        pytest.raises(StoreError, match="a block of links"),
+    ):
+        store.snapshots.links("s2")
+    with pytest.raises(StoreError, match="a block of links"):
+        downgrade(where)
+
 
 def test_a_file_from_before_its_upgrade_is_kept_and_can_be_restored(
     tmp_path: Path, relayd: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
