@@ -22,6 +22,8 @@ MEDIA_TYPE = "application/vnd.vegalite.v5+json"
 S_PER_MIN = 60.0
 DOT_SIZE = 110
 """Of the few points of an answer, in square pixels."""
+MOST_REGIONS = 200
+"""Of a heat map: 40,000 cells are 2.6 MB of JSON and 10 MB of SVG."""
 
 
 class Plot:
@@ -53,13 +55,20 @@ class Plot:
         Raises
         ------
         InputError
-            If vl-convert is not installed.
+            If vl-convert is not installed, or can't draw :attr:`spec` as it was changed.
         """
         try:
             import vl_convert
         except ImportError:
             raise not_installed("vl-convert-python", "plot", "draw a chart as SVG") from None
-        svg: str = vl_convert.vegalite_to_svg(self.spec)
+        try:
+            svg: str = vl_convert.vegalite_to_svg(self.spec)
+        except ValueError as error:
+            raise InputError(
+                "spec",
+                f"can't be drawn as SVG ({error})",
+                remedy="Undo what was changed in it since relayd made it.",
+            ) from error
         return svg
 
     def save(self, file: str | Path) -> None:
@@ -83,7 +92,7 @@ class Plot:
         try:
             bundle["image/svg+xml"] = self.svg()
         except InputError:
-            return bundle  # it is enough where Vega-Lite is known
+            return bundle  # Vega-Lite and text show it without
         return bundle
 
 
@@ -99,7 +108,8 @@ def plot(what: Plotted | Matrix) -> Plot:
     Raises
     ------
     InputError
-        If there is no chart of such a thing, or nothing to draw.
+        If there is no chart of such a thing, nothing to draw, or a matrix has more than
+        ``MOST_REGIONS`` regions.
     """
     if isinstance(what, Matrix):
         return Plot(_matrix_chart(what))
@@ -148,6 +158,14 @@ def _subject(answer: Plotted) -> str:
 
 
 def _matrix_chart(matrix: Matrix) -> Chart:
+    if len(matrix.regions) > MOST_REGIONS:
+        raise InputError(
+            "plot",
+            f"draws matrices of at most {MOST_REGIONS} regions",
+            value=len(matrix.regions),
+            remedy="Choose regions first: `measured_only=True` leaves out those without "
+            "measurements, and of `matrix.to_frame()` other tools draw any part.",
+        )
     cells = [
         (src, dst, value)
         for src, row in zip(matrix.regions, matrix.values.tolist(), strict=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import relayd
 from planner.model.errors import InputError
-from relayd.notebooks.plots import MEDIA_TYPE, S_PER_MIN
+from relayd.notebooks.plots import MEDIA_TYPE, MOST_REGIONS, S_PER_MIN
+from relayd.tables.matrices import Matrix
 from tests.relayd.integrations.engines import ROOT, python_of, result_of
 
 TUTORIAL = ROOT / "examples" / "notebooks" / "relay-or-direct.ipynb"
@@ -61,6 +64,16 @@ def test_a_matrix_is_a_heat_map(wan: relayd.Wan, tmp_path: Path) -> None:
         relayd.plot(wan.network)  # type: ignore[arg-type]
 
 
+def test_a_matrix_of_too_many_regions_is_not_drawn(wan: relayd.Wan) -> None:
+    def of(n: int) -> Matrix:
+        regions = tuple(f"aws:region-{index}" for index in range(n))
+        return replace(wan.matrix("rtt"), regions=regions, values=np.ones((n, n)), sources=None)
+
+    assert len(relayd.plot(of(MOST_REGIONS)).spec["data"]["values"]) == MOST_REGIONS**2
+    with pytest.raises(InputError, match=r"at most 200 regions \(got 201\)\. Choose regions"):
+        relayd.plot(of(MOST_REGIONS + 1))
+
+
 def test_a_plot_is_vega_lite_and_svg(wan: relayd.Wan, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     drawn = relayd.plot(wan.plan(*ENDS, volume_gb=500))
@@ -70,6 +83,11 @@ def test_a_plot_is_vega_lite_and_svg(wan: relayd.Wan, tmp_path: Path) -> None:
     assert (tmp_path / "plan.svg").read_text() == bundle["image/svg+xml"]
     texts = {found.text for found in ElementTree.fromstring(bundle["image/svg+xml"]).iter()}
     assert {"chosen", "direct", "cost, USD"} <= texts
+    # A change that can't be drawn takes the picture away, and nothing else.
+    drawn.spec["layer"][0]["mark"] = 3
+    with pytest.raises(InputError, match="spec: can't be drawn"):
+        drawn.svg()
+    assert drawn._repr_mimebundle_().keys() == {MEDIA_TYPE, "text/plain"}
 
 
 def test_the_tutorial_leads_to_its_decision(wan: relayd.Wan) -> None:
