@@ -1,8 +1,8 @@
 """Airflow: plans, reservations and copies as tasks; those that wait take no worker meanwhile.
 
 A connection says where the service is (``AIRFLOW_CONN_RELAYD_DEFAULT=http://relayd:8080``); its
-password is a token with the scope ``read``. Reservations of all DAGs share the links in a schedule
-that an Airflow variable keeps.
+password is a token with the scopes ``read`` and ``plan``. Reservations of all DAGs share the
+links in a schedule that an Airflow variable keeps.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any, NamedTuple, NoReturn
 
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
@@ -20,6 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 import relayd.fs
+from planner.fields.kinds import MOST_NAME
 from planner.fields.specified import Specified
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.schedule.plan import TransferSchedule
@@ -110,17 +112,17 @@ class WhenAnswered(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Ask until there is an answer; a service that can't be reached is waited for, too."""
+        """Ask until there is an answer; a service that is down or busy is waited for, too."""
         async with await RelaydHook(self.relayd_conn_id).get_async_conn() as wan:
             while True:
                 try:
                     answer = await wan.ask(_request(self.question, self.request))
-                except (*WAITED_FOR, ServiceError) as error:
+                except RelaydError as error:
+                    if not (isinstance(error, WAITED_FOR) or _may_heal(error)):
+                        yield TriggerEvent({"error": str(error)})
+                        return
                     self.log.info("Not yet: %s", error)
                     await asyncio.sleep(self.ask_again_s)
-                except RelaydError as error:
-                    yield TriggerEvent({"error": str(error)})
-                    return
                 else:
                     yield TriggerEvent({"answer": answer.model_dump("json")})
                     return
@@ -210,7 +212,7 @@ class RelaydReserveOperator(BaseOperator):
     transfer : mapping
         Fields of :class:`~planner.schedule.timed_transfer.TimedTransfer`, which may have templates;
         ``start`` and ``deadline`` count from when the task runs. A task of a run has one
-        reservation, however often it is tried, unless there is an ``id``.
+        reservation, however often it is tried, unless there is an ``id`` (or ``name``).
     schedule : str
         The Airflow variable that keeps the schedule in progress.
     limits : mapping, optional
@@ -244,7 +246,9 @@ class RelaydReserveOperator(BaseOperator):
         """
         kept = _Kept.read(self.schedule)
         try:
-            asked = TimedTransfer(**{"id": _own_id(context["ti"]), **self.transfer})
+            named = "id" in self.transfer or "name" in self.transfer
+            own: dict[str, Any] = {} if named else {"id": _own_id(context["ti"])}
+            asked = TimedTransfer(**own, **self.transfer)
             if kept and (found := kept.transfer(asked.id)):
                 self.log.info("%s was reserved before.", asked.id)
                 return _reservation(self.schedule, kept, found)
@@ -453,14 +457,27 @@ def _request(question: str, fields: Mapping[str, Any]) -> Specified:
 
 def _fail(error: RelaydError) -> NoReturn:
     """Fail the task: again if the service may answer later, else for good."""
-    if isinstance(error, ServiceError | DataError):
+    if isinstance(error, DataError) or _may_heal(error):
         raise error
     raise AirflowFailException(str(error)) from error
 
 
+def _may_heal(error: RelaydError) -> bool:
+    """Return whether the same call may succeed later, because the service is down or busy."""
+    if not isinstance(error, ServiceError):
+        return False
+    # Of 4xx, only 408 and 429 allow repeating the call as it was (RFC 9110, 15.5.9; RFC 6585, 4).
+    return error.status is None or error.status >= 500 or error.status in {408, 429}
+
+
 def _own_id(task_instance: Any) -> str:
-    part = task_instance.map_index if task_instance.map_index >= 0 else ""
-    return f"{task_instance.dag_id}/{task_instance.task_id}{part}/{task_instance.run_id}"
+    # No task's id has brackets, so that task `load1` is not part 1 of task `load`.
+    part = f"[{task_instance.map_index}]" if task_instance.map_index >= 0 else ""
+    own = f"{task_instance.dag_id}/{task_instance.task_id}{part}/{task_instance.run_id}"
+    if len(own) <= MOST_NAME:
+        return own
+    digest = sha256(own.encode()).hexdigest()[:16]
+    return f"{own[: MOST_NAME - 1 - len(digest)]}-{digest}"
 
 
 def _reservation(schedule: str, kept: _Kept, transfer: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,15 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from planner.fields.kinds import MOST_NAME
 from probes.samples import Sample
 from relayd.client.blocking import RemoteWan
 from relayd.times import seconds_of
-from tests.http.running import Served, eventually, make_store, served
+from tests.http.running import Served, eventually, make_store, run, served
 from tests.relayd.integrations.engines import ROOT, python_of, result_of
 
 pytestmark = pytest.mark.integrations
@@ -70,6 +72,18 @@ print("RESULT", json.dumps([*found, json.loads(Variable.get("relayd_schedule"))]
 """
 
 
+def prepared(folder: Path, python: Path, **connections: str) -> dict[str, str]:
+    """Make Airflow's database in a folder; returns the environment to use it with."""
+    environment = {
+        "AIRFLOW_HOME": str(folder),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        **{f"AIRFLOW_CONN_{name}": url for name, url in connections.items()},
+    }
+    prepare = "from airflow.utils.db import initdb; initdb(); print('RESULT []')"
+    result_of(prepare, folder, python, environment)
+    return environment
+
+
 def improve(service: Served) -> None:
     """Measure a faster link once the first task has asked in vain and the trigger again."""
 
@@ -107,13 +121,7 @@ def test_tasks_plan_reserve_wait_and_copy(tmp_path: Path) -> None:
     (tmp_path / "ours" / "part").write_bytes(bytes(1000))
     (tmp_path / "store").mkdir()
     with served(make_store(tmp_path / "store")) as service:
-        environment = {
-            "AIRFLOW_HOME": str(tmp_path),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW_CONN_RELAYD_DEFAULT": service.url,
-        }
-        prepare = "from airflow.utils.db import initdb; initdb(); print('RESULT []')"
-        result_of(prepare, tmp_path, python, environment)
+        environment = prepared(tmp_path, python, RELAYD_DEFAULT=service.url)
         with ThreadPoolExecutor(1) as threads:
             improving = threads.submit(improve, service)
             found = result_of(SCRIPT, tmp_path, python, environment)
@@ -142,3 +150,80 @@ def test_tasks_plan_reserve_wait_and_copy(tmp_path: Path) -> None:
     assert "would do" in reasons["greedy"]
     assert "Gbit/s" in reasons["slow"]
     assert "volumes" in reasons["wrong"]
+
+
+RESERVING = """
+from airflow.sdk import dag
+from relayd.integrations.airflow import RelaydPlanOperator, RelaydReserveOperator
+
+HERE = {"src": "aws:us-east-1", "dst": "azure:eastus"}
+SMALL = {**HERE, "volume_gb": 1}
+
+@dag
+def reserving():
+    parts = RelaydReserveOperator.partial(task_id="load").expand(transfer=[SMALL, SMALL])
+    last = parts
+    for task, transfer in (
+        ("load1", SMALL),
+        ("long-" * 45 + "a", SMALL),
+        ("long-" * 45 + "b", SMALL),
+        ("named", {**SMALL, "name": "backup"}),
+    ):
+        task = RelaydReserveOperator(task_id=task, transfer=transfer)
+        last >> task
+        last = task
+
+@dag
+def refused():
+    RelaydPlanOperator(
+        task_id="plan", request=SMALL, deferrable=True, relayd_conn_id="stranger", retries=2
+    )
+
+reserving, refused = reserving(), refused()
+"""
+RESERVATIONS = """
+import asyncio, contextlib, json, sys
+sys.path.insert(0, "dags")
+import those
+from airflow.models import Variable
+from relayd.integrations.airflow import WhenAnswered
+
+async def event():
+    trigger = WhenAnswered("plan", those.SMALL, relayd_conn_id="stranger", ask_again_s=1)
+    async with contextlib.aclosing(trigger.run()) as events:
+        return (await asyncio.wait_for(anext(events), 30)).payload
+
+those.reserving.test()
+(refusal,) = those.refused.test().get_task_instances()
+schedule = json.loads(Variable.get("relayd_schedule"))["schedule"]
+found = [sorted(one["id"] for one in schedule["transfers"])]
+found += [[refusal.state, refusal.try_number], asyncio.run(event())]
+print("RESULT", json.dumps(found))
+"""
+
+
+def test_each_task_has_a_reservation_and_a_wrong_token_is_not_waited_for(tmp_path: Path) -> None:
+    python = python_of("airflow")
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags" / "those.py").write_text(RESERVING)
+    (tmp_path / "store").mkdir()
+    db = make_store(tmp_path / "store")
+    scopes = ("--scope", "read", "--scope", "plan")
+    token = run("token", "create", "airflow", *scopes, db=db).stdout.strip()
+    with served(db, auth=True) as service:
+        address = urlsplit(service.url)
+        environment = prepared(
+            tmp_path,
+            python,
+            RELAYD_DEFAULT=f"http://:{token}@{address.netloc}",
+            STRANGER=f"http://:{token}-not@{address.netloc}",
+        )
+        ids, refused, event = result_of(RESERVATIONS, tmp_path, python, environment)
+    assert "backup" in ids
+    tasks = [name.split("/")[1] for name in ids if name != "backup"]
+    assert {"load[0]", "load[1]", "load1"} <= set(tasks)
+    # Two that differ only beyond what an id may have differ all the same.
+    assert len(ids) == len(set(ids)) == 6
+    assert max(map(len, ids)) == MOST_NAME
+    assert refused == ["failed", 1]
+    assert "oken" in event["error"]
