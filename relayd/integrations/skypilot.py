@@ -13,6 +13,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import sky
+from sky import global_user_state
+from sky.server.requests.request_names import AdminPolicyRequestName
 
 from planner.fields.quantities import Money, Volume
 from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
@@ -39,7 +41,8 @@ class DataGravity(sky.AdminPolicy):
 
     Of the task's alternatives on other clouds than AWS, Azure and Google's, none is left. Register
     it in SkyPilot's configuration: ``admin_policy: relayd.integrations.skypilot.DataGravity``.
-    Tasks without :data:`VARIABLE` stay as they are. ``RELAYD_DB`` says what it rests on, such as
+    Tasks without :data:`VARIABLE`, and those for a cluster that there is already, stay as they
+    are. ``RELAYD_DB`` says what it rests on, such as
     the address of a service.
     """
 
@@ -53,12 +56,22 @@ class DataGravity(sky.AdminPolicy):
             If a variable is wrong, or no region that the task allows is known.
         """
         task = user_request.task
-        if text := task.envs.get(VARIABLE):
+        text = task.envs.get(VARIABLE)
+        if text and not _has_cluster(user_request):
             slack_usd = _slack_usd(task.envs.get(SLACK_VARIABLE))
             with closing(open_wan(os.environ.get("RELAYD_DB"))) as wan:
                 costs_usd = data_costs_usd(wan, read_volumes_gb(text))
             task.set_resources(_nearest(task.resources, costs_usd, slack_usd))
         return sky.MutatedUserRequest(task, user_request.skypilot_config)
+
+
+def _has_cluster(user_request: Any) -> bool:
+    """Return whether a task is for a cluster that there is already, and that has its region."""
+    if user_request.request_name == AdminPolicyRequestName.CLUSTER_EXEC:
+        return True
+    options = user_request.request_options  # None for jobs and services
+    name = options.cluster_name if options else None
+    return name is not None and bool(global_user_state.cluster_with_name_exists(name))
 
 
 def read_volumes_gb(text: str) -> dict[str, float]:

@@ -14,15 +14,20 @@ pytestmark = pytest.mark.integrations
 
 PAGE = (ROOT / "docs" / "skypilot.md").read_text()
 SCRIPT = """
-import json, sky, yaml
+import copy, json, sky, yaml
+from sky import global_user_state
+from sky.admin_policy import RequestOptions
 from sky.server.requests.request_names import AdminPolicyRequestName
 from sky.utils import admin_policy_utils
 from relayd.integrations.skypilot import data_costs_usd, read_volumes_gb
 import relayd
 
-def applied(task):
-    task = sky.Task.from_yaml_config(task)
-    dag, _ = admin_policy_utils.apply(task, AdminPolicyRequestName.CLUSTER_LAUNCH)
+def applied(task, request=AdminPolicyRequestName.CLUSTER_LAUNCH, cluster=None):
+    task = sky.Task.from_yaml_config(copy.deepcopy(task))  # which takes it apart
+    options = RequestOptions(
+        cluster_name=cluster, idle_minutes_to_autostop=None, down=False, dryrun=False
+    )
+    dag, _ = admin_policy_utils.apply(task, request, options)
     found = dag.tasks[0].to_yaml_config()["resources"]
     options = found.get("ordered") or found.get("any_of") or [found]
     return [one.get("infra") for one in options], options[0].get("accelerators")
@@ -35,10 +40,15 @@ def rejected(task):
 
 READS = {"run": "true", "envs": {"RELAYD_READS": "aws:us-east-1=4TB, gcp:us-central1=20GB"}}
 ORDERED = {"ordered": [{"infra": "gcp"}, {"infra": "aws"}]}
+GOOGLE = {**READS, "resources": {"infra": "gcp"}}
+global_user_state.add_or_update_cluster("mine", None, requested_resources=None, ready=True)
 found = {
+    "exec": applied(GOOGLE, AdminPolicyRequestName.CLUSTER_EXEC, "mine"),
+    "again": applied(GOOGLE, cluster="mine"),
+    "new": applied(GOOGLE, cluster="other"),
     "page": applied(TASK),
     "plain": applied({"run": "true", "resources": {"infra": "gcp"}}),
-    "gcp": applied({**READS, "resources": {"infra": "gcp"}}),
+    "gcp": applied(GOOGLE),
     "fixed": applied({**READS, "resources": {"infra": "azure/westeurope"}}),
     "slack": applied({**READS, "resources": ORDERED,
                       "envs": {**READS["envs"], "RELAYD_SLACK_USD": "1e6"}}),
@@ -70,6 +80,9 @@ def test_tasks_stay_near_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert infra == ["aws/us-east-1"]
     assert accelerators in ({"A100": 8}, "A100:8")
     assert found["plain"][0] == ["gcp"]
+    # A cluster that there is already stays where it is.
+    assert found["exec"][0] == found["again"][0] == ["gcp"]
+    assert set(found["new"][0]) == set(found["gcp"][0]) != {"gcp"}
     assert found["fixed"][0] == ["azure/westeurope"]
     # With all the slack there is, all regions of both clouds are left, in the order asked for.
     clouds = [infra.partition("/")[0] for infra in found["slack"][0]]
