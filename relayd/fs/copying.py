@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from planner.model.errors import InfeasibleError, InputError
 from planner.model.units import BYTES_PER_GB, usd_text
 from relayd.fs.forecasting import CopyForecast, forecast_of
-from relayd.sources.opening import open as open_wan
+from relayd.sources.opening import opened
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
@@ -199,14 +199,10 @@ def _forecast(
 ) -> CopyForecast:
     if streams < 1:
         raise InputError("streams", "must be at least 1", value=streams)
-    known = wan or open_wan()
-    try:
+    with opened(wan) as known:
         volume_gb = sum(file.size for file in job.files) / BYTES_PER_GB
         at_once = min(streams, len(job.files))
         return forecast_of(known, len(job.files), volume_gb, (src, here or src, dst), at_once)
-    finally:
-        if wan is None:
-            known.close()
 
 
 def _asking(budget_usd: float | None) -> Confirm:

@@ -7,7 +7,6 @@ Nodes carry their region as a resource (``ray start --address ADDRESS --resource
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from planner.model.errors import InputError
 from planner.model.units import BYTES_PER_GB
 from planner.placement.plan import TaskPlacement
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
-from relayd.sources.opening import open as open_wan
+from relayd.sources.opening import opened
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
@@ -135,8 +134,8 @@ def place_tasks(
         for node in nodes
         if node["Resources"].get("CPU", 0.0) > 0
     ]
-    with ExitStack() as stack:
-        placement = _opened(wan, stack).place_tasks(cpus, traffic_gb, machines, **question)
+    with opened(wan) as known:
+        placement = known.place_tasks(cpus, traffic_gb, machines, **question)
     return PlacedTasks(placement, dict(cpus))
 
 
@@ -189,8 +188,8 @@ def broadcast(
         )
     sizes_bytes = [size for _, size in held]
     asked = {"volume_gb": sum(sizes_bytes) / BYTES_PER_GB, "allow": tuple(nodes), **question}
-    with ExitStack() as stack:
-        plan = _opened(wan, stack).broadcast(min(sources), list(regions), **asked)
+    with opened(wan) as known:
+        plan = known.broadcast(min(sources), list(regions), **asked)
     copies: dict[str, list[Any]] = {region: [] for region in regions}
     for ref, tree in zip(refs, _shared_out(sizes_bytes, plan.trees), strict=True):
         at = {plan.request["src"]: ref}
@@ -218,13 +217,6 @@ def _shared_out(sizes_bytes: Sequence[int], trees: Sequence[TreePlan]) -> list[T
         left[fullest] -= sizes_bytes[part]
         found[part] = trees[fullest]
     return found
-
-
-def _opened(wan: Wan | RemoteWan | None, stack: ExitStack) -> Wan | RemoteWan:
-    if wan is None:
-        wan = open_wan()
-        stack.callback(wan.close)
-    return wan
 
 
 def _nodes() -> dict[str, list[dict[str, Any]]]:

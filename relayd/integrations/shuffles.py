@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from planner.placement.plan import ReducePlacement
 from planner.placement.request import ReduceRequest
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.request import ShuffleRequest
-from relayd.sources.opening import open as open_wan
+from relayd.sources.opening import opened
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
@@ -105,26 +104,24 @@ def place_shuffle(
     """
     if partitions < 1:
         raise InputError("partitions", "must be at least 1", value=partitions)
-    if wan is None:
-        with closing(open_wan()) as opened:
-            return place_shuffle(opened, input_gb, partitions, **question)
-    placement = wan.place_reduce(input_gb, **question)
-    counts = _whole(placement.fractions, partitions)
-    regions = tuple(chain.from_iterable(repeat(region, n) for region, n in counts.items()))
-    demands_gb = {
-        (src, dst): volume_gb * counts[dst] / partitions
-        for src, volume_gb in placement.request["input_gb"].items()
-        for dst in counts
-        if src != dst and volume_gb > 0 and counts[dst]
-    }
-    selectivity = placement.request["selectivity"]
-    transfers = None
-    if demands_gb:
-        transfers = wan.shuffle(
-            {pair: volume_gb * selectivity for pair, volume_gb in demands_gb.items()},
-            relays="none",
-            **{name: value for name, value in question.items() if name in _OF_BOTH},
-        )
+    with opened(wan) as known:
+        placement = known.place_reduce(input_gb, **question)
+        counts = _whole(placement.fractions, partitions)
+        regions = tuple(chain.from_iterable(repeat(region, n) for region, n in counts.items()))
+        demands_gb = {
+            (src, dst): volume_gb * counts[dst] / partitions
+            for src, volume_gb in placement.request["input_gb"].items()
+            for dst in counts
+            if src != dst and volume_gb > 0 and counts[dst]
+        }
+        selectivity = placement.request["selectivity"]
+        transfers = None
+        if demands_gb:
+            transfers = known.shuffle(
+                {pair: volume_gb * selectivity for pair, volume_gb in demands_gb.items()},
+                relays="none",
+                **{name: value for name, value in question.items() if name in _OF_BOTH},
+            )
     return PlacedShuffle(placement, regions, transfers)
 
 

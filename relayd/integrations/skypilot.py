@@ -42,8 +42,7 @@ class DataGravity(sky.AdminPolicy):
     Of the task's alternatives on other clouds than AWS, Azure and Google's, none is left. Register
     it in SkyPilot's configuration: ``admin_policy: relayd.integrations.skypilot.DataGravity``.
     Tasks without :data:`VARIABLE`, and those for a cluster that there is already, stay as they
-    are. ``RELAYD_DB`` says what it rests on, such as
-    the address of a service.
+    are. ``RELAYD_DB`` says what it rests on, such as the address of a service.
     """
 
     @classmethod

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -126,3 +127,13 @@ def open_with(settings: Settings, db: Location | None, catalogues: Sequence[Path
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
     return Wan(StoreSource(catalogue, db or settings.db, settings.fleet))
+
+
+@contextmanager
+def opened(wan: Wan | RemoteWan | None) -> Iterator[Wan | RemoteWan]:
+    """Yield what a caller gave, or else the store of the user, which is closed at the end."""
+    if wan is not None:
+        yield wan
+        return
+    with closing(open()) as own:
+        yield own
