@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias, get_args
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
 from probes.samples import OWN, Metric, Sample
-from relayd.store.checksums import row_checksum
+from relayd.store.checksums import numbers_checksum, row_checksum, texts_checksum
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import region_id
@@ -170,25 +170,24 @@ class SampleWriter:
             setup_id = setups.get(setup) or self._new_setup(setup)
             number += 1
             self._last_id = number
-            row = (
+            digest, texts = _of_texts(detail, address, new_level, intervals)
+            key = (
                 src_id,
                 dst_id,
                 metric_id,
-                measured_at_s + 0.0,  # the checksum is of floats
+                measured_at_s + 0.0,  # the columns are of floats
                 value + 0.0,
                 connections or 0,
                 (duration_s or 0) + 0.0,
                 warmed_up,
                 setup_id,
-                _digest(detail, address, new_level, intervals),
-                detail,
-                batch_id,
-                number,
-                address,
-                new_level,
-                intervals,
+                digest,
             )
-            yield (*row, row_checksum(row))
+            numbers = (*key, batch_id, number, new_level)
+            checksum = numbers_checksum(
+                numbers if intervals is None else (*numbers, intervals), texts
+            )
+            yield (*key, detail, batch_id, number, address, new_level, intervals, checksum)
 
     def _new_region(self, name: str) -> int:
         _refuse_nul(name)
@@ -276,17 +275,22 @@ class SampleWriter:
 
 
 @lru_cache(maxsize=4096)  # many samples of a file say the same
-def _digest(
+def _of_texts(
     detail: str, address: AddressKind | None, new_level: bool, intervals: int | None
-) -> int:
-    """Return a number that differs where samples differ in these values alone; 0 without any."""
+) -> tuple[int, int]:
+    """Return the detail's digest, and the checksum of the row's texts.
+
+    The digest is a number that differs where samples differ in these values alone; 0 without any.
+    """
     _refuse_nul(detail)
+    stated = detail
     if address or new_level or intervals:
-        detail += f"\n{address} {new_level} {intervals}"
-    if not detail:
-        return 0
-    digest = blake2b(detail.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+        stated += f"\n{address} {new_level} {intervals}"
+    digest = 0
+    if stated:
+        digest_bytes = blake2b(stated.encode(), digest_size=8).digest()
+        digest = int.from_bytes(digest_bytes, "big", signed=True)
+    return digest, texts_checksum((digest, detail, address, intervals))
 
 
 def _refuse_nul(*texts: str) -> None:

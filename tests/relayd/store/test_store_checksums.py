@@ -37,6 +37,9 @@ def _rows() -> Iterator[Sample | Quarantined]:
         yield Sample(
             src, dst, "aggregate_mbps", 5000.5, 1.7e9, "iperf3", 64, 10.0, address="public"
         )
+        whole_numbers = (5000, 1_700_000_001, "iperf3", 64, 10)
+        yield Sample(src, dst, "aggregate_mbps", *whole_numbers, new_level=True, intervals=7)
+        yield Sample(src, dst, "loss_pct", -0.0, 1.7e9, "ping")
         yield Quarantined(Sample(src, dst, "rtt_ms", 0.001, 1.7e9, "ping"), "faster than light")
 
 
