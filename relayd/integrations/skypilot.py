@@ -7,9 +7,10 @@ SkyPilot then chooses by price of VMs among the regions that the policy leaves.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sky
@@ -137,7 +138,8 @@ def data_costs_usd(wan: Wan | RemoteWan, reads_gb: Mapping[str, float]) -> dict[
 
 def _nearest(resources: Any, costs_usd: Mapping[str, float], slack_usd: float) -> Any:
     """Return resources as SkyPilot has them, a set or in order, in the regions that cost least."""
-    allowed = [(one, list(_allowed(one, costs_usd))) for one in resources]
+    refused = cache(lambda provider: _refused(provider, costs_usd))
+    allowed = [(one, list(_allowed(one, costs_usd, refused))) for one in resources]
     choices = [costs_usd[region] for _, regions in allowed for region in regions]
     if not choices:
         raise InputError(
@@ -157,15 +159,36 @@ def _nearest(resources: Any, costs_usd: Mapping[str, float], slack_usd: float) -
     return found if isinstance(resources, list) else set(found)
 
 
-def _allowed(resources: Any, costs_usd: Mapping[str, float]) -> Iterator[str]:
+def _allowed(
+    resources: Any, costs_usd: Mapping[str, float], refused: Callable[[str], Collection[str]]
+) -> Iterator[str]:
     """Yield the regions that resources may be in."""
     for region in costs_usd:
         provider, _, name = region.partition(":")
         cloud = CLOUDS.get(provider)
         if cloud is None or (resources.cloud is not None and str(resources.cloud) != cloud):
             continue
-        if resources.region in (None, name):
+        if resources.region in (None, name) and region not in refused(provider):
             yield region
+
+
+def _refused(provider: str, regions: Iterable[str]) -> Collection[str]:
+    """Return the regions of a provider that SkyPilot has no prices of: it refuses their tasks.
+
+    None of them where it has no catalogue and can't fetch it now.
+    """
+    cloud = getattr(sky.clouds, CLOUDS[provider])()
+    found = set()
+    for region in regions:
+        of, _, name = region.partition(":")
+        if of == provider:
+            try:
+                cloud.validate_region_zone(name, None)
+            except ValueError:
+                found.add(region)
+            except OSError:  # as those of requests are
+                return ()
+    return found
 
 
 def _slack_usd(text: str | None) -> float:

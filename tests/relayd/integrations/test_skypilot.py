@@ -63,17 +63,40 @@ print("RESULT", json.dumps([found]))
 """
 
 
+GOOGLE_ONLY_IN_IOWA = """
+InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
+n2-standard-8,8.0,32.0,,,,us-central1,us-central1-a,0.3885,0.0931
+"""
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {
+        "HOME": str(home),
+        "SKYPILOT_DISABLE_USAGE_COLLECTION": "1",
+        "SKYPILOT_GLOBAL_CONFIG": str(home / "config.yaml"),
+    }
+
+
+def test_regions_that_skypilot_does_not_have_are_left_out(tmp_path: Path) -> None:
+    python = python_of("skypilot")
+    config, _ = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "config.yaml").write_text(config)
+    catalogue = tmp_path / ".sky" / "catalogs" / "v8" / "gcp" / "vms.csv"
+    catalogue.parent.mkdir(parents=True)
+    catalogue.write_text(GOOGLE_ONLY_IN_IOWA.lstrip())
+    head, _, _ = SCRIPT.partition("global_user_state.add")
+    script = head + "print('RESULT', json.dumps(applied(GOOGLE)[:1]))"
+    (infra,) = result_of(script, tmp_path, python, _environment(tmp_path))
+    # Others cost less to read in, but a task that names one would be refused.
+    assert infra == ["gcp/us-central1"]
+
+
 def test_tasks_stay_near_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = python_of("skypilot")
     config, task = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "config.yaml").write_text(config)
     script = f"TASK = __import__('yaml').safe_load({task!r})\n{SCRIPT}"
-    environment = {
-        "HOME": str(tmp_path),
-        "SKYPILOT_DISABLE_USAGE_COLLECTION": "1",
-        "SKYPILOT_GLOBAL_CONFIG": str(tmp_path / "config.yaml"),
-    }
-    (found,) = result_of(script, tmp_path, python, environment)
+    (found,) = result_of(script, tmp_path, python, _environment(tmp_path))
 
     # 4 TB weigh more than 20 GB, and SkyPilot keeps the rest of what was asked.
     infra, accelerators = found["page"]
