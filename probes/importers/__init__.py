@@ -33,9 +33,10 @@ _MODULES = {
     "nuttcp": "nuttcp",
     "smokeping": "smokeping",
     "blackbox": "blackbox",
-    "skyplane-throughput": "skyplane_throughput",
-    "skyplane-latency": "skyplane_latency",
+    "skyplane-throughput": "skyplane.throughput",
+    "skyplane-latency": "skyplane.latency",
     "csv": "csv_samples",
+    "parquet": "parquet",
 }
 FORMATS: tuple[str, ...] = tuple(_MODULES)
 """The formats that :func:`read` knows, as the command line spells them."""
@@ -51,7 +52,8 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     format_name : str
         One of :data:`FORMATS`.
     stream : BinaryIO
-        Opened for reading bytes; read once from its current position, without seeking.
+        Opened for reading bytes; read once from its current position, without seeking, except for
+        ``parquet``, which is read from its end.
     options : ImportOptions
         What the file itself does not contain.
 
@@ -80,7 +82,8 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     head = next(source)
     refuse_another(head[:65_536], format_name, options.name)
     reader = import_module(f"probes.importers.{_MODULES[format_name]}")
-    rows = cast("Iterator[ImportedRow]", reader.read(chain((head,), source), options))
+    whole = stream if format_name == "parquet" else chain((head,), source)
+    rows = cast("Iterator[ImportedRow]", reader.read(whole, options))
     if options.address is None:
         yield from rows
         return

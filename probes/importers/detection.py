@@ -28,11 +28,15 @@ _DESCRIBED = {
     "skyplane-throughput": "Skyplane's raw throughput file",
     "skyplane-latency": "Skyplane's raw latency file",
     "csv": "a CSV file of measurements",
+    "parquet": "a Parquet file",
 }
+_PARQUET = b"PAR1"
 
 
 def looks_like(head: bytes) -> str:
     """Return the format that the first bytes of a file suggest; ``""`` if none is known."""
+    if head.startswith(_PARQUET):
+        return "parquet"
     text = head.decode("utf-8-sig", errors="replace").lstrip()
     first_line = text.partition("\n")[0]
     columns = {cell.strip(' "\r').lower() for cell in first_line.split(",")}

@@ -22,6 +22,7 @@ FORMATS = (
     "skyplane-throughput",
     "skyplane-latency",
     "csv",
+    "parquet",
 )
 SERIES = ("per-flow", "aggregate", "udp", "rtt", "loss", "jitter")
 METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
@@ -78,12 +79,21 @@ def add_data_commands(commands: Any) -> None:
         "--summary", action="store_true", help="by pair of providers instead of by region"
     )
     _import(command(commands, "import", "relayd.cli.data.importing:run", "import measurements"))
-    export = command(commands, "export", "relayd.cli.data.exporting:run", "export the graph")
-    export.add_argument("what", choices=("graph",))
-    export.add_argument(
-        "--format", choices=("json", "csv", "graphml", "adjacency", "node-link"), default="json"
+    export = command(
+        commands, "export", "relayd.cli.data.exporting:run", "export the graph, or all samples"
     )
-    export.add_argument(*flags("--output"), metavar="FILE", help="instead of standard output")
+    export.add_argument("what", choices=("graph", "samples"))
+    export.add_argument(
+        "--format",
+        choices=("json", "csv", "graphml", "adjacency", "node-link", "parquet"),
+        help="of a graph (default json); samples are written as Parquet",
+    )
+    export.add_argument(
+        *flags("--output"),
+        metavar="FILE",
+        help="instead of standard output; of samples, a new folder",
+    )
+    export.add_argument("--since", metavar="TIME", help="only samples measured at it or later")
     report = command(
         commands,
         "report",

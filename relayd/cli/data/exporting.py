@@ -1,4 +1,4 @@
-"""``relayd export``: the graph in formats that other programs read."""
+"""``relayd export``: the graph, or all samples, in formats that other programs read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from planner.model.document import document_of
+from planner.model.errors import InputError
 from planner.model.graphs import imported_networkx
-from relayd.cli.options import wan_of
+from relayd.cli.options import store_location, wan_of
 from relayd.cli.output import unwritable
 from relayd.cli.text import formula_safe
+from relayd.settings import load_settings
+from relayd.store import open_store
+from relayd.store.samples.data_set import write_data_set
+from relayd.times import seconds_of
 
 if TYPE_CHECKING:
     from planner.model.network import Network
@@ -23,10 +28,18 @@ FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the graph to a file or to standard output."""
+    """Write the graph to a file or to standard output, or samples into a folder."""
+    if options.what == "samples":
+        return _write_samples(options)
+    if options.format == "parquet" or options.since:
+        raise InputError(
+            "--since" if options.since else "--format parquet",
+            "is of samples",
+            remedy="Write `relayd export samples -o FOLDER`, or `relayd links` for a table.",
+        )
     wan = wan_of(options)
     network = wan.network
-    write = WRITERS[options.format]
+    write = WRITERS[options.format or "json"]
     if not options.output:
         write(network, sys.stdout)
         return 0
@@ -36,6 +49,37 @@ def run(options: argparse.Namespace) -> int:
         Path(options.output).write_text(made.getvalue(), encoding="utf-8", newline="")
     except OSError as error:
         raise unwritable(Path(options.output), error) from None
+    return 0
+
+
+def _write_samples(options: argparse.Namespace) -> int:
+    if options.format not in (None, "parquet"):
+        raise InputError(
+            "--format",
+            "is none that samples are exported in",
+            value=options.format,
+            remedy="Write --format parquet, or leave it out.",
+        )
+    if not options.output:
+        raise InputError("--output", "is needed", remedy="Name a new folder: -o FOLDER.")
+    since_s = None
+    if options.since:
+        try:
+            since_s = seconds_of(options.since)
+        except ValueError:
+            raise InputError(
+                "--since",
+                "is not an ISO 8601 time",
+                value=options.since,
+                remedy="Write 2026-01-15 or 2026-01-15T12:00Z.",
+            ) from None
+    folder = Path(options.output)
+    with open_store(store_location(options, load_settings()), mode="read") as store:
+        written = write_data_set(store.samples, folder, since_s=since_s)
+    if options.json:
+        print(json.dumps({"folder": str(folder), "samples": written}))
+    else:
+        print(f"{written:,} samples in {folder}. `relayd import parquet {folder}` reads them.")
     return 0
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
@@ -29,15 +29,22 @@ PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
 
 
+class _Input(NamedTuple):
+    """A file, and what it is called: of a data set, with its folders in that."""
+
+    path: Path
+    name: str
+
+
 def run(options: argparse.Namespace) -> int:
     """Import each file whole or not at all, then take a snapshot."""
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
-    paths = [_readable(name) for name in options.files]
+    files = [file for name in options.files for file in _files(Path(name), options.format)]
     location = store_location(options, settings)
-    reports: list[tuple[Path, ImportReport]] = []
+    reports: list[tuple[_Input, ImportReport]] = []
     with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
-        for file in paths:
+        for file in files:
             report = _import(store, file, options, catalogue)
             reports.append((file, report))
             if not options.json:
@@ -52,7 +59,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(content, indent=2))
     elif snapshot:
         print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {location}")
-    unusable = [str(file) for file, report in reports if not report.accepted + report.duplicates]
+    unusable = [
+        str(file.path) for file, report in reports if not report.accepted + report.duplicates
+    ]
     if unusable:
         print(f"relayd: nothing to use in {', '.join(unusable)}", file=sys.stderr)
         return FINISHED_IN_PART
@@ -60,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _saying_what_was_stored(reports: Sequence[tuple[Path, ImportReport]]) -> Iterator[None]:
+def _saying_what_was_stored(reports: Sequence[tuple[_Input, ImportReport]]) -> Iterator[None]:
     """Add to errors of the store what of an import it holds already."""
     try:
         yield
@@ -68,7 +77,7 @@ def _saying_what_was_stored(reports: Sequence[tuple[Path, ImportReport]]) -> Ite
         if not reports:
             raise
         samples = sum(report.accepted + report.quarantined for _, report in reports)
-        files = ", ".join(path.name for path, _ in reports)
+        files = ", ".join(file.name for file, _ in reports)
         raise StoreError(
             error.field,
             error.problem,
@@ -78,22 +87,34 @@ def _saying_what_was_stored(reports: Sequence[tuple[Path, ImportReport]]) -> Ite
         ) from error
 
 
-def _readable(name: str) -> Path:
-    path = Path(name)
-    if path.is_dir():
-        raise InputError(name, "is a folder", remedy="Name the files in it.")
+def _files(path: Path, format_name: str) -> list[_Input]:
+    """Return the files that a name stands for: a data set has many."""
+    if not path.is_dir():
+        return [_Input(_readable(path), path.name)]
+    if format_name != "parquet":
+        raise InputError(str(path), "is a folder", remedy="Name the files in it.")
+    inside = [file.relative_to(path) for file in sorted(path.rglob("*.parquet"))]
+    # As data sets have them: what begins so is no part of one.
+    of = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
+    if not of:
+        raise InputError(str(path), "holds no file *.parquet", remedy="Name another folder.")
+    return [_Input(_readable(path / file), str(file)) for file in of]
+
+
+def _readable(path: Path) -> Path:
     try:
         path.open("rb").close()
     except OSError as error:
         raise InputError(
-            name, f"can't be read ({error.strerror})", remedy="Name a file that you may read."
+            str(path), f"can't be read ({error.strerror})", remedy="Name a file that you may read."
         ) from None
     return path
 
 
 def _import(
-    store: Store, path: Path, options: argparse.Namespace, catalogue: Catalogue
+    store: Store, file: _Input, options: argparse.Namespace, catalogue: Catalogue
 ) -> ImportReport:
+    path, name = file
     digest = content_digest(path)
     measured_at_s = (
         _time_s(options.measured_at)
@@ -111,7 +132,7 @@ def _import(
         tiers=tuple(options.tier) or ("PREMIUM",),
         force=options.force,
         address=options.address,
-        name=path.name,
+        name=name,
     )
     described = {
         "src": chosen.src,
@@ -124,11 +145,11 @@ def _import(
         "trust": options.trust,
         "address": chosen.address,
     }
-    batch = Batch(path.name, options.format, digest, described)
+    batch = Batch(name, options.format, digest, described)
     with path.open("rb") as stream:
         rows = read(options.format, stream, chosen)
         gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))
-        return ingest(store, batch, gated, progress=_progress(path, options))
+        return ingest(store, batch, gated, progress=_progress(name, options))
 
 
 def _gated(
@@ -152,7 +173,7 @@ def _earlier_time_s(store: Store, digest: str) -> float | None:
     return None
 
 
-def _progress(path: Path, options: argparse.Namespace) -> Callable[[int], None] | None:
+def _progress(name: str, options: argparse.Namespace) -> Callable[[int], None] | None:
     """Show how many rows were read, on a terminal, twice a second."""
     if options.json or not sys.stderr.isatty():
         return None
@@ -162,7 +183,7 @@ def _progress(path: Path, options: argparse.Namespace) -> Callable[[int], None] 
         nonlocal last_s
         if time.monotonic() - last_s >= PROGRESS_EVERY_S:
             last_s = time.monotonic()
-            sys.stderr.write(redrawn(f"{path.name}: {rows:,} rows"))
+            sys.stderr.write(redrawn(f"{name}: {rows:,} rows"))
             sys.stderr.flush()
 
     return show
@@ -180,8 +201,8 @@ def _time_s(written: str) -> float:
         ) from None
 
 
-def _print_report(path: Path, report: ImportReport) -> None:
-    line = f"{path.name}: {report.accepted:,} samples added"
+def _print_report(file: _Input, report: ImportReport) -> None:
+    line = f"{file.name}: {report.accepted:,} samples added"
     if report.duplicates:
         line += f", {report.duplicates:,} already there"
     if report.quarantined:
@@ -193,9 +214,9 @@ def _print_report(path: Path, report: ImportReport) -> None:
         print(f"  skipped {skipped.total:,}: {reason} (line {rows}{more})")
 
 
-def _as_json(path: Path, report: ImportReport) -> dict[str, Any]:
+def _as_json(file: _Input, report: ImportReport) -> dict[str, Any]:
     return {
-        "file": str(path),
+        "file": str(file.path),
         "accepted": report.accepted,
         "duplicates": report.duplicates,
         "quarantined": report.quarantined,

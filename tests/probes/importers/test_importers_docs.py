@@ -21,9 +21,10 @@ _WITH_REASONS = (
     "iperf3",
     "iperf3_result",
     "nuttcp",
+    "parquet",
     "ping",
-    "skyplane_latency",
-    "skyplane_throughput",
+    "skyplane.latency",
+    "skyplane.throughput",
     "smokeping",
 )
 

@@ -13,9 +13,8 @@ import pytest
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import read
-from probes.importers import skyplane_latency as latency
-from probes.importers import skyplane_throughput as throughput
 from probes.importers.csv_table import CUT_OFF, TOO_FEW
+from probes.importers.skyplane import latency, throughput
 from probes.samples import Sample
 from tests.probes.importers.reading import OPTIONS, outcomes, reasons, samples, skipped
 from tests.shared_data import shared

@@ -18,7 +18,7 @@ from probes.importers import limits
 from probes.importers.csv_table import CsvTable
 from probes.importers.endpoints import Endpoints
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.skyplane_throughput import (
+from probes.importers.skyplane.throughput import (
     BAD_REGION,
     ENDS,
     SAME_REGION,

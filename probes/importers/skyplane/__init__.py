@@ -1,0 +1,1 @@
+"""Files that Skyplane's profiler writes."""

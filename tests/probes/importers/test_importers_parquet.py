@@ -1,0 +1,124 @@
+"""Samples as Parquet: what is written is read again, and wrong rows and columns are named."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.errors import FormatError
+from probes.importers import parquet
+from probes.samples import Sample
+from tests.probes.importers.reading import outcomes, patient, reasons, samples
+
+GOOD: dict[str, Any] = {
+    "src": "aws:us-east-1",
+    "dst": "gcp:us-east1",
+    "metric": "aggregate_mbps",
+    "value": 4810.5,
+    "measured_at_s": 1.7e9,
+}
+
+
+def written(*rows: dict[str, Any], schema: pyarrow.Schema | None = None) -> bytes:
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), stream)
+    return stream.getvalue()
+
+
+_texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+_samples = st.builds(
+    Sample,
+    st.sampled_from(["aws:us-east-1", "azure:eastus"]),
+    st.sampled_from(["gcp:us-east1", "mine:office"]),
+    st.sampled_from(["aggregate_mbps", "per_flow_mbps", "udp_mbps"]),
+    st.floats(1e-3, 1e8),
+    st.floats(1e8, 1e10),
+    _texts.filter(bool),
+    st.none() | st.integers(1, 65_535),
+    st.none() | st.floats(1e-3, 1e6),
+    st.booleans(),
+    _texts,
+    _texts,
+    _texts,
+    _texts,
+    _texts,
+    st.sampled_from([None, "public", "private"]),
+    st.booleans(),
+    st.none() | st.integers(1, 10**6),
+)
+
+
+@patient
+@given(st.lists(_samples, min_size=1, max_size=40))
+def test_samples_come_back_as_they_were_written(found: list[Sample]) -> None:
+    schema = pyarrow.schema(
+        [(name, pyarrow.type_for_alias(alias)) for name, alias in parquet.TYPES.items()]
+    )
+    assert tuple(parquet.TYPES) == Sample._fields
+    content = written(*(sample._asdict() for sample in found), schema=schema)
+    assert outcomes("parquet", content) == found
+
+
+def test_few_columns_are_enough_and_others_do_not_matter() -> None:
+    content = written({**GOOD, "src": "gcp:us-east1-b", "dst": "aws:us-east-1", "comment": "x"})
+    (sample,) = samples("parquet", content, dst_vm="m5.large", address="private")
+    assert sample[:6] == (
+        "gcp:us-east1", "aws:us-east-1", "aggregate_mbps", 4810.5, 1.7e9, "parquet"
+    )  # fmt: skip
+    assert (sample.src_zone, sample.dst_vm, sample.address) == ("b", "m5.large", "private")
+
+
+def test_wrong_rows_are_left_out_with_a_reason() -> None:
+    wrong: dict[str, dict[str, Any]] = {
+        parquet.BAD_REGION: {"src": "us-east-1"},
+        parquet.SAME_REGION: {"dst": "aws:us-east-1"},
+        parquet.NOT_SAME_REGION: {"metric": "egress_cap_mbps"},
+        parquet.BAD_METRIC: {"metric": "mbps"},
+        parquet.BAD_TIME: {"measured_at_s": 1.7e12},
+        parquet.BAD_CONNECTIONS: {"connections": 0},
+        parquet.BAD_DURATION: {"duration_s": -1.0},
+        parquet.BAD_INTERVALS: {"intervals": 0},
+        parquet.BAD_ADDRESS: {"address": "secret"},
+        parquet.LONG_NAME: {"src_vm": "x" * 101},
+        parquet.LONG_DETAIL: {"detail": "x" * 100_001},
+        parquet.NUL: {"tool": "a\0b"},
+        "value is negative": {"value": -1.0},
+        "value is NaN": {"value": float("nan")},
+        "value is not a number": {"value": None},
+    }
+    empty = dict.fromkeys(parquet.TYPES)
+    rows = [{**empty, **GOOD}, *({**empty, **GOOD, **of} for of in wrong.values())]
+    found = outcomes("parquet", written(*rows))
+    assert isinstance(found[0], Sample)
+    assert reasons(found) == Counter(list(wrong))
+    assert [one.row for one in found[1:] if not isinstance(one, Sample)] == list(
+        range(2, len(rows) + 1)
+    )
+
+
+def test_rows_are_counted_over_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 3)
+    content = written(*[GOOD] * 7, {**GOOD, "metric": "mbps"})
+    assert outcomes("parquet", content)[-1] == (8, parquet.BAD_METRIC)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (written({"src": "aws:a", "dst": "gcp:b"}), "lacks the column metric, value, measured_at"),
+        (written({**GOOD, "value": "fast"}), "has a column value that is not of float64"),
+        (written({**GOOD, "src": [1]}), "has a column src that is not of string"),
+        (written(GOOD)[:-9], "can't be read as Parquet"),
+        (b"PAR1", "can't be read as Parquet"),
+    ],
+)
+def test_wrong_files_are_refused(content: bytes, said: str) -> None:
+    with pytest.raises(FormatError, match=said):
+        outcomes("parquet", content)

@@ -1,0 +1,155 @@
+"""All samples as Parquet: exported and imported they are the same, on both engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+
+from probes.samples import Sample
+from relayd.snapshots.building import make_snapshot
+from relayd.store import Store, open_store
+from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.ingest import Batch, ingest
+from tests.relayd.conftest import Outcome
+from tests.relayd.store.engines import Spot
+from tests.relayd.store.test_decisions import CATALOGUE
+
+Relayd = Callable[..., Outcome]
+REGIONS = ("aws:us-east-1", "azure:eastus", "gcp:us-central1")
+JANUARY_S, DAY_S = 1_767_225_600.0, 86400.0  # 2026-01-01
+
+
+def _found() -> list[Sample]:
+    pairs = [(src, dst) for src in REGIONS for dst in REGIONS if src != dst]
+    found = [
+        Sample(src, dst, "aggregate_mbps", 4000.1 + n, JANUARY_S + n * DAY_S / 3, "iperf3", 64, 9.5)
+        for n in range(120)
+        for src, dst in pairs
+    ]
+    of_all = {"src_zone": "a", "dst_vm": "m5.large", "detail": '{"x": "\u00e9\\n"}'}
+    return [
+        *found,
+        Sample(
+            *pairs[0],
+            "rtt_ms",
+            8.25,
+            JANUARY_S - 1e-3,
+            "ping",
+            **of_all,  # type: ignore[arg-type]
+            address="private",
+            intervals=7,
+            new_level=True,
+        ),
+        Sample(REGIONS[0], REGIONS[0], "egress_cap_mbps", 9500.0, JANUARY_S, "iperf3"),
+    ]
+
+
+def _all(store: Store) -> set[Sample]:
+    return set(store.samples.samples_for_estimates())
+
+
+def _ok(outcome: Outcome) -> str:
+    assert outcome.code == 0, outcome.err
+    return outcome.out
+
+
+def test_what_is_exported_is_imported_again(spot: Spot, relayd: Relayd, tmp_path: Path) -> None:
+    folder = tmp_path / "samples"
+    false = Sample(*REGIONS[:2], "aggregate_mbps", 9.0, JANUARY_S, "liar")
+    with open_store(spot.where, mode="create") as store:
+        ingest(store, Batch("files", "csv"), _found())
+        ingest(store, Batch("service", "live", reporter="mallory"), [false])
+        decide(store.database, "retract", Selection(token="mallory"), who="ana", reason="lies")
+        made = make_snapshot(store, CATALOGUE)
+    (tmp_path / ".samples.partial").mkdir()  # as an export leaves it that was killed
+    assert f"{len(_found()):,} samples" in _ok(
+        relayd("export", "samples", "--db", spot.where, "-o", folder)
+    )
+
+    # Other programs read it as one table, by month.
+    table = pyarrow.dataset.dataset(folder, partitioning="hive")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "month=2025-12",
+        "month=2026-01",
+        "month=2026-02",
+    ]
+    january = table.to_table(filter=pyarrow.dataset.field("month") == "2026-01")
+    assert min(january["measured_at_s"].to_pylist()) == JANUARY_S
+    assert table.count_rows() == len(_found())
+    assert set(table.to_table()["source"].to_pylist()) == {"files"}
+    assert not (tmp_path / ".samples.partial").exists()
+
+    other = spot.another()
+    report = json.loads(_ok(relayd("import", "parquet", folder, "--db", other.where, "--json")))
+    assert sum(file["accepted"] for file in report["files"]) == len(_found())
+    made_again = report["snapshot"]["id"]
+    with open_store(other.where, mode="write") as store:
+        assert _all(store) == set(_found())
+        assert made is not None
+        assert repr(list(store.snapshots.links(made_again))) == repr(_links(spot, made.id))
+    said = _ok(relayd("import", "parquet", folder, "--db", other.where))
+    assert "month=2026-01/part-0.parquet: 0 samples added" in said
+
+
+def _links(spot: Spot, snapshot: str) -> list[object]:
+    with open_store(spot.where, mode="read") as store:
+        return list(store.snapshots.links(snapshot))
+
+
+def test_only_newer_samples_are_exported_if_that_is_asked(
+    spot: Spot, relayd: Relayd, tmp_path: Path
+) -> None:
+    with open_store(spot.where, mode="create") as store:
+        ingest(store, Batch("files", "csv"), _found())
+    folder = tmp_path / "new"
+    folder.mkdir()
+    said = _ok(
+        relayd(
+            *("export", "samples", "--db", spot.where, "-o", folder, "--since", "2026-02-01"),
+            "--json",
+        )
+    )
+    newer = [sample for sample in _found() if sample.measured_at_s >= JANUARY_S + 31 * DAY_S]
+    assert json.loads(said)["samples"] == len(newer) > 0
+    assert [path.name for path in folder.iterdir()] == ["month=2026-02"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("samples",), "--output: is needed"),
+        (("samples", "-o", "{folder}"), "--output: is there already"),
+        (("samples", "-o", "{folder}/file/new"), "--output: can't be written (Not a directory)"),
+        (("samples", "-o", "{folder}/x", "--format", "csv"), "--format: is none that samples"),
+        (("samples", "-o", "{folder}/x", "--since", "May"), "--since: is not an ISO 8601 time"),
+        (("graph", "--since", "2026-01-01"), "--since: is of samples"),
+        (("graph", "--format", "parquet"), "--format parquet: is of samples"),
+    ],
+)
+def test_what_can_not_be_exported_is_said(
+    relayd: Relayd, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    db = tmp_path / "a.db"
+    with open_store(db, mode="create") as store:
+        ingest(store, Batch("files", "csv"), _found())
+    folder = tmp_path / "full"
+    folder.mkdir()
+    (folder / "file").write_text("mine")
+    outcome = relayd("export", *(word.format(folder=folder) for word in words), "--db", db)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert (folder / "file").read_text() == "mine"
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_a_folder_without_files_is_refused(relayd: Relayd, tmp_path: Path) -> None:
+    (tmp_path / "_temporary").mkdir()
+    (tmp_path / "_temporary" / "part.parquet").write_bytes(b"PAR1")
+    outcome = relayd("import", "parquet", tmp_path, "--db", tmp_path / "x.db")
+    assert outcome.code == 2
+    assert "holds no file *.parquet" in outcome.err
+    assert "is a folder" in relayd("import", "csv", tmp_path, "--db", tmp_path / "x.db").err
