@@ -38,15 +38,17 @@ _USUAL: dict[str, Any] = {
     "tcp_user_timeout": 20_000,
 }
 # The same at the server's end, so that what a vanished writer or prober holds is set free; an
-# answer to every statement; an acknowledgement that means what it says. A limit that the address
-# or the server's administrator sets holds.
+# answer to every statement; an acknowledgement that means what it says. All rows of a cursor are
+# read, so its plan is that of all of them. A limit that the address or the server's administrator
+# sets holds.
 _SET_UP = """
 SELECT set_config(name, value, false) FROM (VALUES
     ('client_min_messages', 'warning'),
     ('tcp_keepalives_idle', '10'),
     ('tcp_keepalives_interval', '3'),
     ('tcp_keepalives_count', '3'),
-    ('tcp_user_timeout', '15s')
+    ('tcp_user_timeout', '15s'),
+    ('cursor_tuple_fraction', '1')
 ) AS always (name, value)
 UNION ALL
 SELECT set_config(name, value, false) FROM (VALUES

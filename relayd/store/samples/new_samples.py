@@ -27,17 +27,25 @@ _NEW_PARTS = (
     "batches.source, min(measured_at_s) FROM samples JOIN batches ON batches.id = samples.batch_id "
     "WHERE samples.id > ? AND samples.id <= ? GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3"
 )
-# SQLite is told the order of the join, as in relayd/store/snapshots.py.
+_OF_SERIES = (
+    "samples.src_id = series.src_id AND samples.dst_id = series.dst_id "
+    "AND samples.metric_id = series.metric_id AND samples.measured_at_s >= series.since_s "
+    "AND samples.id <= ?"
+)
+# Both engines are told to look up one series after the other: SQLite by the order of the join, as
+# in relayd/store/snapshots.py, PostgreSQL by an OFFSET, behind which it looks for no other plan. By
+# its statistics it reads all samples there are, where series have many.
+_FROM = {
+    "sqlite": f"CROSS JOIN used_samples AS samples ON {_OF_SERIES} "
+    "CROSS JOIN batches ON batches.id = samples.batch_id",
+    "postgresql": f"CROSS JOIN LATERAL (SELECT * FROM used_samples AS samples WHERE {_OF_SERIES} "  # noqa: S608
+    "OFFSET 0) AS samples JOIN batches ON batches.id = samples.batch_id",
+}
 _SINCE = (
     f"WITH series (src_id, dst_id, metric_id, since_s) AS (VALUES {{values}}) "  # noqa: S608
     f"SELECT {COLUMNS}, batches.source, batches.imported_at_s, "
-    "CASE WHEN batches.options LIKE ? THEN 1 ELSE 0 END "
-    "FROM series {join} used_samples AS samples ON samples.src_id = series.src_id "
-    "AND samples.dst_id = series.dst_id AND samples.metric_id = series.metric_id "
-    "AND samples.measured_at_s >= series.since_s AND samples.id <= ? "
-    f"{{join}} batches ON batches.id = samples.batch_id{IN_ORDER}"
+    f"CASE WHEN batches.options LIKE ? THEN 1 ELSE 0 END FROM series {{samples}}{IN_ORDER}"
 )
-_JOINS = {"sqlite": "CROSS JOIN", "postgresql": "JOIN"}
 _OF_SAMPLE = COLUMNS.count(",") + 1
 
 
@@ -68,10 +76,8 @@ def series_since(
     wanted = list(since_s.items())
     for first in range(0, len(wanted), _AT_ONCE):
         some = [(*key, at_s) for key, at_s in wanted[first : first + _AT_ONCE]]
-        sql = _SINCE.format(
-            join=_JOINS[database.engine], values=", ".join(["(?, ?, ?, ?)"] * len(some))
-        )
         values = [value for row in some for value in row]
+        sql = samples_of_series(database.engine, len(some))
         rows = database.stream(sql, [*values, TRUSTED_IMPORT, through])
         for key, of_series in groupby(rows, lambda row: (row[0], row[1], row[2])):
             found = []
@@ -81,3 +87,9 @@ def series_since(
                 by = BatchSource(source, arrived_at_s, bool(vouched))
                 found.append(reported_sample(number, sample, by, confirmed))
             yield key, found
+
+
+def samples_of_series(engine: str, series: int) -> str:
+    """Return the query of so many series: of each, three ids and a time; and two values more."""
+    values = ", ".join(["(?, ?, ?, ?)"] * series)
+    return _SINCE.format(samples=_FROM[engine], values=values)

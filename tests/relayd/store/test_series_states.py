@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, permutations
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,11 +21,12 @@ from relayd.snapshots.gathering import gathered
 from relayd.store import Store, open_store
 from relayd.store.samples.decisions import Selection, decide
 from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.samples.new_samples import samples_of_series
 from relayd.store.samples.reading import SampleNames, StoredSample
 from relayd.store.samples.retention import compact
 from relayd.store.samples.series_states import SeriesStates, StatesHead
 from tests.properties import examples
-from tests.relayd.store.engines import Spot
+from tests.relayd.store.engines import PostgresqlSpot, Spot
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "gcp:us-east1", "gcp:europe-west1")
 _WHOLE = load_catalogue()
@@ -209,3 +211,23 @@ def test_of_two_who_save_states_at_once_the_first_wins(store: Store) -> None:
     now = _made(store)
     SeriesStates(store.database).save(late.states, late.head, late.instead_of)
     assert _made(store) == now == _made_of_all(store)
+
+
+def test_a_server_looks_up_each_series_however_many_samples_others_have(
+    postgresql_spot: PostgresqlSpot,
+) -> None:
+    pairs = list(permutations((f"aws:region-{n}" for n in range(12)), 2))
+    with open_store(postgresql_spot.where, mode="create") as store:
+        rows = (
+            Sample(*pairs[n % len(pairs)], "rtt_ms", 30.0 + n * 1e-3, NOW_S + n, "ping")
+            for n in range(40_000)
+        )
+        append(store, list(rows))
+        postgresql_spot.outsider("ANALYZE")
+        keys = store.database.rows("SELECT DISTINCT src_id, dst_id, metric_id FROM samples")
+        values = [value for key in keys for value in (*key, NOW_S + 39_000.0)]
+        query = samples_of_series("postgresql", len(keys))
+        plan = store.database.rows(f"EXPLAIN {query}", [*values, "", 10**9])
+    shown = "\n".join(line for (line,) in plan)
+    assert "Seq Scan on samples" not in shown, shown
+    assert re.search(r"Index Cond: .*measured_at_s >= ", shown), shown
