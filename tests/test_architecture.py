@@ -97,7 +97,7 @@ DEFERRED = {
     "planner.model.aliases": {"difflib", "unicodedata"},
     "planner.model.catalogue": {"difflib"},
     "planner.model.columns.block": {"pickle"},
-    "planner.model.network": {"planner.model.graphs"},
+    "planner.model.network": {"planner.model.columns.arrays", "planner.model.graphs"},
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},
     "probes.lab.topology": {"difflib"},
@@ -133,7 +133,9 @@ DEFERRED = {
         "relayd.store",
     },
     "relayd.http.routes.link_evidence": {"probes.analysis.binning", "relayd.store.links.series"},
-    "relayd.http.routes.links": {"probes.analysis.geodesic"},
+    "relayd.http.monitoring.link_metrics": {"relayd.tables.figures"},
+    "relayd.http.routes.links": {"planner.model.columns.arrays", "probes.analysis.geodesic"},
+    "relayd.http.routes.overview": {"relayd.tables.figures"},
     "relayd.http.server.serving": {"relayd.http.monitoring.telemetry"},
     "relayd.http.server.snapshot_maker": {"relayd.snapshots.building", "relayd.store"},
     "relayd.http.server.watcher_supervisor": {
@@ -143,7 +145,7 @@ DEFERRED = {
     },
     "relayd.questions.transfer": {"planner.model.calibration"},
     "relayd.settings": {"tomllib"},
-    "relayd.tables.matrices": {"planner.transfer.all_pairs"},
+    "relayd.sources.wan": {"relayd.tables.figures"},
     "relayd.sources.opening": {
         "relayd.client.blocking",
         "relayd.client.connection",

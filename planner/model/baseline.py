@@ -354,14 +354,20 @@ class Modelled(Maker):
         self._src, self._to, self._sites, self._catalogue = src, to, sites, catalogue
 
     def names(self) -> Iterable[str]:
-        """Return the others."""
-        return [dst for dst in self._to if dst != self._src]
+        """Return the others, but for those whose coordinates are not known."""
+        if not self._has_place(self._src):
+            return []
+        return [dst for dst in self._to if dst != self._src and self._has_place(dst)]
 
     def make(self, dst: str) -> Link | None:
         """Return what models say of a link."""
         if dst == self._src or dst not in self._to:
             return None
         return baseline_link(self._sites[self._src], self._sites[dst], self._catalogue)
+
+    def _has_place(self, name: str) -> bool:
+        region = self._catalogue.regions.get(name)
+        return region is not None and None not in (region.latitude_deg, region.longitude_deg)
 
     def may_be_private(self) -> bool:
         """Return False: without measurements, links are over public addresses."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from planner.model.columns.rows import replaced
 from planner.model.estimate import SECONDS_PER_DAY, Estimate, Origin, Prior
 from planner.model.link import Link
 from planner.model.network import Network
@@ -35,7 +36,7 @@ def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
         kept = [link for link in found if link is not None and link.rate_gbps(path.connections) > 0]
         if len(kept) == len(pairs):
             for link in _of_path(kept, path, now_s):
-                links[link.src] = {**links[link.src], link.dst: link}
+                links[link.src] = replaced(links[link.src], {link.dst: link})
     pair = (verified.src, verified.dst)
     return network.with_(links=links, verified={**network.verified, pair: verified})
 

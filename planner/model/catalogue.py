@@ -201,6 +201,11 @@ class Catalogue:
     _price_of_pair: dict[tuple[str, str], EgressPrice] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+    _patterns: list[_Patterns] = field(default_factory=list, init=False, compare=False, repr=False)
+    _alike: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _first_alike: dict[tuple[object, ...], str] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     _discounted: dict[tuple[str, float], EgressPrice] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -279,19 +284,42 @@ class Catalogue:
         DataError
             If no entry covers the pair.
         """
-        pair = (source_id, destination_id)
+        pair = (self.priced_as(source_id), self.priced_as(destination_id))
         if (found := self._price_of_pair.get(pair)) is not None:
             return found
-        source, destination = self.region(source_id), self.region(destination_id)
+        source, destination = map(self.region, pair)
         for rule in self._rules_that_start_at(source):
             if rule.destinations.cover(destination, source):
-                price = self._less_discount(rule.price, source_id)
+                price = self._less_discount(rule.price, source.id)
                 self._price_of_pair[pair] = price
                 return price
         raise DataError(
             f"No egress price is known from {source_id} to {destination_id}. Add an "
             "`[[egress]]` entry that covers it to your catalogue file."
         )
+
+    def priced_as(self, region_id: str) -> str:
+        """Return the first region that was asked for, of those whose traffic costs the same.
+
+        A thousand regions have a million pairs, but no more prices than there are kinds of regions.
+        """
+        if (found := self._alike.get(region_id)) is None:
+            if not self._patterns:
+                found_in = ((price.sources, price.destinations) for price in self.egress_prices)
+                self._patterns.extend(_parsed(patterns) for both in found_in for patterns in both)
+            region = self.region(region_id)
+            named = region_id in self.discounts or any(region_id in p.ids for p in self._patterns)
+            kind = (
+                *(region.provider, region.continent, region.country, region_id if named else ""),
+                *(
+                    _holds(*term, region, None)
+                    for patterns in self._patterns
+                    for terms in patterns.others
+                    for term in terms
+                ),
+            )
+            found = self._alike[region_id] = self._first_alike.setdefault(kind, region_id)
+        return found
 
     def _discount(self, kind: str, subjects: Iterable[str]) -> float:
         """Return the share that is taken off: the first subject that has one decides."""

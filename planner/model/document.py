@@ -198,7 +198,7 @@ def site_as_json(site: Site) -> dict[str, Any]:
 
 def link_as_json(link: Link) -> dict[str, Any]:
     """Return a link as JSON types."""
-    figures = {name: estimate_as_json(getattr(link, name)) for name in LINK_FIGURES}
+    figures: dict[str, Any] = {name: estimate_as_json(getattr(link, name)) for name in LINK_FIGURES}
     return {
         "src": link.src,
         "dst": link.dst,

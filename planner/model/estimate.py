@@ -197,7 +197,7 @@ _BASIS: dict[Method, str] = {
     "link-state": "{of.note}",
 }
 # The age of the samples does not widen the spread over many links, nor a bound that is open.
-_AGELESS = frozenset({"shifted-law", "neighbouring-links", "cap-probe-lower-bound"})
+AGELESS = frozenset({"shifted-law", "neighbouring-links", "cap-probe-lower-bound"})
 
 
 class Prior(NamedTuple):
@@ -290,7 +290,7 @@ class Estimate:
         None where it rests on no samples, or their age does not matter.
         """
         origin = self.origin
-        return None if origin.method in _AGELESS else origin.newest_s
+        return None if origin.method in AGELESS else origin.newest_s
 
     @property
     def basis(self) -> str:
@@ -369,10 +369,16 @@ def faded(kept: T, own: tuple[T, T, T], prior: tuple[T, T, T]) -> tuple[T, T, T]
     """
     gone = 1.0 - kept * kept
     return (
-        prior[0] + kept * (own[0] - prior[0]),
+        faded_level(kept, own[0], prior[0]),
         (gone * prior[1] ** 2 + (kept * own[1]) ** 2) ** 0.5,
         (gone * prior[2] ** 2 + (kept * own[2]) ** 2) ** 0.5,
     )
+
+
+def faded_level(kept: T, own: T, prior: T) -> T:
+    """Return what :func:`faded` says is expected, of the logarithms of what is expected."""
+    level: T = prior + kept * (own - prior)
+    return level
 
 
 STATED = Origin("measured", "stated")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -19,6 +20,15 @@ AT_LIMIT = 0.93
 RTT_FADING = Fading(0.2, 10.0)
 # Nobody has measured how windows drift: a receiver's settings may be a third off.
 FLOW_FADING = Fading(0.3, 20.0)
+LinkFigure: TypeAlias = Literal["rtt_ms", "per_flow_mbps", "aggregate_gbps"]
+LINK_FIGURES: tuple[LinkFigure, ...] = get_args(LinkFigure)
+"""The estimates of a link, in the order of its fields."""
+FADING: Mapping[LinkFigure, Fading | None] = {
+    "rtt_ms": RTT_FADING,
+    "per_flow_mbps": FLOW_FADING,
+    "aggregate_gbps": None,
+}
+"""How they fade where they have no prior."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +75,9 @@ class Link:
         return Link(
             self.src,
             self.dst,
-            self.rtt_ms.aged(now_s, since_s, RTT_FADING),
-            self.per_flow_mbps.aged(now_s, since_s, FLOW_FADING),
-            self.aggregate_gbps.aged(now_s, since_s),
+            self.rtt_ms.aged(now_s, since_s, FADING["rtt_ms"]),
+            self.per_flow_mbps.aged(now_s, since_s, FADING["per_flow_mbps"]),
+            self.aggregate_gbps.aged(now_s, since_s, FADING["aggregate_gbps"]),
             self.loss_pct,
             self.limited_by,
             self.address,
@@ -188,8 +198,6 @@ def _cells(name: str, estimate: Estimate) -> list[str]:
     return [name, *texts, estimate.source, str(estimate.samples)]
 
 
-LINK_FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
-"""The estimates of a link, in the order of its fields."""
 SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
 """The same of a site."""
 PRIVATE_CAPS = ("private_egress_gbps", "private_ingress_gbps")

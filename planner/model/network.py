@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from planner.model.columns.rows import Aged, Among, LinkRow, maker_of, passing
+from planner.model.columns.rows import Aged, Among, LinkRow, maker_of, passing, replaced
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind, Bound, Estimate
 from planner.model.link import Link, Site
@@ -98,23 +98,31 @@ class Network:
 
     def __repr__(self) -> str:
         """Say how large the graph is and where it is from."""
-        count = sum(1 for row in self.usual.values() for _ in passing(row))  # none is kept
+        count = sum(self._links_out().values())
         return f"<Network {self.snapshot.id}: {len(self.sites)} sites, {count} links>"
 
     def _repr_html_(self) -> str:
         """Return a table of the sites and how many links leave each, for notebooks."""
+        counts = self._links_out()
         rows = [
             (
                 region,
                 site.vm_type,
                 f"{site.egress_gbps.expected:.3g}",
                 f"{site.ingress_gbps.expected:.3g}",
-                str(sum(1 for _ in passing(self.links.get(region, {})))),
+                str(counts.get(region, 0)),
             )
             for region, site in self.sites.items()
         ]
         header = ("Site", "VM type", "Egress, Gbit/s", "Ingress, Gbit/s", "Links out")
         return html_table(repr(self)[1:-1], header, rows)
+
+    def _links_out(self) -> dict[str, int]:
+        """Return how many links leave each region."""
+        from planner.model.columns.arrays import ArrayReader
+
+        reader = ArrayReader(self.sites)
+        return {src: reader.count(row) for src, row in self.usual.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is worked out when first asked for."""
@@ -198,13 +206,13 @@ class Network:
         """Source to destination to link, as they are now: a link that is down carries nothing."""
         if not self.states:
             return self.usual
-        links = dict(self.usual)
         changed: dict[str, dict[str, Link]] = {}
         for (src, dst), state in self.states.items():
-            if src not in changed:
-                links[src] = changed[src] = dict(links[src])
-            changed[src][dst] = state.applied_to(changed[src][dst])
-        return links
+            changed.setdefault(src, {})[dst] = state.applied_to(self.usual[src][dst])
+        return {
+            src: replaced(row, changed[src]) if src in changed else row
+            for src, row in self.usual.items()
+        }
 
     def link(self, src: str, dst: str) -> Link:
         """Return one link.

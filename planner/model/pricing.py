@@ -125,7 +125,7 @@ class FeeRows:
 
     def __init__(self, catalogue: Catalogue, network: Network) -> None:
         self.catalogue = catalogue  # kept, so that its identity stays taken
-        self._sites = list(network.sites)
+        self._priced_as = list(map(catalogue.priced_as, network.sites))
         self._rows: dict[str, FeeRow] = {}
         self._columns: dict[str, FeeRow] = {}
         self.vm_usd_per_h = [
@@ -134,31 +134,37 @@ class FeeRows:
 
     def out_of(self, src: str) -> FeeRow:
         """Return the prices from a region to every site."""
+        src = self.catalogue.priced_as(src)
         if src not in self._rows:
-            self._rows[src] = self._row((src, site) for site in self._sites)
+            self._rows[src] = self._row((src, site) for site in self._priced_as)
         return self._rows[src]
 
     def into(self, dst: str) -> FeeRow:
         """Return the prices from every site to a region."""
+        dst = self.catalogue.priced_as(dst)
         if dst not in self._columns:
-            self._columns[dst] = self._row((site, dst) for site in self._sites)
+            self._columns[dst] = self._row((site, dst) for site in self._priced_as)
         return self._columns[dst]
 
     def _row(self, pairs: Iterable[tuple[str, str]]) -> FeeRow:
         lists: list[tuple[tuple[Tier, ...], str]] = []
         known: dict[tuple[tuple[Tier, ...], str], int] = {}
+        of_pair: dict[tuple[str, str], int] = {}
         position = []
-        for src, dst in pairs:
-            try:
-                tiers = self.catalogue.egress_price(src, dst).tiers
-            except DataError:
-                tiers = ()
-            # What has been billed differs by the source's provider, which tells tiers apart.
-            key = (tiers, provider_of(src))
-            if key not in known:
-                known[key] = len(lists)
-                lists.append((tiers, src))
-            position.append(known[key])
+        for pair in pairs:
+            if pair not in of_pair:
+                src, dst = pair
+                try:
+                    tiers = self.catalogue.egress_price(src, dst).tiers
+                except DataError:
+                    tiers = ()
+                # What has been billed differs by the source's provider, which tells tiers apart.
+                key = (tiers, provider_of(src))
+                if key not in known:
+                    known[key] = len(lists)
+                    lists.append((tiers, src))
+                of_pair[pair] = known[key]
+            position.append(of_pair[pair])
         return FeeRow(lists, position)
 
 
@@ -233,6 +239,11 @@ class CataloguePrices:
                 if len(a) * len(b) > 1 and provider_of(region) == provider:
                     fees[k] = self._mean(a, src, both_gb) + self._mean(b, src, both_gb)
         return fees
+
+    def usd_per_gb_out_of(self, src: str, volume_gb: float) -> list[float]:
+        """Return the mean $/GB to every site; infinity where no price is known."""
+        rows = fee_rows(self._catalogue, self._network)
+        return rows.out_of(src).usd_per_gb(lambda tiers, of: self._mean(tiers, of, volume_gb))
 
     def site_vms_usd_per_h(self) -> list[float]:
         """Return the price of one VM for an hour at every site."""

@@ -14,7 +14,7 @@ from planner.model.baseline import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import InputError
 from planner.model.estimate import WantedAddresses
-from planner.model.link import Link, Site
+from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.quotas.sites import with_quotas
@@ -23,7 +23,7 @@ from relayd.questions.registry import question_of
 from relayd.sources.addresses import over_addresses
 from relayd.sources.source import Source
 from relayd.tables.link_table import LinkTable
-from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric, matrix_of
+from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 
 MOST_PARTS_READ = 2
 MOST_DERIVED_KEPT = 16
@@ -304,13 +304,8 @@ class Wan(Asking):
         if metric not in MATRIX_METRICS:
             raise InputError("metric", f"must be one of {', '.join(MATRIX_METRICS)}", value=metric)
         network = self.network
+        from relayd.tables.figures import matrix_of, measured_regions
+
         if measured_only:
-            measured = [link for link in network if _is_measured(link)]
-            network = network.with_(
-                restricted_to={end for link in measured for end in (link.src, link.dst)}
-            )
+            network = network.with_(restricted_to=measured_regions(network))
         return matrix_of(network, self.catalogue, metric, connections)
-
-
-def _is_measured(link: Link) -> bool:
-    return "measured" in {link.aggregate_gbps.source, link.per_flow_mbps.source}

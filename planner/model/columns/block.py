@@ -39,11 +39,11 @@ _WIDTHS: dict[_Format, int] = {"d": 8, "I": 4, "B": 1}
 _DOUBLE: _Format = "d"
 _COUNT: _Format = "I"
 _KIND: _Format = "B"
-_FORMATS = [*[_DOUBLE] * COUNTS, *[_COUNT] * (LIMIT - COUNTS), _KIND, _KIND]
+FORMATS = [*[_DOUBLE] * COUNTS, *[_COUNT] * (LIMIT - COUNTS), _KIND, _KIND]
 BUFFERS_SINCE = 5
 """Protocol of pickles that can leave memory out of band."""
 _BITMAP = SIDE * SIDE // 8
-_HEAD = _BITMAP + len(_FORMATS) + 1
+_HEAD = _BITMAP + len(FORMATS) + 1
 _EACH, _ONE, _AS_BEFORE = range(3)
 _IS_LITTLE = pack("=H", 1) == pack("<H", 1)
 _ROW = (1 << SIDE) - 1
@@ -97,6 +97,11 @@ class Block:
         bits = self._present >> before & _ROW
         start = (self._present & ((1 << before) - 1)).bit_count()
         return start, [j for j in range(SIDE) if bits >> j & 1]
+
+    @property
+    def bitmap(self) -> Buffer:
+        """Which links there are: 1,024 bits, the lowest of a byte first."""
+        return self.data[:_BITMAP]
 
     def has_private(self) -> bool:
         """Whether any of the links is over private addresses."""
@@ -176,7 +181,7 @@ def packed(slots: Sequence[int], columns: Sequence[Sequence[Any]]) -> bytes:
     """
     present = sum(1 << slot for slot in slots).to_bytes(_BITMAP, "little")
     ways, parts, before = bytearray(), [], b""
-    for name, values in zip(_FORMATS, columns, strict=True):
+    for name, values in zip(FORMATS, columns, strict=True):
         size = _WIDTHS[name]
         raw = _little(array(name, values)).tobytes()
         if raw == raw[:size] * len(slots):
@@ -200,7 +205,7 @@ def _little(values: array[Any]) -> array[Any]:
 def _columns(data: memoryview, count: int) -> list[Column]:
     found: list[Column] = []
     place = _HEAD
-    for name, way in zip(_FORMATS, data[_BITMAP : _HEAD - 1], strict=True):
+    for name, way in zip(FORMATS, data[_BITMAP : _HEAD - 1], strict=True):
         size = _WIDTHS[name]
         if way == _AS_BEFORE:
             found.append(found[-1])

@@ -62,9 +62,9 @@ class LinkColumns:
         origins: Mapping[int, Origin],
     ) -> None:
         self._names = names
-        self._numbers = {name: number for number, name in names.items()}
+        self.numbers = {name: number for number, name in names.items()}
         self._blocks = blocks
-        self._origins = origins
+        self.origins = origins
         self._of_row: dict[int, list[tuple[int, Block]]] = {}
         for (row, column), block in sorted(blocks.items(), key=lambda item: item[0]):
             self._of_row.setdefault(row, []).append((column * SIDE, block))
@@ -89,12 +89,12 @@ class LinkColumns:
 
     def destinations(self, src: str) -> list[str]:
         """Return where the links out of a region lead, by number."""
-        number = self._numbers.get(src)
+        number = self.numbers.get(src)
         return [] if number is None else [self._names[dst] for dst, _, _ in self._row(number)]
 
     def link(self, src: str, dst: str) -> Link | None:
         """Return a link, made anew; None where there is none."""
-        source, destination = self._numbers.get(src), self._numbers.get(dst)
+        source, destination = self.numbers.get(src), self.numbers.get(dst)
         if source is None or destination is None:
             return None
         block = self._blocks.get((source // SIDE, destination // SIDE))
@@ -103,7 +103,7 @@ class LinkColumns:
 
     def between(self, src: str, dst: str) -> Iterator[Link]:
         """Yield the links out of a source, then those of others into a destination, by number."""
-        if (number := self._numbers.get(src)) is not None:
+        if (number := self.numbers.get(src)) is not None:
             for to, block, at in self._row(number):
                 yield self._link(src, self._names[to], block, at)
         for _, name in sorted(self._names.items()):
@@ -112,9 +112,12 @@ class LinkColumns:
 
     def has_private(self, src: str) -> bool:
         """Whether a link may be over private addresses out of a region, or one near it."""
-        number = self._numbers.get(src)
-        found = () if number is None else self._of_row.get(number // SIDE, ())
-        return any(block.has_private() for _, block in found)
+        return any(block.has_private() for _, block in self.blocks_of(src))
+
+    def blocks_of(self, src: str) -> list[tuple[int, Block]]:
+        """Return the blocks with links out of a region, and the number of their first ends."""
+        number = self.numbers.get(src)
+        return [] if number is None else self._of_row.get(number // SIDE, [])
 
     def _row(self, src: int) -> Iterator[tuple[int, Block, int]]:
         for first, block in self._of_row.get(src // SIDE, ()):
@@ -140,7 +143,7 @@ class LinkColumns:
         begin, counted = figure * FIGURE_NUMBERS, COUNTS + figure * FIGURE_COUNTS
         low, expected, high, newest_s, oldest_s = values[begin : begin + FIGURE_NUMBERS]
         number, samples, links = values[counted : counted + FIGURE_COUNTS]
-        origin = self._origins[number]
+        origin = self.origins[number]
         if samples or links or newest_s == newest_s or oldest_s == oldest_s:
             origin = Origin(
                 origin.kind,
@@ -159,16 +162,16 @@ class ColumnsRow(Maker):
     """Makes the links out of one region from columns."""
 
     def __init__(self, columns: LinkColumns, src: str) -> None:
-        self._columns, self._src = columns, src
+        self.columns, self.src = columns, src
 
     def names(self) -> list[str]:
         """Return where links lead, by the regions' numbers."""
-        return self._columns.destinations(self._src)
+        return self.columns.destinations(self.src)
 
     def make(self, dst: str) -> Link | None:
         """Return a link of the columns."""
-        return self._columns.link(self._src, dst)
+        return self.columns.link(self.src, dst)
 
     def may_be_private(self) -> bool:
         """Look at the column of addresses."""
-        return self._columns.has_private(self._src)
+        return self.columns.has_private(self.src)

@@ -79,12 +79,18 @@ class LinkRow(dict[str, Link]):
             self._order = [dst for dst in self.maker.names() if self.get(dst) is not None]
         return self._order
 
-    def passing(self) -> Iterator[Link]:
-        """Yield all links without keeping those that nobody has asked for yet."""
-        if self._order is not None:
+    def passing(self, to: Iterable[str] | None = None) -> Iterator[Link]:
+        """Yield links without keeping those that nobody has asked for yet.
+
+        Parameters
+        ----------
+        to : iterable of str, optional
+            Destinations, where it is not all of them.
+        """
+        if to is None and self._order is not None:
             yield from self.values()
             return
-        for dst in self.maker.names():
+        for dst in self.maker.names() if to is None else to:
             link = dict.get(self, dst) or self.maker.make(dst)
             if link is not None:
                 yield link
@@ -157,77 +163,85 @@ class Given(Maker):
     """Links that are there already, for what is made of them."""
 
     def __init__(self, links: Mapping[str, Link]) -> None:
-        self._links = links
+        self.links = links
 
     def names(self) -> Iterable[str]:
         """Return their destinations."""
-        return self._links
+        return self.links
 
     def make(self, dst: str) -> Link | None:
         """Return one of them."""
-        return self._links.get(dst)
+        return self.links.get(dst)
 
     def may_be_private(self) -> bool:
         """Look at them."""
-        return any(link.address == "private" for link in self._links.values())
+        return any(link.address == "private" for link in self.links.values())
 
 
 class Aged(Maker):
     """Links of another row as their age lets them stand; see :meth:`.Link.aged`."""
 
     def __init__(self, links: Maker, to_s: float, since_s: float | None) -> None:
-        self._links, self._to_s, self._since_s = links, to_s, since_s
+        self.links, self.to_s, self.since_s = links, to_s, since_s
 
     def names(self) -> Iterable[str]:
         """Return the same destinations."""
-        return self._links.names()
+        return self.links.names()
 
     def make(self, dst: str) -> Link | None:
         """Return a link, aged."""
-        link = self._links.make(dst)
-        return link and link.aged(self._to_s, self._since_s)
+        link = self.links.make(dst)
+        return link and link.aged(self.to_s, self.since_s)
 
     def may_be_private(self) -> bool:
         """Ask the other row."""
-        return self._links.may_be_private()
+        return self.links.may_be_private()
 
 
 class Among(Maker):
     """Links of another row to some regions alone."""
 
     def __init__(self, links: Maker, kept: Collection[str]) -> None:
-        self._links, self._kept = links, kept
+        self.links, self.kept = links, kept
 
     def names(self) -> Iterable[str]:
         """Return those destinations that are kept."""
-        return [dst for dst in self._links.names() if dst in self._kept]
+        return [dst for dst in self.links.names() if dst in self.kept]
 
     def make(self, dst: str) -> Link | None:
         """Return a link to a region that is kept."""
-        return self._links.make(dst) if dst in self._kept else None
+        return self.links.make(dst) if dst in self.kept else None
 
     def may_be_private(self) -> bool:
         """Ask the other row."""
-        return self._links.may_be_private()
+        return self.links.may_be_private()
 
 
 class Joined(Maker):
     """Links of one row, and those of another to regions that the first does not lead to."""
 
     def __init__(self, links: Maker, further: Maker) -> None:
-        self._links, self._further = links, further
+        self.links, self.further = links, further
 
     def names(self) -> Iterable[str]:
         """Return the destinations of both."""
-        return dict.fromkeys((*self._links.names(), *self._further.names()))
+        return dict.fromkeys((*self.links.names(), *self.further.names()))
 
     def make(self, dst: str) -> Link | None:
         """Return a link of the first, else of the second."""
-        return self._links.make(dst) or self._further.make(dst)
+        return self.links.make(dst) or self.further.make(dst)
 
     def may_be_private(self) -> bool:
         """Ask both."""
-        return self._links.may_be_private() or self._further.may_be_private()
+        return self.links.may_be_private() or self.further.may_be_private()
+
+
+class Replaced(Joined):
+    """Links of one row, some of which those of another replace."""
+
+    def make(self, dst: str) -> Link | None:
+        """Return a link of the second, else of the first."""
+        return self.further.make(dst) or self.links.make(dst)
 
 
 def maker_of(row: Mapping[str, Link]) -> Maker:
@@ -235,6 +249,15 @@ def maker_of(row: Mapping[str, Link]) -> Maker:
     return row.maker if isinstance(row, LinkRow) else Given(row)
 
 
-def passing(row: Mapping[str, Link]) -> Iterable[Link]:
-    """Return all links of a row; of a :class:`LinkRow` without keeping them."""
-    return row.passing() if isinstance(row, LinkRow) else row.values()
+def replaced(row: Mapping[str, Link], links: Mapping[str, Link]) -> Mapping[str, Link]:
+    """Return a row with some links replaced, or added at its end."""
+    if isinstance(row, LinkRow):
+        return LinkRow(Replaced(row.maker, Given(links)))
+    return {**row, **links}
+
+
+def passing(row: Mapping[str, Link], to: Iterable[str] | None = None) -> Iterable[Link]:
+    """Return links of a row, all or those to some destinations; without keeping them."""
+    if isinstance(row, LinkRow):
+        return row.passing(to)
+    return row.values() if to is None else [row[dst] for dst in to if dst in row]

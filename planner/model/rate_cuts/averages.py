@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from planner.model.columns.rows import replaced
 from planner.model.estimate import RateCut
 from planner.model.link import Link
 from planner.model.network import Network
@@ -24,10 +25,13 @@ def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> 
     """
     rows: dict[str, dict[str, Link]] = {}
     for link, cut in _links_that_fall(network, src, dst):
-        row = rows.setdefault(link.src, dict(network.usual[link.src]))
         more = average_gbps(cut, volume_gb) / cut.after_gbps
-        row[link.dst] = replace(link, aggregate_gbps=link.aggregate_gbps.scaled(more))
-    return network.with_(links={**network.usual, **rows}) if rows else network
+        changed = replace(link, aggregate_gbps=link.aggregate_gbps.scaled(more))
+        rows.setdefault(link.src, {})[link.dst] = changed
+    if not rows:
+        return network
+    links = {src: replaced(network.usual[src], row) for src, row in rows.items()}
+    return network.with_(links={**network.usual, **links})
 
 
 def average_gbps(cut: RateCut, volume_gb: float) -> float:

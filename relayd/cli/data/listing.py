@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from planner.model.link import LINK_FIGURES, Link
 from relayd.cli import text
 from relayd.cli.data.heat_map import heat_map
 from relayd.cli.options import wan_of, whole_number
-from relayd.cli.output import print_rows
+from relayd.cli.output import Row, print_rows
 from relayd.times import utc_text
 
 if TYPE_CHECKING:
@@ -113,27 +114,44 @@ def matrix(options: argparse.Namespace) -> int:
     found = wan.matrix(options.metric, **chosen, measured_only=options.measured)
     if options.summary:
         return _summary(found, options)
-    values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
-    rows = [
-        {"src": src, "dst": dst, found.metric: value}
-        for src, row in zip(found.regions, values, strict=True)
-        for dst, value in zip(found.regions, row, strict=True)
-        if value is not None
-    ]
-    table = {"regions": list(found.regions), "values": values, "sources": found.sources}
     return print_rows(
         options,
         "pairs",
-        rows,
+        _Pairs(found),
         shown=lambda: heat_map(found) if sys.stdout.isatty() else _by_tabs(found),
-        document=lambda: {**_described(found), **table},
+        document=lambda: {**_described(found), **_values(found)},
     )
+
+
+class _Pairs(Sequence[Row]):
+    """A row for each pair with a value, made when it is asked for."""
+
+    def __init__(self, found: Matrix) -> None:
+        self._found = found
+        self._at = (found.values == found.values).ravel().nonzero()[0]  # NaN is not itself
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def __getitem__(self, position: Any) -> Any:
+        regions, values = self._found.regions, self._found.values
+        src, dst = divmod(int(self._at[position]), len(regions))
+        return {
+            "src": regions[src],
+            "dst": regions[dst],
+            self._found.metric: float(values[src, dst]),
+        }
+
+
+def _values(found: Matrix) -> dict[str, Any]:
+    values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
+    return {"regions": list(found.regions), "values": values, "sources": found.sources}
 
 
 def _by_tabs(found: Matrix) -> str:
     lines = ["\t".join([f"{found.metric} ({found.unit})", *found.regions])]
-    for region, row in zip(found.regions, found.values.tolist(), strict=True):
-        lines.append("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row)]))
+    for region, row in zip(found.regions, found.values, strict=True):
+        lines.append("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row.tolist())]))
     return "\n".join(lines)
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from math import inf, isnan
+from math import inf, isnan, nan
 from typing import NamedTuple
 
-from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.estimate import Bound
-from planner.model.link import Link
+from planner.model.link import LINK_FIGURES, Link
 from planner.model.link_states import Condition
-from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S
 from relayd.http.responses.problems import ProblemError
 from relayd.http.server.current_state import Current
 from relayd.http.server.workers import Workers
 from relayd.sources.wan import Wan
-from relayd.tables.matrices import link_figure, newest_sample_s
+from relayd.tables.matrices import Matrix
 
 BYTES_PER_S_PER_GBPS = MBPS_PER_GBPS * BITS_PER_MBIT / BITS_PER_BYTE
 CONDITIONS: dict[Condition, int] = {"up": 0, "degraded": 1, "down": 2}
@@ -88,11 +86,11 @@ def link_metrics(wan: Wan, most: int) -> bytes:
     Where there are more, those that are not up come first, then those that were measured: that
     choice changes only with what is known, so that series do not come and go.
     """
-    network = wan.network
-    known = _among_measured(network)
-    links = _chosen(known, network, most)
+    from relayd.tables.figures import links_to_watch
+
+    links, known = links_to_watch(wan.network, most)
     lines = [
-        *_family("links_known", "Links between measured regions.", [("", len(known))]),
+        *_family("links_known", "Links between measured regions.", [("", known)]),
         *_family("links_shown", "Links with gauges of their own here.", [("", len(links))]),
     ]
     labels = [
@@ -109,20 +107,22 @@ def link_metrics(wan: Wan, most: int) -> bytes:
 def _gauges(wan: Wan) -> Iterator[LinkGauge]:
     network = wan.network
     states, verified = network.states, network.verified
-    gains = wan.matrix("relay-gain")
+    gains, usd_per_gb = wan.matrix("relay-gain"), wan.matrix("fee")
     index = network.index
+
+    def of_pair(matrix: Matrix) -> Callable[[Link], float]:
+        return lambda link: float(matrix.values[index[link.src], index[link.dst]])
 
     def error(link: Link) -> float:
         seen = verified.get((link.src, link.dst))
         if seen is None or seen.expected_gbps <= 0:
-            return float("nan")
+            return nan
         return seen.achieved_gbps / seen.expected_gbps - 1
 
     def state(link: Link) -> float:
         found = states.get((link.src, link.dst))
         return CONDITIONS[found.condition] if found else 0
 
-    usd_per_gb = link_figure("fee", network, wan.catalogue, DEFAULT_CONNECTIONS)
     throughput = "Throughput of one VM pair with many connections"
     bounds: tuple[tuple[Bound, str, str], ...] = (
         ("expected", "", "what is expected"),
@@ -134,24 +134,27 @@ def _gauges(wan: Wan) -> Iterator[LinkGauge]:
             f"throughput{suffix}_bytes_per_second", f"{throughput}: {which}.", _throughput(bound)
         )
     yield LinkGauge("rtt_seconds", "Round-trip time.", lambda link: link.rtt_ms.expected / MS_PER_S)
-    loss_pct = link_figure("loss", network, wan.catalogue, DEFAULT_CONNECTIONS)
     yield LinkGauge(
-        "loss_ratio", "Share of packets lost, where measured.", lambda link: loss_pct(link) / 100
+        "loss_ratio",
+        "Share of packets lost, where measured.",
+        lambda link: nan if link.loss_pct is None else link.loss_pct / 100,
     )
     yield LinkGauge(
         "measured_timestamp_seconds",
         "When the newest sample of this very link was taken (Unix time).",
-        lambda link: newest if (newest := newest_sample_s(link)) is not None else float("nan"),
+        _newest_sample_s,
         digits=10,
     )
     yield LinkGauge("state", "0 up, 1 degraded, 2 down.", state)
     yield LinkGauge(
         "relay_gain_ratio",
         "Throughput of the best single relay over that of the direct path, one VM a region.",
-        lambda link: float(gains.values[index[link.src], index[link.dst]]),
+        of_pair(gains),
     )
     yield LinkGauge(
-        "egress_usd_per_gigabyte", "Price of the first gigabyte, in US dollars.", usd_per_gb
+        "egress_usd_per_gigabyte",
+        "Price of the first gigabyte, in US dollars.",
+        of_pair(usd_per_gb),
     )
     yield LinkGauge(
         "prediction_error_ratio",
@@ -164,25 +167,10 @@ def _throughput(bound: Bound) -> Callable[[Link], float]:
     return lambda link: float(getattr(link.aggregate_gbps, bound)) * BYTES_PER_S_PER_GBPS
 
 
-def _among_measured(network: Network) -> list[Link]:
-    """Return the links between regions of which a link was measured or is not up.
-
-    Nobody has to watch what no sample touches: figures of a baseline change with its data alone.
-    """
-    states = network.states
-    touched = [link for link in network if (link.src, link.dst) in states or newest_sample_s(link)]
-    regions = {end for link in touched for end in (link.src, link.dst)}
-    return [link for link in network if link.src in regions and link.dst in regions]
-
-
-def _chosen(links: list[Link], network: Network, most: int) -> list[Link]:
-    links = sorted(links, key=lambda link: (link.src, link.dst))
-    if len(links) > most:
-        states = network.states
-        links.sort(
-            key=lambda link: ((link.src, link.dst) not in states, newest_sample_s(link) is None)
-        )
-    return links[:most]
+def _newest_sample_s(link: Link) -> float:
+    estimates = (getattr(link, name) for name in LINK_FIGURES)
+    times_s = [e.measured_at_s for e in estimates if e.source == "measured"]
+    return max((at_s for at_s in times_s if at_s is not None), default=nan)
 
 
 def _family(

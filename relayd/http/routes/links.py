@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import compress, islice
 from math import inf
 from typing import Any
 
 from aiohttp import web
 
 from planner.model.catalogue import Region
+from planner.model.columns.rows import passing
 from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError
 from planner.model.link import Link, Site
 from planner.model.network import Network
-from planner.model.pricing import CataloguePrices
+from planner.model.pricing import CataloguePrices, provider_of
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
     Caps,
@@ -47,21 +49,12 @@ async def get_links(context: RequestContext) -> web.Response:
     current, query = context.service.current, context.query
     src = current.wan.resolve(query.src, "src").region_id if query.src else None
     dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
-    # At many regions all links take a while, once a snapshot: others are answered meanwhile.
-    links = await asyncio.to_thread(lambda: current.sorted_links)
     after = position(query.cursor, 2)
-    start = bisect_right(links, (after[0], after[1]), key=_ends) if after else 0
-    page: list[Link] = []
-    for link in links[start:]:
-        if src not in (None, link.src) or dst not in (None, link.dst):
-            continue
-        if query.provider and query.provider not in _providers(link):
-            continue
-        if query.source and link.aggregate_gbps.source != query.source:
-            continue
-        page.append(link)
-        if len(page) > query.limit:
-            break
+    links = _links_after(
+        (after[0], after[1]) if after else None, current.wan.network, src, dst, query
+    )
+    # Among many regions it may take a while to find a page: others are answered meanwhile.
+    page = await asyncio.to_thread(lambda: list(islice(links, query.limit + 1)))
     page, next_cursor = page_of(page, query.limit, _ends)
     content = {
         "snapshot": current.snapshot,
@@ -196,12 +189,36 @@ def _light(src: Region, dst: Region, link: Link) -> dict[str, Any] | None:
     }
 
 
+def _links_after(
+    after: tuple[str, str] | None,
+    network: Network,
+    src: str | None,
+    dst: str | None,
+    query: LinksQuery,
+) -> Iterator[Link]:
+    """Yield the links that are asked for, by source and destination."""
+    targets = sorted(network.sites) if dst is None else [dst]
+    reader = None
+    if query.source:
+        from planner.model.columns.arrays import KINDS, ArrayReader
+
+        reader, kind = ArrayReader(targets), KINDS.index(query.source)
+    for source in sorted(network.links) if src is None else [src]:
+        if after and source < after[0]:
+            continue
+        row, wanted = network.links.get(source, {}), targets
+        if reader:
+            is_wanted = reader.origins(row, "aggregate_gbps").kinds == kind
+            wanted = list(compress(targets, is_wanted))
+        if query.provider and query.provider != provider_of(source):
+            wanted = [target for target in wanted if provider_of(target) == query.provider]
+        if after and source == after[0]:
+            wanted = [target for target in wanted if target > after[1]]
+        yield from passing(row, wanted)
+
+
 def _ends(link: Link) -> tuple[str, str]:
     return link.src, link.dst
-
-
-def _providers(link: Link) -> tuple[str, str]:
-    return link.src.partition(":")[0], link.dst.partition(":")[0]
 
 
 ROUTES = (

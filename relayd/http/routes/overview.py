@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from statistics import median
 from typing import Any
 
@@ -24,7 +23,6 @@ from relayd.store.campaigns.spending import Spending
 from relayd.store.campaigns.totals import campaign_totals
 from relayd.store.events import Events
 from relayd.store.samples.newest import newest_samples
-from relayd.tables.matrices import newest_sample_s
 from relayd.times import utc_date
 
 KINDS = ("leg", "verification")
@@ -37,7 +35,7 @@ async def get_overview(context: RequestContext) -> web.Response:
     service, current = context.service, context.service.current
     now_s = time.time()
     since_s = now_s - SECONDS_PER_DAY
-    # Of 300 regions it takes two seconds, so a worker does it, once for each state of knowledge.
+    # Of many regions it takes a while, so a worker does it, once for each state of knowledge.
     if (knowledge := current.pages.get("knowledge")) is None:
         knowledge = await service.workers.ask(current.version, knowledge_bytes)
         current.pages["knowledge"] = knowledge
@@ -56,18 +54,19 @@ async def get_overview(context: RequestContext) -> web.Response:
 
 def knowledge_bytes(wan: Wan) -> bytes:
     """Return what is known of links, and which prices are old, as JSON."""
+    from relayd.tables.figures import knowledge, pairs_by_price
+
     now_s = time.time()
-    links = list(wan.network)
-    sources = Counter(link.aggregate_gbps.source for link in links)
-    sampled = [at_s for link in links if (at_s := newest_sample_s(link)) is not None]
+    found = knowledge(wan.network, now_s)
+    times_s = found.sampled_at_s.tolist()
     return encoded(
         {
-            **{source: sources[source] for source in ("measured", "inferred", "baseline")},
-            "outlived": sum(link.aggregate_gbps.outlived(now_s) for link in links),
-            "newest_sample_s": max(sampled, default=None),
-            "median_sample_s": median(sampled) if sampled else None,
+            **found.links,
+            "outlived": found.outlived,
+            "newest_sample_s": max(times_s, default=None),
+            "median_sample_s": median(times_s) if times_s else None,
             "old_prices": old_prices(
-                wan.catalogue, [(link.src, link.dst) for link in links], now_s
+                wan.catalogue, pairs_by_price(wan.network, wan.catalogue), now_s
             ),
         }
     )

@@ -12,7 +12,6 @@ from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from planner.model.catalogue import Catalogue
-from planner.model.link import Link
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from probes.importers.physics import PhysicalGate
@@ -75,11 +74,6 @@ class Current:
                 hdrs.CONTENT_TYPE: JSON,
             }
         )
-
-    @cached_property
-    def sorted_links(self) -> list[Link]:
-        """All links by source and destination, bounds widened for age."""
-        return sorted(self.wan.network, key=lambda link: (link.src, link.dst))
 
     @cached_property
     def disputes(self) -> tuple[str, ...]:

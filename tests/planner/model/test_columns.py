@@ -65,7 +65,7 @@ def _columns(links: Iterable[Link], names: Sequence[str]) -> LinkColumns:
     return LinkColumns(dict(enumerate(names)), blocks, by_number)
 
 
-def _as_columns(network: Network) -> Network:
+def as_columns(network: Network) -> Network:
     usual = [link for row in network.usual.values() for link in row.values()]
     columns = _columns(usual, list(network.sites))
     return network.with_(links={src: columns.row(src) for src in network.sites})
@@ -100,7 +100,7 @@ def test_links_come_back_from_columns_as_they_were(
 def test_a_network_of_columns_is_the_same_network(
     network: Network, aged: bool, kept: int, order: list[str]
 ) -> None:
-    view = _as_columns(network)
+    view = as_columns(network)
     if kept < len(REGIONS):
         network, view = (one.with_(restricted_to=order[:kept]) for one in (network, view))
     if aged:

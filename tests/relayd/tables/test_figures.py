@@ -1,0 +1,156 @@
+"""A figure that is read from columns is the one that each link has, to the last digit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import nan
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.baseline import with_regions, with_vm_types
+from planner.model.calibration import calibrated
+from planner.model.columns.arrays import KINDS, ArrayReader, FigureArrays
+from planner.model.errors import DataError
+from planner.model.estimate import Estimate, Method, Origin, Prior
+from planner.model.link import Link
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices
+from planner.model.rate_cuts.averages import with_first_rates
+from relayd.tables.figures import matrix_of, measured_regions, newest_samples_s
+from relayd.tables.matrices import MATRIX_METRICS, MatrixMetric
+from tests.planner.model.test_columns import as_columns
+from tests.planner.model.test_network import CATALOGUE, DAY_S, NOW_S, known_networks
+from tests.planner.transfer.strategies import REGIONS, patient
+
+_kinds = st.sampled_from(KINDS)
+_methods: st.SearchStrategy[Method] = st.sampled_from(["median-of-samples", "shifted-law"])
+_times = st.none() | st.floats(NOW_S - 400 * DAY_S, NOW_S)
+_priors = st.builds(
+    lambda middle, wide, years: Prior(middle / wide, middle, middle * wide, years),
+    st.floats(0.01, 100),
+    st.floats(1, 3),
+    st.floats(0.01, 20),
+)
+
+
+@st.composite
+def _aging(draw: st.DrawFn) -> Network:
+    """Return a network whose links have priors, and were measured long ago or never."""
+
+    def drawn(estimate: Estimate) -> Estimate:
+        origin = Origin(draw(_kinds), draw(_methods), newest_s=draw(_times))
+        prior = draw(st.none() | _priors)
+        return replace(estimate, origin=origin, prior=prior)
+
+    network = draw(known_networks())
+    links = {
+        src: {
+            dst: replace(
+                link,
+                per_flow_mbps=replace(drawn(link.per_flow_mbps), prior=None),
+                aggregate_gbps=drawn(link.aggregate_gbps),
+            )
+            for dst, link in row.items()
+        }
+        for src, row in network.usual.items()
+    }
+    return network.with_(links=links)
+
+
+def _calibrated(network: Network) -> Network:
+    for seen in network.verified.values():
+        network = calibrated(network, seen, NOW_S)
+    return network
+
+
+_CHANGES: list[Callable[[Network], Network]] = [
+    lambda network: network.with_(aged_to_s=NOW_S + 20 * DAY_S),
+    lambda network: network.with_(aged_to_s=NOW_S + 90 * DAY_S),
+    lambda network: network.with_(restricted_to=REGIONS[1:]),
+    lambda network: with_regions(network, CATALOGUE, ["aws:us-east-1", "gcp:us-east1", "own:x"]),
+    lambda network: with_vm_types(network, CATALOGUE, {"gcp": "gcp:n2-standard-32"}),
+    _calibrated,
+    lambda network: with_first_rates(network, REGIONS[1], REGIONS[2], 100.0),
+    lambda network: network.with_(link_states={}),
+]
+
+
+@patient
+@given(_aging(), st.lists(st.sampled_from(_CHANGES), max_size=4), st.sampled_from([1, 3, 64]))
+def test_figures_of_columns_are_those_of_links(
+    network: Network, changes: list[Callable[[Network], Network]], connections: int
+) -> None:
+    view = as_columns(network)
+    for change in changes:
+        network, view = change(network), change(view)
+    links = {(link.src, link.dst): link for link in network}
+    for metric in MATRIX_METRICS:
+        found, same = (matrix_of(one, CATALOGUE, metric, connections) for one in (view, network))
+        assert found.sources == same.sources
+        if metric == "age":  # which goes on meanwhile
+            continue
+        np.testing.assert_array_equal(found.values, same.values)
+        if metric == "relay-gain":
+            continue
+        expected = {pair: _figure(link, metric, network) for pair, link in links.items()}
+        for i, src in enumerate(network.sites):
+            for j, dst in enumerate(network.sites):
+                value, source = expected.get((src, dst), (nan, None))
+                np.testing.assert_equal(found.values[i, j], value)
+                assert found.sources is None or found.sources[i][j] == source
+    reader = ArrayReader(network.sites)
+    for src, row in view.links.items():
+        for dst, at_s in zip(network.sites, newest_samples_s(row, reader), strict=True):
+            link = links.get((src, dst))
+            np.testing.assert_equal(at_s, nan if link is None else _newest_s(link))
+    assert measured_regions(view) == {
+        end
+        for pair, link in links.items()
+        if "measured" in {link.aggregate_gbps.source, link.per_flow_mbps.source}
+        for end in pair
+    }
+
+
+def test_many_figures_age_as_one_does() -> None:
+    drawn, count = np.random.default_rng(1), 3000
+    expected, prior_expected = drawn.lognormal(1.0, 1.0, (2, count))
+    memory_years, days = drawn.uniform(0.1, 5.0, count), drawn.uniform(0.0, 900.0, count)
+    measured_at_s = NOW_S - days * DAY_S
+    kinds = np.zeros(count, np.int8)
+    figures = FigureArrays(expected, kinds, measured_at_s, prior_expected, memory_years)
+    aged = figures.aged(NOW_S, NOW_S - 30 * DAY_S, None).expected
+    for value, *figure in zip(aged, *(column.tolist() for column in figures), strict=True):
+        own, _, at_s, middle, years = figure
+        prior = Prior(middle / 2, middle, middle * 2, years)
+        one = Estimate(own, own, own, Origin("measured", newest_s=at_s), prior)
+        assert value == one.aged(NOW_S, NOW_S - 30 * DAY_S).expected
+
+
+def _figure(link: Link, metric: MatrixMetric, network: Network) -> tuple[float, str | None]:
+    estimates = {
+        "per-flow": link.per_flow_mbps,
+        "aggregate": link.aggregate_gbps,
+        "rtt": link.rtt_ms,
+    }
+    if metric in estimates:
+        return estimates[metric].expected, estimates[metric].source
+    if metric == "loss":
+        return nan if link.loss_pct is None else link.loss_pct, None
+    try:
+        prices = CataloguePrices(CATALOGUE, network)
+        return prices.egress_usd_per_gb(link.src, link.dst, 1.0), None
+    except DataError:
+        return nan, None
+
+
+def _newest_s(link: Link) -> float:
+    estimates = (link.rtt_ms, link.per_flow_mbps, link.aggregate_gbps)
+    times = [
+        estimate.measured_at_s
+        for estimate in estimates
+        if estimate.source == "measured" and estimate.measured_at_s is not None
+    ]
+    return max(times, default=nan)
