@@ -63,6 +63,7 @@ PAGES = (
     Page(
         "/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on, and the reasons."
     ),
+    Page("/tokens", "tokens", "Tokens", "Who may do what, and when it was last used."),
 )
 DOCS = Page("/docs", "docs", "API", "Every path of the service, with a form to try it.")
 

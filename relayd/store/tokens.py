@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from math import inf
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -22,7 +22,8 @@ PREFIX = "relayd_"
 _SECRET_BYTES = 32
 _MOST_NAME = 200
 _COLUMNS = (
-    "id, name, digest, scopes, created_at_s, expires_at_s, revoked_at_s, requests_per_s, max_series"
+    "id, name, digest, scopes, created_at_s, expires_at_s, revoked_at_s, requests_per_s, "
+    "max_series, last_used_at_s"
 )
 
 
@@ -40,6 +41,8 @@ class Token(NamedTuple):
         That it may send; 0 for no limit, None for what the service's settings say.
     max_series : int | None
         Metrics of links that it may report; 0 and None as above.
+    last_used_at_s : float | None
+        To the minute; None for never.
     """
 
     id: int
@@ -51,6 +54,7 @@ class Token(NamedTuple):
     revoked_at_s: float | None
     requests_per_s: float | None = None
     max_series: int | None = None
+    last_used_at_s: float | None = None
 
     def is_valid(self, now_s: float) -> bool:
         """Whether it may be used at a time."""
@@ -60,6 +64,23 @@ class Token(NamedTuple):
     def may(self, scope: Scope) -> bool:
         """Whether it has a scope; ``admin`` has all."""
         return scope in self.scopes or "admin" in self.scopes
+
+    def metadata(self) -> dict[str, object]:
+        """Return what may be shown of it, as JSON types: all but the digest."""
+        now_s = time.time()
+        state = "revoked" if self.revoked_at_s is not None else "expired"
+        return {
+            "number": self.id,
+            "name": self.name,
+            "scopes": sorted(self.scopes),
+            "created_at_s": self.created_at_s,
+            "expires_at_s": self.expires_at_s,
+            "revoked_at_s": self.revoked_at_s,
+            "last_used_at_s": self.last_used_at_s,
+            "requests_per_s": self.requests_per_s,
+            "max_series": self.max_series,
+            "state": "valid" if self.is_valid(now_s) else state,
+        }
 
 
 def digest_of(token: str) -> str:
@@ -162,6 +183,15 @@ class Tokens:
             Token(number, name, digest, frozenset(json.loads(scopes)), *rest)
             for number, name, digest, scopes, *rest in rows
         ]
+
+    def note_used(self, at_s: Mapping[int, float]) -> None:
+        """Keep when tokens were used last, by their numbers; seconds since 1970 (UTC)."""
+        with self._database.transaction():
+            self._database.change_many(
+                "UPDATE tokens SET last_used_at_s = ? "
+                "WHERE id = ? AND coalesce(last_used_at_s, 0) < ?",
+                [(used_s, number, used_s) for number, used_s in at_s.items()],
+            )
 
     def revoke(self, token_id: int) -> Token:
         """Revoke a token; it stays in the list.

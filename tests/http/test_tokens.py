@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 import time
@@ -178,6 +179,37 @@ def test_an_expired_token_is_refused(store: Path) -> None:
         assert 'error="invalid_token"' in expired.headers["WWW-Authenticate"]
     listed = run("token", "list", db=store)
     assert "expired" in listed.stdout
+
+
+def test_tokens_are_listed_with_their_last_use_and_without_secrets(store: Path) -> None:
+    secrets = {scope: make(store, scope) for scope in ("admin", "read", "plan")}
+    run("token", "revoke", "3", db=store)
+    began_s = time.time()
+    with served(store, auth=True) as service:
+        own = service.get("/v1/token", **bearer(secrets["read"])).json
+        assert (own["token"]["number"], own["scopes"]) == (2, ["read"])
+        everything = service.get("/v1/token", **bearer(secrets["admin"])).json["scopes"]
+        assert everything == ["read", "plan", "ingest", "probe", "admin"]
+        assert service.get("/v1/token", **bearer(secrets["plan"])).status == 401
+        listed = service.get("/v1/tokens", **bearer(secrets["admin"]))
+        assert [(each["number"], each["state"]) for each in listed.json["tokens"]] == [
+            *((1, "valid"), (2, "valid"), (3, "revoked"))
+        ]
+        assert {each["last_used_at_s"] for each in listed.json["tokens"]} == {None}
+        for secret in secrets.values():
+            assert secret.encode() not in listed.content
+            assert digest_of(secret).encode() not in listed.content
+    # It is kept at least when the service ends.
+    kept = json.loads(run("token", "list", "--json", db=store).stdout)["tokens"]
+    used = [each["last_used_at_s"] for each in kept]
+    assert used[2] is None
+    assert began_s <= used[1] <= used[0] <= time.time()
+    with open_store(store, mode="write") as opened:
+        Tokens(opened.database).note_used({1: 5.0})  # of a process that was slow to tell
+        assert Tokens(opened.database).list()[0].last_used_at_s == used[0]
+    with served(store) as service:
+        free = service.get("/v1/token").json
+        assert (free["token"], free["scopes"]) == (None, everything)
 
 
 def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:

@@ -15,7 +15,7 @@ from relayd.store import Store, open_store
 from relayd.store.opening import Mode
 from relayd.store.samples.ingest import source_of_token
 from relayd.store.samples.reported_series import series_by_source
-from relayd.store.tokens import Token, Tokens
+from relayd.store.tokens import Tokens
 from relayd.times import utc_date
 
 USUAL_SCOPES = ("read", "plan")
@@ -38,7 +38,7 @@ def create(options: argparse.Namespace) -> int:
         )
         made = tokens.list()[-1]
     if options.json:
-        print(json.dumps({**_as_json(made), "token": secret}, indent=2))
+        print(json.dumps({**made.metadata(), "token": secret}, indent=2))
     else:
         print(secret)
     return 0
@@ -52,7 +52,7 @@ def listing(options: argparse.Namespace) -> int:
     reported = [series.get(source_of_token(token.name), 0) for token in tokens]
     if options.json:
         listed = [
-            {**_as_json(token), "series": count}
+            {**token.metadata(), "series": count}
             for token, count in zip(tokens, reported, strict=True)
         ]
         print(json.dumps({"tokens": listed}, indent=2))
@@ -63,15 +63,16 @@ def listing(options: argparse.Namespace) -> int:
             token.name,
             " ".join(sorted(token.scopes)),
             _date(token.created_at_s),
+            _date(token.last_used_at_s),
             _date(token.expires_at_s),
             "-" if token.requests_per_s is None else f"{token.requests_per_s:g}",
             str(count) if token.max_series is None else f"{count} of {token.max_series}",
-            _state(token),
+            str(token.metadata()["state"]),
         )
         for token, count in zip(tokens, reported, strict=True)
     ]
-    header = ("number", "name", "scopes", "made", "expires", "requests/s", "series", "state")
-    print(left_table(header, rows))
+    header = ("number", "name", "scopes", "made", "used", "expires", "requests/s", "series")
+    print(left_table((*header, "state"), rows))
     return 0
 
 
@@ -80,7 +81,7 @@ def revoke(options: argparse.Namespace) -> int:
     with _store(options, "write") as store:
         token = Tokens(store.database).revoke(whole_number(options.number, "number"))
     if options.json:
-        print(json.dumps(_as_json(token), indent=2))
+        print(json.dumps(token.metadata(), indent=2))
     else:
         print(f"Token {token.id} ({token.name}) is revoked.")
     return 0
@@ -89,26 +90,6 @@ def revoke(options: argparse.Namespace) -> int:
 def _store(options: argparse.Namespace, mode: Mode) -> Store:
     path = store_location(options, load_settings())
     return open_store(path, mode=mode)
-
-
-def _as_json(token: Token) -> dict[str, object]:
-    return {
-        "number": token.id,
-        "name": token.name,
-        "scopes": sorted(token.scopes),
-        "created_at_s": token.created_at_s,
-        "expires_at_s": token.expires_at_s,
-        "revoked_at_s": token.revoked_at_s,
-        "requests_per_s": token.requests_per_s,
-        "max_series": token.max_series,
-        "state": _state(token),
-    }
-
-
-def _state(token: Token) -> str:
-    if token.revoked_at_s is not None:
-        return "revoked"
-    return "valid" if token.is_valid(time.time()) else "expired"
 
 
 def _rate(written: str | None) -> float | None:

@@ -30,10 +30,16 @@ class Access:
     def __init__(self, *, needs_tokens: bool) -> None:
         self.needs_tokens = needs_tokens
         self._by_digest: dict[str, Token] = {}
+        self._used_at_s: dict[int, float] = {}
 
     def renew(self, tokens: Sequence[Token]) -> None:
         """Take the tokens that the store has now."""
         self._by_digest = {token.digest: token for token in tokens}
+
+    def take_used(self) -> dict[int, float]:
+        """Return when tokens were used last, by their numbers, since this was asked before."""
+        used, self._used_at_s = self._used_at_s, {}
+        return used
 
     def holder(self, request: web.Request) -> str | None:
         """Return the name of the token that a request came with, valid or not; None if unknown."""
@@ -77,8 +83,8 @@ class Access:
                 scope,
                 "invalid_request",
             )
-        token = self._token(header)
-        if token is None or not token.is_valid(time.time()):
+        token, now_s = self._token(header), time.time()
+        if token is None or not token.is_valid(now_s):
             raise _refusal(
                 401,
                 "unauthorized",
@@ -94,6 +100,7 @@ class Access:
                 scope,
                 "insufficient_scope",
             )
+        self._used_at_s[token.id] = now_s
         return token.id
 
 

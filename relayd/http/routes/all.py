@@ -21,6 +21,7 @@ from relayd.http.routes import (
     relay_gains,
     samples,
     snapshots,
+    tokens,
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -37,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     *quarantine.ROUTES,
     *campaigns.ROUTES,
     *fleet.ROUTES,
+    *tokens.ROUTES,
     *events.ROUTES,
     *documentation.ROUTES,
     *dashboard.ROUTES,

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from planner.model.errors import InputError
 from relayd.http.middleware.json_documents import read_json
 from relayd.http.middleware.reading import check_media_type, read_bytes, read_parts
+from relayd.http.models.sample_rows import SampleRows
 from relayd.http.models.samples import IngestAnswer, SampleGiven, SamplesGiven
 from relayd.http.responses.json_responses import JSON, document_response
 from relayd.http.responses.problems import ProblemError, invalid
 from relayd.http.route import NDJSON, RequestContext, Route
-from relayd.http.routes.sample_rows import SampleRows
 from relayd.http.server.settings import ServiceSettings
 from relayd.store.samples.ingest import Batch, ingest
 from relayd.store.samples.writing import Limits

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 TELL_EVERY_S = 1.0
 """How often processes of one service tell each other of themselves."""
+NOTE_USED_EVERY_S = 60.0
+"""How often the store is told which tokens were used."""
 
 
 class Service:
@@ -119,6 +121,7 @@ class Service:
             lambda: self.current,
         )
         self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
+        self._noted_used_s = time.monotonic()
         self._batches = self.peers.earlier_batches
         self._heard = peers.batches()
 
@@ -256,6 +259,7 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         await self.campaigns.close()
+        await self._note_used_tokens()
         self.exposition.close()
         if self.telemetry:
             await asyncio.to_thread(self.telemetry.close)
@@ -294,6 +298,13 @@ class Service:
             except Exception as error:  # noqa: BLE001 - the next attempt may go well
                 self.log.error("fault", error)
 
+    async def _note_used_tokens(self) -> None:
+        """Keep when tokens were used; what can't be kept now is said of their next use."""
+        self._noted_used_s = time.monotonic()
+        if used := self.access.take_used():
+            with contextlib.suppress(RelaydError, ProblemError):
+                await self.store.write(lambda store: Tokens(store.database).note_used(used))
+
     async def refresh(self) -> None:
         """Take up new snapshots, tokens and link states of the store."""
         try:
@@ -302,6 +313,8 @@ class Service:
             await self._expire_link_states()
             raise
         self._renew_tokens(state.tokens)
+        if time.monotonic() - self._noted_used_s > NOTE_USED_EVERY_S:
+            await self._note_used_tokens()
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S

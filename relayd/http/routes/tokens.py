@@ -1,0 +1,64 @@
+"""``/v1/token`` and ``/v1/tokens``: who may do what, without secrets."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from relayd.http.models.tokens import TokenAnswer
+from relayd.http.models.tokens import Tokens as TokensAnswer
+from relayd.http.responses.json_responses import document_response
+from relayd.http.route import RequestContext, Route
+from relayd.store.samples.ingest import source_of_token
+from relayd.store.samples.reported_series import series_by_source
+from relayd.store.tokens import SCOPES, Tokens
+
+
+async def get_token(context: RequestContext) -> web.Response:
+    """Show the token that a request came with."""
+    service = context.service
+    token = service.access.token(context.request) if service.access.needs_tokens else None
+    content = {
+        "token": token.metadata() if token else None,
+        "scopes": [scope for scope in SCOPES if token is None or token.may(scope)],
+    }
+    return document_response(service.current.snapshot, content)
+
+
+async def list_tokens(context: RequestContext) -> web.Response:
+    """List all tokens."""
+    service = context.service
+    tokens, series = await service.store.read(
+        lambda store: (Tokens(store.database).list(), series_by_source(store.database))
+    )
+    content = {
+        "tokens": [
+            {**token.metadata(), "series": series.get(source_of_token(token.name), 0)}
+            for token in tokens
+        ],
+        "requests_per_s": service.settings.requests_per_s,
+        "max_series": service.settings.max_series,
+    }
+    return document_response(service.current.snapshot, content)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/token",
+        get_token,
+        "Show the caller's token",
+        "read",
+        "Its name, scopes and limits, never the token itself.",
+        answer=TokenAnswer,
+    ),
+    Route(
+        "GET",
+        "/v1/tokens",
+        list_tokens,
+        "List all tokens",
+        "admin",
+        "Names, scopes, limits and when they were used, never a token itself. Tokens are made and "
+        "revoked by `relayd token` on the store.",
+        answer=TokensAnswer,
+    ),
+)
