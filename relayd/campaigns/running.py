@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from planner.model.catalogue import Catalogue
-from planner.model.errors import RelaydError
+from planner.model.errors import RelaydError, StoreError
 from planner.model.network import Network, Snapshot
 from probes.campaign.critical_path import critical_path_s
 from probes.campaign.engine import Engine, StageProgress
@@ -120,7 +121,8 @@ class CampaignRunner:
     ) -> CampaignReport:
         """Run a campaign, or what is left of it, to its end; take a snapshot then.
 
-        Writes events of its start, its progress and its end to the store.
+        Writes events of its start, its progress and its end to the store. Where somebody asked the
+        store to stop it, it ends as if cancelled.
 
         Parameters
         ----------
@@ -139,11 +141,17 @@ class CampaignRunner:
             on_progress(now)
             events.progress(now)
 
+        def is_to_stop() -> bool:
+            with suppress(StoreError):
+                return campaigns.take_stop(campaign.row.id)
+            return False
+
+        campaigns = Campaigns(self._store)
         events.add("started", **({"why": why} if why else {}))
         try:
-            with Campaigns(self._store).under_way():
+            with campaigns.under_way():
                 work = self._run(campaign, limits, timeouts, progress, on_note)
-                report = await while_held(self._store.lease, work)
+                report = await while_held(self._store.lease, work, is_to_stop)
         except asyncio.CancelledError:
             end("interrupted")
             raise

@@ -16,10 +16,8 @@ from probes.campaign.specification import CampaignSpec
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import CampaignReport, CampaignRunner
 from relayd.store import Location, open_store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
 from relayd.store.leases import Lease
-
-STARTED_BY = "watch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class CampaignThread:
                     self.due.spec,
                     AS_ASKED,
                     self.budget_usd,
-                    started_by=STARTED_BY,
+                    started_by=STARTED_BY_WATCHER,
                     changed=[list(pair) for pair in self.due.changed],
                 )
             number = self.campaign_id = campaign.row.id

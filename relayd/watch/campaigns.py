@@ -17,13 +17,13 @@ from probes.campaign.specification import CampaignSpec
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.events import SUBJECT
 from relayd.store import Store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.metadata import Metadata
 from relayd.times import utc_date
-from relayd.watch.campaign_thread import STARTED_BY, CampaignThread, DueCampaign
+from relayd.watch.campaign_thread import CampaignThread, DueCampaign
 from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 
@@ -92,7 +92,7 @@ class CampaignScheduler:
         if now_s < (metadata.get(NOT_BEFORE) or 0.0):
             return None
         unfinished = Campaigns(store).unfinished()
-        if unfinished and unfinished.row.options.get("started_by") == STARTED_BY:
+        if unfinished and unfinished.row.options.get("started_by") == STARTED_BY_WATCHER:
             options = unfinished.row.options
             changed = tuple((src, dst) for src, dst in options.get("changed", ()))
             spec = CampaignSpec.from_json(options["wish"])
@@ -240,12 +240,12 @@ def settle_killed(store: Store, day: str) -> None:
     reserved_usd = spending.reserved_usd(day, "campaign")
     before_usd, before_gb = metadata.get(BEFORE_USD), metadata.get(BEFORE_GB)
     if reserved_usd > 0 and before_usd is not None and before_gb is not None:
-        gb, usd = Campaigns(store).spent(STARTED_BY)
+        gb, usd = Campaigns(store).spent(STARTED_BY_WATCHER)
         spending.settle(day, "campaign", reserved_usd, usd - before_usd, gb - before_gb)
 
 
 def _note_before(store: Store) -> None:
-    gb, usd = Campaigns(store).spent(STARTED_BY)
+    gb, usd = Campaigns(store).spent(STARTED_BY_WATCHER)
     with store.database.transaction():
         Metadata(store.database).set(BEFORE_USD, usd)
         Metadata(store.database).set(BEFORE_GB, gb)

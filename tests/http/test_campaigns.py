@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 from pathlib import Path
 
 from relayd.store import open_store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
 from tests.http.running import eventually, run, served
 from tests.http.test_samples import read_events
 
@@ -90,3 +92,41 @@ def test_one_campaign_at_a_time_and_clear_refusals(store: Path, fleet: Path) -> 
     # The service is gone, and with it what it started.
     done = run("plan", "--src", "us-east", "--dst", "sa", db=store)
     assert done.returncode == 0
+
+
+def test_a_campaign_is_stopped_by_any_process_and_goes_on_later(store: Path, fleet: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,  # logins wait for its greeting
+        served(store, "--fleet", str(fleet)) as service,
+        served(store, log=store.with_name("other.log")) as other,
+    ):
+        port = silent.getsockname()[1]
+        fleet.write_text(re.sub(r"port = \d+", f"port = {port}", fleet.read_text()))
+        assert service.ask("POST", "/v1/campaigns/1/stop").status == 404
+        number = service.ask("POST", "/v1/campaigns", ASKED).json["campaign"]["id"]
+        stop = f"/v1/campaigns/{number}/stop"
+        for asked, resume in ((other, {**ASKED, "resume": True}), (service, None)):
+            stopped = asked.ask("POST", stop)
+            assert (stopped.status, stopped.headers["Location"]) == (202, stop[: -len("/stop")])
+            eventually(
+                lambda: not service.get(f"/v1/campaigns/{number}").json["campaign"]["is_running"]
+            )
+            left = service.get(f"/v1/campaigns/{number}").json
+            assert left["progress"]["status"] == "interrupted"
+            assert left["campaign"]["finished_at_s"] is None
+            assert service.ask("POST", stop).status == 409
+            if resume:
+                again = service.ask("POST", "/v1/campaigns", resume)
+                assert (again.status, again.json["campaign"]["id"]) == (202, number)
+    kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+    assert [each["action"] for each in kept].count(f"POST {stop}") == 2
+
+
+def test_what_the_watcher_measures_is_not_stopped_by_request(store: Path) -> None:
+    with served(store) as service, open_store(store, mode="write") as opened:
+        campaigns = Campaigns(opened)
+        number = campaigns.begin({"started_by": STARTED_BY_WATCHER}).row.id
+        with campaigns.under_way():
+            refused = service.ask("POST", f"/v1/campaigns/{number}/stop")
+        assert (refused.status, refused.json["kind"]) == (409, "conflict")
+        assert "daily budget" in refused.json["detail"]

@@ -154,7 +154,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         )
     if parameters:
         operation["parameters"] = parameters
-    if route.method == "POST":
+    if route.method == "POST" and (route.body or route.question):
         content = {kind: _body(kind, route, schemas) for kind in route.body_types}
         operation["requestBody"] = {"required": True, "content": content}
     operation["responses"] = _responses(route, schemas)

@@ -7,7 +7,8 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from relayd.http.campaigns.forecasting import forecast
-from relayd.http.models.campaigns import CampaignAnswer, CampaignRequest, Campaigns, ForecastAnswer
+from relayd.http.models.campaigns import CampaignAnswer, CampaignRequest, ForecastAnswer
+from relayd.http.models.campaigns import Campaigns as CampaignsAnswer
 from relayd.http.models.common import Page
 from relayd.http.responses.cursors import page_of, whole_position
 from relayd.http.responses.json_responses import document_response
@@ -16,6 +17,7 @@ from relayd.http.route import RequestContext, Route
 from relayd.http.server.service import Service
 from relayd.store import Store
 from relayd.store.campaigns.details import failures, last_event, stages
+from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
 from relayd.store.campaigns.pages import CampaignState, campaign, campaign_page, running
 
 MOST_DIGITS = 18
@@ -41,16 +43,34 @@ async def list_campaigns(context: RequestContext) -> web.Response:
 
 async def get_campaign(context: RequestContext) -> web.Response:
     """Show one campaign."""
-    text = context.request.match_info["id"]
-    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
-        raise _unknown(text)
-    return await _answer(context.service, int(text), 200)
+    return await _answer(context.service, _number(context), 200)
 
 
 async def post_campaign(context: RequestContext) -> web.Response:
     """Start a campaign, within its budget."""
     service = context.service
     number = await service.campaigns.begin(context.body.model_dump())
+    return await _answer(service, number, 202)
+
+
+async def post_campaign_stop(context: RequestContext) -> web.Response:
+    """Interrupt a campaign, whichever process runs it."""
+    service, number = context.service, _number(context)
+    row, at_work = await service.store.read(
+        lambda store: (campaign(store.database, number), running(store))
+    )
+    if row is None:
+        raise _unknown(str(number))
+    if number not in _at_work(service, at_work):
+        raise ProblemError(409, "conflict", f"Campaign {number} is not running.")
+    if row.options.get("started_by") == STARTED_BY_WATCHER:
+        raise ProblemError(
+            409,
+            "conflict",
+            f"The watcher runs campaign {number} and would go on with it. To measure less, give "
+            "it a smaller daily budget or quiet hours, or end watching.",
+        )
+    await service.store.write(lambda store: Campaigns(store).ask_to_stop(number))
     return await _answer(service, number, 202)
 
 
@@ -64,6 +84,13 @@ async def post_campaign_forecast(context: RequestContext) -> web.Response:
         service.current.version, forecast, fleet, service.store.path, context.body.model_dump()
     )
     return document_response(service.current.snapshot, found)
+
+
+def _number(context: RequestContext) -> int:
+    text = context.request.match_info["id"]
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        raise _unknown(text)
+    return int(text)
 
 
 async def _answer(service: Service, number: int, status: int) -> web.Response:
@@ -116,7 +143,7 @@ ROUTES = (
         "List campaigns, the newest first",
         "read",
         query=Page,
-        answer=Campaigns,
+        answer=CampaignsAnswer,
         statuses=(422,),
     ),
     Route(
@@ -154,5 +181,18 @@ ROUTES = (
         "With its stages, what failed and what to do about it, and how far it is.",
         answer=CampaignAnswer,
         statuses=(404,),
+    ),
+    Route(
+        "POST",
+        "/v1/campaigns/{id}/stop",
+        post_campaign_stop,
+        "Stop a campaign",
+        "probe",
+        "Whichever process of this store runs it: within seconds it ends its probes on all hosts. "
+        "What was measured is kept, and what its probes may have sent counts as spent. `resume` "
+        "goes on with it. 409 where it is not running, or the watcher runs it.",
+        answer=CampaignAnswer,
+        success=202,
+        statuses=(404, 409),
     ),
 )

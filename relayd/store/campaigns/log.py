@@ -11,9 +11,14 @@ from typing import Any, NamedTuple
 from planner.model.errors import InputError, StoreError
 from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
+from relayd.store.metadata import Metadata
 from relayd.store.opening import Store
 from relayd.store.samples.writing import SampleWriter
 from relayd.version import __version__
+
+_TO_STOP = "campaign_to_stop"
+STARTED_BY_WATCHER = "watch"
+"""What `started_by` of its options says of a campaign that the watcher began."""
 
 
 class CampaignRow(NamedTuple):
@@ -210,6 +215,18 @@ class Campaigns:
         )
         found = [row for row in rows if json.loads(row[0]).get("started_by") == started_by]
         return sum(float(gb) for _, gb, _ in found), sum(float(usd) for *_, usd in found)
+
+    def ask_to_stop(self, number: int) -> None:
+        """Ask the process that runs a campaign, whichever it is, to interrupt it."""
+        Metadata(self._database).set(_TO_STOP, number)
+
+    def take_stop(self, number: int) -> bool:
+        """Return whether somebody asked to stop a campaign, once: it may go on later."""
+        metadata = Metadata(self._database)
+        if metadata.get(_TO_STOP) != number:
+            return False
+        metadata.set(_TO_STOP, 0)
+        return True
 
     @contextmanager
     def under_way(self) -> Iterator[None]:

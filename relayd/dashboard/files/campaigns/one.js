@@ -1,6 +1,8 @@
 // One campaign: how far it is, what it spends, what failed and what to do about it.
 
-import { get } from "../shared/api.js";
+import { may, needsScope } from "../shared/access.js";
+import { get, post } from "../shared/api.js";
+import { asksTwice } from "../shared/asking.js";
 import { keepFresh, soon, stateLine } from "../shared/live.js";
 import { bar, cardTable, redraw, since, spending, tag, withCode } from "../shared/parts.js";
 import { resumeForm } from "./start.js";
@@ -14,9 +16,9 @@ const ENDED = new Set(["done", "partly done", "interrupted", "failed"]);
 
 export function onePage(id) {
   const line = stateLine();
-  const parts = Object.fromEntries(["head", "now", "resume", "stages", "failures"].map((name) => [name, element("div", { class: `part ${name}` })]));
+  const parts = Object.fromEntries(["head", "now", "stop", "resume", "stages", "failures"].map((name) => [name, element("div", { class: `part ${name}` })]));
   replace(content, element("p", {}, element("a", { href: "campaigns" }, "All campaigns")), parts.head, line,
-    parts.now, parts.resume, parts.failures, parts.stages);
+    parts.now, parts.stop, parts.resume, parts.failures, parts.stages);
   document.title = `Campaign ${id} - relayd`;
   let newest = null;
   async function refresh() {
@@ -25,6 +27,7 @@ export function onePage(id) {
       newest = found;
       restsOn(found.snapshot);
       showAll(parts, found);
+      await offerToStop(parts.stop, found.campaign);
       await offerToGoOn(parts.resume, found.campaign);
     });
   }
@@ -52,6 +55,20 @@ function showAll(parts, found) {
   redraw(parts.failures, found.failures, () => showFailures(parts.failures, found));
   redraw(parts.stages, found.stages, () => showStages(parts.stages, found));
 }
+
+async function offerToStop(part, campaign) {
+  const running = campaign.is_running && !byWatcher(campaign);
+  const allowed = running && (await may("probe"));
+  redraw(part, [running, allowed], () => replace(part, allowed ? stopping(campaign)
+    : running && needsScope("Stopping a campaign", "probe")));
+}
+
+const stopping = (campaign) => asksTwice("Stop this campaign", "Stop it now",
+  "Probes under way end on all hosts within seconds. What was measured is kept; what they may have sent counts as spent. It can go on later.",
+  async (done) => {
+    await post(`v1/campaigns/${campaign.id}/stop`, {});
+    done("Stopping: its probes are being ended.");
+  });
 
 // Only the newest campaign can go on, and only where its kind is started by request.
 async function offerToGoOn(part, campaign) {
