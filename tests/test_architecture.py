@@ -137,6 +137,7 @@ DEFERRED = {
     "relayd.http.routes.links": {"planner.model.columns.arrays", "probes.analysis.geodesic"},
     "relayd.http.routes.overview": {"relayd.tables.figures"},
     "relayd.http.server.serving": {"relayd.http.monitoring.telemetry"},
+    "relayd.http.routes.decisions": {"relayd.snapshots.effects"},
     "relayd.http.server.snapshot_maker": {"relayd.snapshots.building", "relayd.store"},
     "relayd.http.server.watcher_supervisor": {
         "probes.fleet.file",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
+from heapq import merge
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
@@ -16,7 +19,7 @@ from probes.estimation import THROUGHPUT, Estimator
 from probes.estimation.current_samples import LinkShift, add_current
 from probes.estimation.estimator import Dispute
 from probes.importers.physics import PhysicalGate
-from probes.samples import Reported
+from probes.samples import OWN, Reported, Sample
 from relayd.snapshots.gathering import gathered
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
@@ -161,6 +164,7 @@ def estimated(
     *,
     through: int,
     change: tuple[Decision, Collection[int]] | None = None,
+    accepted: Sequence[Sample] = (),
 ) -> Estimation:
     """Estimate all links from all of the store's samples.
 
@@ -170,12 +174,15 @@ def estimated(
         Only samples with this id or a lower one.
     change : (decision, ids of samples), optional
         As if that had been decided about these samples.
+    accepted : sequence of Sample, optional
+        As if these, which are in quarantine, had been accepted.
     """
     estimator, gate, impossible = Estimator(catalogue), PhysicalGate(catalogue), 0
 
     def possible() -> Iterator[Reported]:
         nonlocal impossible
-        for row in store.samples.reported(through=through, change=change):
+        rows = store.samples.reported(through=through, change=change)
+        for row in _with_accepted(rows, accepted, through) if accepted else rows:
             if row.vouched or gate.fault(row.sample, row.arrived_at_s) is None:
                 yield row
             else:
@@ -183,6 +190,18 @@ def estimated(
 
     add_current(estimator, possible())
     return Estimation(estimator, _network(store, estimator), impossible)
+
+
+def _with_accepted(
+    rows: Iterable[Reported], accepted: Sequence[Sample], through: int
+) -> Iterator[Reported]:
+    """Yield samples by series, each the oldest first, and in their places those accepted."""
+    left: defaultdict[tuple[str, str, str], list[Reported]] = defaultdict(list)
+    for number, sample in enumerate(sorted(accepted, key=lambda s: s.measured_at_s), through + 1):
+        left[sample[:3]].append(Reported(sample, OWN, number, vouched=True))
+    for series, group in groupby(rows, lambda row: row.sample[:3]):
+        yield from merge(group, left.pop(series, ()), key=lambda row: row.sample.measured_at_s)
+    yield from chain.from_iterable(left.values())
 
 
 def _network(store: Store, estimator: Estimator) -> Network:

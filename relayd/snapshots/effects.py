@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from math import inf, isfinite, log
 from typing import NamedTuple
 
+from planner.model.catalogue import Catalogue
 from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network
+from probes.samples import Sample
+from relayd.snapshots.building import estimated
+from relayd.store import Store
+from relayd.store.samples.decisions import Decision
 
 MOVED = 0.001
 """Relative; less is not worth a line."""
@@ -21,6 +26,20 @@ class Effect(NamedTuple):
     figure: str
     before: float
     after: float
+
+
+def effects_of(
+    store: Store,
+    catalogue: Catalogue,
+    *,
+    change: tuple[Decision, Collection[int]] | None = None,
+    accepted: Sequence[Sample] = (),
+) -> list[Effect]:
+    """Return what a decision would do to the estimates of all samples; see :func:`estimated`."""
+    through = store.samples.last_id()
+    before = estimated(store, catalogue, through=through).network
+    after = estimated(store, catalogue, through=through, change=change, accepted=accepted).network
+    return effects(before, after)
 
 
 def effects(before: Network, after: Network) -> list[Effect]:

@@ -181,8 +181,14 @@ def _samples(views: Any) -> None:
         action="store_true",
         help="instead, links whose samples contradict others' and do not count",
     )
-    listing(
+    quarantine = listing(
         views, "quarantine", "relayd.cli.data.samples:apart", "list samples that nothing rests on"
+    )
+    quarantine.add_argument(
+        "--state",
+        choices=("open", "accepted", "rejected"),
+        default="open",
+        help="of which nobody has decided (the default), or those accepted or rejected",
     )
     listing(
         views, "decisions", "relayd.cli.data.decisions:listed", "list what was retracted, and so on"
@@ -200,8 +206,23 @@ def _samples(views: Any) -> None:
         chosen.set_defaults(decision=name)
         _selecting(chosen)
 
+    for name, purpose in (
+        ("accept", "let samples in quarantine count as the own prober's"),
+        ("reject", "keep samples in quarantine for good"),
+    ):
+        chosen = command(views, name, "relayd.cli.data.decisions:run_on_quarantine", purpose)
+        chosen.set_defaults(decision=name)
+        chosen.add_argument(
+            "numbers", metavar="NUMBER", nargs="+", help="as `samples quarantine` lists them"
+        )
+        chosen.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
+        chosen.add_argument("--yes", action="store_true", help="do not ask")
+
 
 def _selecting(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--source", metavar="NAME", help="reported by it, as `list --disputed` names it"
+    )
     parser.add_argument("--token", metavar="NAME", help="sent with this token")
     parser.add_argument("--address", metavar="IP", help="sent from this address")
     parser.add_argument("--tool", metavar="NAME", help="taken with this tool, of any version")

@@ -10,14 +10,15 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from probes.samples import Metric
 from relayd.cli import text
-from relayd.cli.options import agreed, catalogue_of, region_id, store_location
+from relayd.cli.options import agreed, catalogue_of, region_id, store_location, whole_number
 from relayd.cli.output import print_rows
 from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
-from relayd.snapshots.effects import MOVED, Effect, effects
+from relayd.snapshots.effects import MOVED, Effect, effects_of
 from relayd.store import open_store
 from relayd.store.changes import record_change, this_user
 from relayd.store.samples.decisions import Decision, Selection, decide, decisions, selected
+from relayd.store.samples.quarantine import accept, reject, to_decide
 from relayd.times import seconds_of, utc_text
 
 MOST_SHOWN = 20
@@ -34,10 +35,7 @@ def run(options: argparse.Namespace) -> int:
         ids = frozenset(selected(store.database, decision, selection))
         changed: list[Effect] = []
         if ids:
-            through = store.samples.last_id()
-            before = estimated(store, catalogue, through=through).network
-            after = estimated(store, catalogue, through=through, change=(decision, ids)).network
-            changed = effects(before, after)
+            changed = effects_of(store, catalogue, change=(decision, ids))
         if not options.json:
             _show(decision, len(ids), changed)
         done = 0
@@ -58,6 +56,42 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(content, indent=2))
     elif done:
         print(f"{done:,} samples {_DONE[decision]}.")
+        if snapshot:
+            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
+    return 0
+
+
+def run_on_quarantine(options: argparse.Namespace) -> int:
+    """Accept or reject samples in quarantine, after showing what that changes."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    numbers = [whole_number(text, "NUMBER") for text in options.numbers]
+    accepting, decision = options.decision == "accept", options.decision
+    with open_store(store_location(options, settings), mode="write") as store:
+        samples = to_decide(store.database, numbers, accepting=accepting)
+        changed = effects_of(store, catalogue, accepted=samples) if accepting else []
+        if not options.json:
+            _show(decision, len(samples), changed)
+        is_done, batch = agreed(f"{decision.capitalize()} them?", options, "--yes"), None
+        if is_done:
+            decide_on = accept if accepting else reject
+            batch = decide_on(store.database, numbers, who=this_user(), reason=options.reason)
+            subject = f"{len(samples)} of quarantine: {', '.join(map(str, numbers))}"
+            record_change(store.database, f"samples {decision}", subject)
+        snapshot = make_snapshot(store, catalogue) if batch else None
+    if options.json:
+        content = {
+            "decision": decision,
+            "selected": len(samples),
+            "changed": [effect._asdict() for effect in changed],
+            "done": is_done,
+            "batch": batch,
+            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+        }
+        print(json.dumps(content, indent=2))
+    elif is_done:
+        where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
+        print(f"{len(samples):,} samples {decision}ed{where}.")
         if snapshot:
             print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
     return 0
@@ -114,6 +148,7 @@ def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
             remedy=f"One of {', '.join(get_args(Metric))}.",
         )
     return Selection(
+        source=options.source,
         token=options.token,
         address=options.address,
         tool=options.tool,
@@ -140,7 +175,7 @@ def _time_s(written: str | None, field: str) -> float | None:
         ) from None
 
 
-def _show(decision: Decision, count: int, changed: list[Effect]) -> None:
+def _show(decision: str, count: int, changed: list[Effect]) -> None:
     print(f"{count:,} samples to {decision}; {len(changed):,} figures change by over {MOVED:.1%}.")
     if changed:
         rows = [

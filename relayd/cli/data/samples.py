@@ -40,9 +40,10 @@ def batches(options: argparse.Namespace) -> int:
 def apart(options: argparse.Namespace) -> int:
     """List samples in quarantine, the newest first, with the reasons."""
     with open_store(store_location(options, load_settings()), mode="read") as store:
-        found = quarantined(store.database, limit=options.last)
+        found = quarantined(store.database, limit=options.last, state=options.state)
     rows = [
         {
+            "number": row.id,
             "batch": row.batch_id,
             "from": row.reporter or row.batch,
             "link": f"{row.sample.src} > {row.sample.dst}",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
@@ -12,8 +12,10 @@ from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S,
 from probes.importers.physics import FAULTS
 from probes.samples import Metric
 from relayd.http.models.common import Name, Page, RequestModel, ResponseModel
+from relayd.store.samples.quarantine import State
 
 MOST_INTERVALS = 10**6
+MOST_DECIDED = 1000
 
 Word: TypeAlias = Annotated[str, Field(max_length=100)]
 
@@ -95,6 +97,9 @@ class QuarantineQuery(Page):
         Annotated[str, AfterValidator(_kind), Field(json_schema_extra={"enum": list(FAULTS)})]
         | None
     ) = Field(None, description="Only those of one kind of reason.")
+    state: State = Field(
+        "open", description="Of which nobody has decided, or those accepted or rejected."
+    )
 
 
 class QuarantineReason(ResponseModel):
@@ -122,6 +127,85 @@ class QuarantinedSample(ResponseModel):
     connections: int | None
     src_vm: str
     dst_vm: str
+    decided_by: str | None = Field(description="Who accepted or rejected it; null while open.")
+    decided_at_s: float | None
+    decided_because: str | None
+    accepted_in: int | None = Field(description="The batch that has it since it was accepted.")
+
+
+class DisputedSeen(ResponseModel):
+    """A figure that samples contradict, or that nobody has confirmed."""
+
+    src: str
+    dst: str = Field(description="As `src` for the cap of a VM.")
+    metric: Metric = Field(description="Of the samples.")
+    sources: list[str] = Field(description="Who reported them, as a selection names them.")
+    samples: int = Field(description="How many contradict the figure; 0 where theirs is used.")
+    sentence: str
+
+
+class SelectionGiven(RequestModel):
+    """Which samples are meant: those to which all that is stated applies."""
+
+    source: Word | None = Field(None, description="Who reported them: `files`, `token NAME`.")
+    token: Word | None = Field(None, description="Name of the token that sent them.")
+    address: Word | None = Field(None, description="From where they were sent.")
+    tool: Word | None = Field(None, description="With or without its version.")
+    src: Name | None = None
+    dst: Name | None = None
+    metric: Metric | None = None
+    batch: int | None = Field(None, ge=1, le=2**53)
+    since_s: float | None = Field(None, description="Measured then or later, seconds since 1970.")
+    until_s: float | None = Field(None, description="Measured then or earlier.")
+
+
+class DecisionRequest(RequestModel):
+    """What an operator decides about samples."""
+
+    decision: Literal["accept", "reject", "confirm", "retract", "restore"] = Field(
+        description="`accept` and `reject` samples in quarantine; `confirm` others as the own "
+        "prober's, `retract` them so that they count no longer, `restore` retracted ones."
+    )
+    quarantined: list[Annotated[int, Field(ge=1, le=2**53)]] = Field(
+        [], max_length=MOST_DECIDED, description="Ids of samples in quarantine."
+    )
+    selection: SelectionGiven | None = Field(None, description="Of samples not in quarantine.")
+    reason: str = Field("", max_length=500, description="Why, for the record.")
+
+    @model_validator(mode="after")
+    def _names_samples(self) -> Self:
+        if (self.decision in ("accept", "reject")) is not bool(self.quarantined):
+            raise ValueError("`accept` and `reject`, and they alone, need ids in `quarantined`")
+        if (self.decision in ("accept", "reject")) is (self.selection is not None):
+            raise ValueError("`confirm`, `retract` and `restore`, and they alone, need `selection`")
+        return self
+
+
+class EffectSeen(ResponseModel):
+    """A figure that becomes another."""
+
+    src: str
+    dst: str = Field(description="Empty for a figure of a VM.")
+    figure: str
+    before: float
+    after: float
+
+
+class EffectsAnswer(ResponseModel):
+    """What a decision would do."""
+
+    snapshot: Snapshot
+    samples: int = Field(description="How many it is about.")
+    total: int = Field(description="Figures that would change by over 0.1 %.")
+    changed: list[EffectSeen] = Field(description="The first 100, the largest ratio first.")
+
+
+class DecisionAnswer(ResponseModel):
+    """A decision that was made; the next snapshot heeds it."""
+
+    snapshot: Snapshot
+    samples: int = Field(description="How many it was about.")
+    batch_id: int | None = Field(description="That has them, of those accepted.")
 
 
 class Quarantine(ResponseModel):
@@ -131,6 +215,7 @@ class Quarantine(ResponseModel):
     disputes: list[str] = Field(
         description="Figures that samples of some source contradict, or that nobody has confirmed."
     )
+    disputed: list[DisputedSeen] = Field(description="The same, each with what to decide about.")
     reasons: list[QuarantineReason] = Field(description="The kinds that occur, with counts.")
     samples: list[QuarantinedSample]
     next_cursor: str | None = Field(description="Of the next page; null on the last.")

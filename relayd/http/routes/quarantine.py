@@ -21,16 +21,22 @@ async def list_quarantine(context: RequestContext) -> web.Response:
     rows, reasons = await service.store.read(
         lambda store: (
             quarantined(
-                store.database, limit=query.limit + 1, before_id=before_id, kind=query.reason or ""
+                store.database,
+                limit=query.limit + 1,
+                before_id=before_id,
+                kind=query.reason or "",
+                state=query.state,
             ),
-            quarantine_reasons(store.database),
+            quarantine_reasons(store.database, query.state),
         )
     )
     page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
     current = service.current
+    # Some 20,000 links take a moment, once a snapshot: others are answered meanwhile.
+    disputed = await asyncio.to_thread(lambda: current.disputes)
     content = {
-        # Some 20,000 links take a moment, once a snapshot: others are answered meanwhile.
-        "disputes": await asyncio.to_thread(lambda: current.disputes),
+        "disputes": [figure.sentence for figure in disputed],
+        "disputed": [figure._asdict() for figure in disputed],
         "reasons": [reason._asdict() for reason in reasons],
         "samples": [_seen(row) for row in page],
         "next_cursor": next_cursor,
@@ -56,6 +62,10 @@ def _seen(row: QuarantinedRow) -> dict[str, Any]:
         "connections": sample.connections,
         "src_vm": sample.src_vm,
         "dst_vm": sample.dst_vm,
+        "decided_by": row.decided_by,
+        "decided_at_s": row.decided_at_s,
+        "decided_because": row.decided_because,
+        "accepted_in": row.accepted_in,
     }
 
 

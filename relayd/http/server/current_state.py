@@ -19,7 +19,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.responses.json_responses import JSON, SNAPSHOT_AS_OF, SNAPSHOT_ID
 from relayd.http.server.plan_cache import PlanCache
-from relayd.questions.disputes import dispute_notes
+from relayd.questions.disputes import DisputedFigure, disputed_figures
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source
@@ -76,10 +76,10 @@ class Current:
         )
 
     @cached_property
-    def disputes(self) -> tuple[str, ...]:
-        """What is in dispute of all links and caps, a sentence each."""
+    def disputes(self) -> list[DisputedFigure]:
+        """What is in dispute of all links and caps."""
         network = self.network
-        return dispute_notes(network, None, [(link.src, link.dst) for link in network])
+        return disputed_figures(network, [(link.src, link.dst) for link in network])
 
     @cached_property
     def gate(self) -> PhysicalGate:

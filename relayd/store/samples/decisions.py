@@ -31,6 +31,7 @@ _STATES: dict[Decision, str] = {
     "confirm": "sample_id IS NULL AND samples.id NOT IN (SELECT sample_id FROM confirmed_samples)",
 }
 _CONDITIONS = {
+    "source": "batches.source = ?",
     "token": "batches.reporter = ?",
     "address": "batches.address = ?",
     # A version follows after a space.
@@ -50,6 +51,8 @@ class Selection:
 
     Attributes
     ----------
+    source : str | None
+        Who reported them, as of batches: ``files``, ``token NAME``, ``address IP``.
     token : str | None
         Name of the token that sent them.
     address : str | None
@@ -64,6 +67,7 @@ class Selection:
         When they were measured, both ends included; seconds since 1970 (UTC).
     """
 
+    source: str | None = None
     token: str | None = None
     address: str | None = None
     tool: str | None = None

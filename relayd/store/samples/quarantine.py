@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from planner.model.errors import InputError
 from probes.importers.physics import FAULTS
 from probes.samples import Quarantined, Sample
 from relayd.store.database import Database
+from relayd.store.samples.writing import SampleWriter
+from relayd.version import __version__
 
-_SELECT = (
-    "SELECT quarantined_samples.id, batch_id, reason, sample, batches.name, reporter, address, "
-    "imported_at_s FROM quarantined_samples JOIN batches ON batches.id = batch_id "
+_MOST_AT_ONCE = 500
+
+State: TypeAlias = Literal["open", "accepted", "rejected"]
+STATES: tuple[State, ...] = get_args(State)
+_DECISIONS: dict[State, str] = {"open": "", "accepted": "accept", "rejected": "reject"}
+
+# Of one that was rejected and accepted later, the acceptance counts.
+_DECIDED = (
+    "FROM quarantined_samples LEFT JOIN quarantine_decisions AS decided "
+    "ON decided.sample_id = quarantined_samples.id AND decided.decision = ("
+    "SELECT min(decision) FROM quarantine_decisions WHERE sample_id = quarantined_samples.id) "
 )
+_SELECT = (
+    "SELECT quarantined_samples.id, quarantined_samples.batch_id, quarantined_samples.reason, "
+    "sample, batches.name, reporter, address, imported_at_s, decided.who, decided.at_s, "
+    "decided.reason, decided.batch_id "
+)
+_OF_BATCHES = "JOIN batches ON batches.id = quarantined_samples.batch_id "
+_IN_STATE = "WHERE coalesce(decided.decision, '') = ? "
 
 
 class QuarantinedRow(NamedTuple):
@@ -30,6 +49,9 @@ class QuarantinedRow(NamedTuple):
         Name of the token that sent it, and from where; ``""`` for commands on the store itself.
     arrived_at_s : float
         Seconds since 1970 (UTC).
+    decided_by, decided_at_s, decided_because, accepted_in
+        Who accepted or rejected it, when and why, and the batch that has it since; None while
+        nobody has.
     """
 
     id: int
@@ -40,6 +62,10 @@ class QuarantinedRow(NamedTuple):
     reporter: str
     address: str
     arrived_at_s: float
+    decided_by: str | None
+    decided_at_s: float | None
+    decided_because: str | None
+    accepted_in: int | None
 
 
 class ReasonCount(NamedTuple):
@@ -67,7 +93,12 @@ def add_quarantined(database: Database, batch_id: int, rows: Iterable[Quarantine
 
 
 def quarantined(
-    database: Database, *, limit: int, before_id: int | None = None, kind: str = ""
+    database: Database,
+    *,
+    limit: int,
+    before_id: int | None = None,
+    kind: str = "",
+    state: State = "open",
 ) -> list[QuarantinedRow]:
     """Return the samples that came into quarantine last, the newest first.
 
@@ -79,32 +110,132 @@ def quarantined(
         The last ``id`` of the page before; without it, the first page.
     kind : str
         Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
+    state : {"open", "accepted", "rejected"}
+        Those of which nobody has decided, or those that somebody accepted or rejected.
     """
-    conditions: list[tuple[str, object]] = []
+    where, values = "", [_DECISIONS[state]]
     if before_id:
-        conditions.append(("quarantined_samples.id < ?", before_id))
+        where, values = "AND quarantined_samples.id < ? ", [*values, before_id]
     if kind:
-        conditions.append(("reason LIKE ?", f"%{kind}%"))
-    where = " AND ".join(condition for condition, _ in conditions)
+        where, values = f"{where}AND quarantined_samples.reason LIKE ? ", [*values, f"%{kind}%"]
     rows = database.rows(
-        f"{_SELECT}{f'WHERE {where} ' if where else ''}"
+        f"{_SELECT}{_DECIDED}{_OF_BATCHES}{_IN_STATE}{where}"
         "ORDER BY quarantined_samples.id DESC LIMIT ?",
-        [*(value for _, value in conditions), limit],
+        [*values, limit],
     )
-    return [
-        QuarantinedRow(number, batch_id, reason, Sample(**json.loads(content)), *sender)
-        for number, batch_id, reason, content, *sender in rows
-    ]
+    return [_row(*row) for row in rows]
 
 
-def quarantine_reasons(database: Database) -> list[ReasonCount]:
-    """Return how many samples are in quarantine for each kind of fault; the kinds that occur."""
+def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) -> list[Sample]:
+    """Return samples in quarantine that are to be accepted or rejected, in the order of numbers.
+
+    Raises
+    ------
+    InputError
+        If one is not in quarantine, or was accepted or (to be rejected) rejected before, or is
+        still in the future.
+    """
+    found: dict[int, tuple[Sample, str | None]] = {}
+    wanted = sorted(set(numbers))
+    for start in range(0, len(wanted), _MOST_AT_ONCE):
+        part = wanted[start : start + _MOST_AT_ONCE]
+        rows = database.rows(
+            f"SELECT id, sample, decided.decision {_DECIDED}"
+            f"WHERE id IN ({', '.join('?' * len(part))})",
+            part,
+        )
+        found |= {row[0]: (Sample(**json.loads(row[1])), row[2]) for row in rows}
+    for number in wanted:
+        sample, decision = found.get(number, (None, None))
+        if sample is None:
+            raise _undecidable(number, "is not in quarantine", "List them again.")
+        if decision == "accept":
+            raise _undecidable(
+                number, "was accepted before", "`relayd samples retract` takes samples back."
+            )
+        if decision and not accepting:
+            raise _undecidable(number, "was rejected before", "Leave it out.")
+        if accepting and sample.measured_at_s > time.time():
+            raise _undecidable(
+                number,
+                "is still in the future",
+                "Let who sent it set its clock and send its samples again.",
+            )
+    return [found[number][0] for number in wanted]
+
+
+def _undecidable(number: int, problem: str, remedy: str) -> InputError:
+    return InputError("quarantined", problem, value=number, remedy=remedy)
+
+
+def reject(database: Database, numbers: Collection[int], *, who: str, reason: str) -> None:
+    """Note that samples in quarantine stay there for good.
+
+    Raises
+    ------
+    InputError
+        See :func:`to_decide`.
+    """
+    with database.transaction():
+        to_decide(database, numbers, accepting=False)
+        _note(database, "reject", numbers, who, reason, None)
+
+
+def accept(database: Database, numbers: Collection[int], *, who: str, reason: str) -> int:
+    """Let samples in quarantine count as the own prober's; return the batch that has them now.
+
+    They stay in quarantine, too, with the decision: nothing is removed.
+
+    Raises
+    ------
+    InputError
+        See :func:`to_decide`; or if the store may not hold more of their names.
+    """
+    with database.transaction():
+        samples = to_decide(database, numbers, accepting=True)
+        writer = SampleWriter(
+            database,
+            name="quarantine",
+            format="accepted",
+            digest=None,
+            options=json.dumps({"trust": True, "accepted": sorted(set(numbers))}, sort_keys=True),
+            relayd_version=__version__,
+            imported_at_s=time.time(),
+        )
+        accepted = writer.add(samples)
+        writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
+        _note(database, "accept", numbers, who, reason, writer.batch_id)
+    return writer.batch_id
+
+
+def _note(
+    database: Database,
+    decision: str,
+    numbers: Collection[int],
+    who: str,
+    reason: str,
+    batch_id: int | None,
+) -> None:
+    now_s = time.time()
+    database.insert(
+        "quarantine_decisions",
+        [(number, decision, now_s, who, reason, batch_id) for number in sorted(set(numbers))],
+    )
+
+
+def _row(number: int, batch_id: int, reason: str, content: str, *rest: Any) -> QuarantinedRow:
+    return QuarantinedRow(number, batch_id, reason, Sample(**json.loads(content)), *rest)
+
+
+def quarantine_reasons(database: Database, state: State = "open") -> list[ReasonCount]:
+    """Return how many samples in quarantine there are of each kind of fault that occurs."""
     of_kind = ", ".join(
-        ["coalesce(sum(CASE WHEN reason LIKE ? THEN 1 ELSE 0 END), 0)"] * len(FAULTS)
+        ["coalesce(sum(CASE WHEN quarantined_samples.reason LIKE ? THEN 1 ELSE 0 END), 0)"]
+        * len(FAULTS)
     )
     counts = database.row(
-        f"SELECT {of_kind} FROM quarantined_samples",  # noqa: S608
-        [f"%{kind}%" for kind in FAULTS],
+        f"SELECT {of_kind} {_DECIDED}{_IN_STATE}",
+        [*(f"%{kind}%" for kind in FAULTS), _DECISIONS[state]],
     )
     found = zip(FAULTS, map(int, counts), strict=True)
     return [ReasonCount(kind, count) for kind, count in found if count]

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
+from planner.model.errors import InputError
 from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import estimated, make_snapshot
+from relayd.snapshots.effects import effects, effects_of
 from relayd.store import open_store
-from relayd.store.samples.ingest import Batch, ingest
-from relayd.store.samples.quarantine import quarantine_reasons, quarantined
+from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.samples.quarantine import (
+    accept,
+    quarantine_reasons,
+    quarantined,
+    reject,
+    to_decide,
+)
 from tests.relayd.store.engines import Spot
 
 
@@ -33,3 +45,55 @@ def test_pages_tell_who_sent_what_and_reasons_are_counted(spot: Spot) -> None:
             ("faster than light", 1),
             ("network card", 1),
         ]
+
+
+def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot: Spot) -> None:
+    catalogue = load_catalogue()
+    usual = Sample("aws:us-east-1", "aws:sa-east-1", "rtt_ms", 115.0, 1.79e9, "ping")
+    apart = [
+        *(usual._replace(value=20.0, measured_at_s=1.79e9 + 60 * n) for n in range(1, 4)),
+        usual._replace(dst="aws:sa-east-1", src="aws:us-west-2", value=0.5),
+        usual._replace(measured_at_s=9e9),
+    ]
+    with open_store(spot.where, mode="create") as store:
+        append(store, [usual])
+        ingest(store, Batch("service", "live", reporter="b"), [Quarantined(s, "x") for s in apart])
+        database = store.database
+        numbers = [row.id for row in quarantined(database, limit=9)][::-1]
+        samples = to_decide(database, numbers[:4], accepting=True)
+        assert samples == apart[:4]
+        foreseen = effects_of(store, catalogue, accepted=samples)
+        assert {(one.src, one.dst, one.figure) for one in foreseen} >= {
+            ("aws:us-east-1", "aws:sa-east-1", "rtt_ms"),
+            ("aws:us-west-2", "aws:sa-east-1", "rtt_ms"),
+        }
+        before = estimated(store, catalogue, through=store.samples.last_id()).network
+        reject(database, numbers[:1], who="ana", reason="odd")
+        accepted_in = accept(database, numbers[:4], who="bob", reason="a cable laid in 2026")
+        after = estimated(store, catalogue, through=store.samples.last_id()).network
+        assert effects(before, after) == foreseen
+        # Also in the snapshot, which reads as few samples as it can.
+        made = make_snapshot(store, catalogue)
+        assert made
+        found = next(
+            link for link in store.snapshots.links(made.id) if (link.src, link.dst) == usual[:2]
+        )
+        assert found.rtt_ms == after.usual[usual.src][usual.dst].rtt_ms
+        assert [row.id for row in quarantined(database, limit=9)] == numbers[4:]
+        shown = quarantined(database, limit=9, state="accepted")[::-1]
+        assert [row.sample for row in shown] == apart[:4]
+        assert {row[8:] for row in shown} == {
+            ("bob", shown[0].decided_at_s, "a cable laid in 2026", accepted_in)
+        }
+        with pytest.raises(InputError, match="was accepted before"):
+            accept(database, numbers[3:4], who="bob", reason="")
+        with pytest.raises(InputError, match="in the future"):
+            accept(database, numbers[4:], who="bob", reason="")
+        reject(database, numbers[4:], who="ana", reason="")
+        with pytest.raises(InputError, match="was rejected before"):
+            reject(database, numbers[4:], who="ana", reason="")
+        with pytest.raises(InputError, match="is not in quarantine"):
+            reject(database, [77], who="ana", reason="")
+        assert decide(database, "retract", Selection(batch=accepted_in), who="b", reason="") == 4
+        undone = estimated(store, catalogue, through=store.samples.last_id()).network
+        assert effects(before, undone) == []

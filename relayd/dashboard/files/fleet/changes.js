@@ -3,19 +3,11 @@
 import { get } from "../shared/api.js";
 import { cardTable, redraw, since, tag } from "../shared/parts.js";
 import { element, replace } from "../shared/dom.js";
-import { ago, figure, gbps, mbps, ms, times, when } from "../shared/format.js";
+import { FIGURES } from "../shared/figures.js";
+import { ago, figure, times, when } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
 import { show } from "../shared/shell.js";
 
-const METRICS = {
-  aggregate_gbps: ["Aggregate", gbps, true],
-  per_flow_mbps: ["One flow", mbps, true],
-  rtt_ms: ["Round trip", ms, false],
-  egress_gbps: ["Egress cap", gbps, true],
-  ingress_gbps: ["Ingress cap", gbps, true],
-  window_mb: ["TCP window", (value) => `${figure(value)} MB`, true],
-  aggregate_mbps: ["Aggregate", mbps, true],
-};
 const TIMES = [["an hour ago", 3600], ["yesterday", 86400], ["a week ago", 7 * 86400], ["a month ago", 30 * 86400]];
 const PAGE = 20;
 
@@ -96,7 +88,7 @@ function regions({ new_regions: come, lost_regions: gone }) {
 function table(changes) {
   return cardTable("changes", "Estimates that left their bounds, the largest change first",
     [["Where"], ["What"], ["Then", "number"], ["Now", "number"], ["Now / then", "number"], ["In words"]], changes.map((change) => {
-      const [name, shown] = METRICS[change.metric] ?? [change.metric, figure];
+      const [name, shown] = FIGURES[change.metric] ?? [change.metric, figure];
       const estimate = (found) => element("span", { title: found.basis }, shown(found.expected),
         element("small", { class: "muted" }, `${figure(found.low)} to ${figure(found.high)}, ${found.source}`));
       return { cells: [
@@ -107,7 +99,7 @@ function table(changes) {
 }
 
 function words({ ratio, metric }) {
-  const more = METRICS[metric]?.[2] ?? true;
+  const more = FIGURES[metric]?.[2] ?? true;
   if (ratio === null) return "was nothing";
   const better = ratio > 1 === more;
   const size = ratio >= 2 ? `${ratio.toFixed(1)} times as much` : ratio <= 0.5 ? `down to ${percent(ratio)}`
@@ -121,7 +113,7 @@ function shifts({ shifts: found }) {
   if (!found.length) return null;
   return element("div", { class: "shifts" }, element("h3", {}, "Lasting changes of level that were found since"),
     element("ul", {}, found.map((shift) => {
-      const [name, shown] = METRICS[shift.metric] ?? [shift.metric, figure];
+      const [name, shown] = FIGURES[shift.metric] ?? [shift.metric, figure];
       return element("li", {}, pairLink(shift.src, shift.dst), `: ${name.toLowerCase()} ${shown(shift.before)} to ${shown(shift.after)} from ${when(shift.at_s)}`, since(shift.found_at_s, ", settled "));
     })));
 }

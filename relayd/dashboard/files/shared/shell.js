@@ -11,8 +11,8 @@ const signIn = document.getElementById("sign-in");
 const dialog = document.getElementById("token-dialog");
 const field = document.getElementById("token");
 
-export function say(text) {
-  replace(message, text ? element("p", {}, text) : null);
+export function say(...said) {
+  replace(message, said.some(Boolean) ? element("p", {}, said) : null);
 }
 
 // A problem is said in one sentence, where a screen reader hears it.

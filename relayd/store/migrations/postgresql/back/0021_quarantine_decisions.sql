@@ -1,0 +1,1 @@
+DROP TABLE quarantine_decisions;

@@ -1,0 +1,97 @@
+"""Deciding about samples over HTTP: what it would do is told first, and who did it is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from tests.http.running import REGIONS, eventually, run, served
+from tests.http.test_tokens import QUICK, bearer, make
+
+EFFECTS, DECISIONS = "/v1/samples/decisions/effects", "/v1/samples/decisions"
+US, SA, AZURE, _ = REGIONS
+
+
+def test_accepting_and_rejecting_what_is_in_quarantine(store: Path) -> None:
+    admin, sender = make(store, "admin"), make(store, "ingest")
+    now_s = time.time()
+    sent = [
+        {"src": US, "dst": SA, "metric": "rtt_ms", "value": value, "measured_at_s": now_s - 60 - at}
+        for at, value in enumerate((1.5, 1.6, 1.7))
+    ]
+    with served(store, environment=QUICK, auth=True) as service:
+        told = service.ask("POST", "/v1/samples", {"samples": sent}, bearer(sender)).json
+        assert (told["accepted"], told["quarantined"]) == (0, 3)
+        listed = service.get("/v1/quarantine", **bearer(admin)).json
+        first, second, third = (each["id"] for each in listed["samples"][::-1])
+        accepting = {"decision": "accept", "quarantined": [first, second], "reason": "a tunnel"}
+        assert service.ask("POST", EFFECTS, accepting, bearer(sender)).status == 403
+        seen = service.ask("POST", EFFECTS, accepting, bearer(admin)).json
+        assert seen["samples"] == 2
+        (rtt,) = (
+            each
+            for each in seen["changed"]
+            if (each["src"], each["dst"], each["figure"]) == (US, SA, "rtt_ms")
+        )
+        assert rtt["after"] < rtt["before"]
+        assert len(service.get("/v1/quarantine", **bearer(admin)).json["samples"]) == 3
+        done = service.ask("POST", DECISIONS, accepting, bearer(admin))
+        assert (done.status, done.json["samples"]) == (200, 2), done.content
+        rejecting = {"decision": "reject", "quarantined": [third]}
+        assert service.ask("POST", EFFECTS, rejecting, bearer(admin)).json["total"] == 0
+        assert service.ask("POST", DECISIONS, rejecting, bearer(admin)).json["batch_id"] is None
+        again = service.ask("POST", DECISIONS, accepting, bearer(admin))
+        assert (again.status, again.json["field"]) == (422, "quarantined")
+        assert service.get("/v1/quarantine", **bearer(admin)).json["reasons"] == []
+        of = "/v1/quarantine?state=accepted"
+        accepted = service.get(of, **bearer(admin)).json["samples"]
+        assert [each["id"] for each in accepted] == [second, first]
+        assert accepted[0]["decided_because"] == "a tunnel"
+        # The next snapshot heeds it.
+        eventually(
+            lambda: (
+                service.get(f"/v1/links/{US}/{SA}", **bearer(admin)).json["link"]["rtt_ms"][
+                    "expected"
+                ]
+                == rtt["after"]
+            )
+        )
+        audited = [line for line in service.lines() if line["event"] == "change"]
+    assert [line["status"] for line in audited if line["path"] == DECISIONS] == [200, 200, 422]
+    kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+    assert [(each["who"], each["action"], each["address"]) for each in kept[:2]] == [
+        ("test", "samples reject", "127.0.0.1"),
+        ("test", "samples accept", "127.0.0.1"),
+    ]
+    assert f"{first}, {second}" in kept[1]["subject"]
+
+
+def test_retracting_and_restoring_by_a_selection(store: Path) -> None:
+    with served(store, environment=QUICK) as service:
+        retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
+        seen = service.ask("POST", EFFECTS, retracting).json
+        assert seen["samples"] > 0
+        assert seen["changed"]
+        done = service.ask("POST", DECISIONS, retracting).json
+        assert done["samples"] == seen["samples"]
+        assert service.ask("POST", EFFECTS, retracting).json["samples"] == 0
+        restoring = {**retracting, "decision": "restore"}
+        assert service.ask("POST", DECISIONS, restoring).json["samples"] == seen["samples"]
+
+
+def test_what_is_no_decision_is_refused(store: Path) -> None:
+    with served(store) as service:
+        for wrong in (
+            {"decision": "accept"},
+            {"decision": "accept", "quarantined": [77]},
+            {"decision": "accept", "quarantined": [1], "selection": {"src": US}},
+            {"decision": "retract", "quarantined": [1]},
+            {"decision": "retract"},
+            {"decision": "retract", "selection": {}},
+            {"decision": "forget", "selection": {"src": US}},
+            {"decision": "reject", "quarantined": [0]},
+        ):
+            for path in (EFFECTS, DECISIONS):
+                answer = service.ask("POST", path, wrong)
+                assert (answer.status, answer.json["kind"]) == (422, "input"), wrong
