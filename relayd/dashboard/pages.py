@@ -65,6 +65,7 @@ PAGES = (
     ),
     Page("/tokens", "tokens", "Tokens", "Who may do what, and when it was last used."),
 )
+SIGN_IN = Page("/sign-in", "sign-in", "Sign in", "A token says what you may see and do.")
 DOCS = Page("/docs", "docs", "API", "Every path of the service, with a form to try it.")
 
 

@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 
 from relayd.dashboard.assets import Asset, assets
 from relayd.dashboard.charts import bundle
-from relayd.dashboard.pages import PAGES, POLICY, Page, rendered
+from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Page, rendered
 from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
@@ -71,7 +71,7 @@ ROUTES = (
             operation_id=f"get_{page.name}_page",
             documented=False,
         )
-        for page in PAGES
+        for page in (*PAGES, SIGN_IN)
     ),
     Route(
         "GET",

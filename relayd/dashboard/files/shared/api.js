@@ -19,12 +19,16 @@ try {
   token = sessionStorage.getItem(TOKEN) ?? "";
 } catch {}
 export const keptToken = () => token;
+// Returns whether the next page finds it.
 export function keepToken(given) {
   token = given;
   try {
     if (token) sessionStorage.setItem(TOKEN, token);
     else sessionStorage.removeItem(TOKEN);
-  } catch {}
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 // The service's first start prints a link with a token after the #, which browsers send nowhere.
@@ -34,10 +38,10 @@ if (linked) {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-let askForToken = null;
-// shell.js shows the dialog; one dialog answers all requests that wait.
-export function onUnauthorized(ask) {
-  askForToken = ask;
+let signIn = null;
+// shell.js goes to the page where a token is typed; null where the answer is an error like others.
+export function onUnauthorized(go) {
+  signIn = go;
 }
 
 async function send(path, options) {
@@ -50,9 +54,9 @@ async function send(path, options) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { detail: "The service does not answer. Is it still running?" });
   }
-  if (response.status === 401 && askForToken && (await askForToken())) {
-    await response.body?.cancel(); // what is not read stays open
-    return send(path, options);
+  if (response.status === 401 && signIn) {
+    signIn();
+    await new Promise(() => {}); // this page ends here
   }
   return response;
 }

@@ -8,8 +8,7 @@ export const content = document.getElementById("content");
 const message = document.getElementById("message");
 const themes = document.getElementById("theme");
 const signIn = document.getElementById("sign-in");
-const dialog = document.getElementById("token-dialog");
-const field = document.getElementById("token");
+const signOut = document.getElementById("sign-out");
 
 export function say(...said) {
   replace(message, said.some(Boolean) ? element("p", {}, said) : null);
@@ -67,29 +66,23 @@ themes.addEventListener("change", () => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redrawn.forEach((draw) => draw()));
 
-let waiting = null;
-let declined = false;
-function askForToken() {
-  waiting ??= new Promise((resolve) => {
-    field.value = "";
-    dialog.returnValue = ""; // that of before would stand if this one is left by Escape
-    dialog.showModal();
-    dialog.addEventListener("close", () => {
-      waiting = null;
-      signIn.hidden = false;
-      const given = dialog.returnValue === "keep" && field.value.trim();
-      declined = !given;
-      if (given) keepToken(field.value.trim());
-      resolve(Boolean(given));
-    }, { once: true });
-  });
-  return waiting;
+// An address holds all that a page shows, so whoever has signed in comes back to the same.
+function goToSignIn() {
+  const here = `${location.pathname}${location.search}${location.hash}`;
+  location.replace(`${signIn.href}#${new URLSearchParams({ next: here })}`);
 }
-// Who has none is not asked again and again: the button in the heading asks.
-onUnauthorized(async () => !declined && askForToken());
-signIn.hidden = !keptToken();
+onUnauthorized(goToSignIn);
 // For a page that asks for nothing by itself.
 export const offerSignIn = () => { signIn.hidden = false; };
-signIn.addEventListener("click", async () => {
-  if (await askForToken()) location.reload();
+if (keptToken()) {
+  replace(signIn, "Token");
+  signIn.hidden = signOut.hidden = false;
+}
+signOut.addEventListener("click", () => {
+  keepToken("");
+  location.assign(`${signIn.href}#signed-out`);
+});
+// Going back shows a page as it was left, perhaps by somebody who has signed out since.
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
 });

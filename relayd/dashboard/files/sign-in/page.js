@@ -1,0 +1,82 @@
+// Signing in: a token is typed once, checked, and kept until the tab is closed or its reader signs
+// out. Who is signed in sees what the token allows.
+
+import { get, keepToken, keptToken, onUnauthorized } from "../shared/api.js";
+import { element, facts, replace } from "../shared/dom.js";
+import { when } from "../shared/format.js";
+import { since, tag } from "../shared/parts.js";
+import { content, fail, restsOn, say } from "../shared/shell.js";
+
+const SCOPES = [
+  ["read", "see what is known: every page needs it"],
+  ["plan", "ask questions"],
+  ["ingest", "send samples"],
+  ["probe", "start and stop campaigns, which cost money"],
+  ["admin", "decide about samples, see all tokens, and all of the above"],
+];
+
+onUnauthorized(null); // here is where others are sent to
+
+// Only to pages of this service, whatever an address may say.
+function next() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("next") ?? "./";
+  const target = URL.canParse(given, location.href) ? new URL(given, location.href) : null;
+  return target?.origin === location.origin ? target : new URL("./", location.href);
+}
+
+function go(token, isKept) {
+  const target = next();
+  // Where storage is forbidden, the token goes along after the #, which browsers send nowhere.
+  if (!isKept) target.hash = new URLSearchParams({ token }).toString();
+  location.replace(target);
+}
+
+function form() {
+  const field = element("input", { type: "password", name: "token", id: "token-field", autocomplete: "off", spellcheck: "false", required: true, size: 50, "aria-describedby": "token-help" });
+  const button = element("button", { type: "submit", class: "main" }, "Sign in");
+  async function submit(event) {
+    event.preventDefault();
+    const token = field.value.trim();
+    button.disabled = true;
+    say("");
+    const isKept = keepToken(token);
+    try {
+      await get("v1/token");
+      go(token, isKept);
+    } catch (error) {
+      keepToken("");
+      fail(error);
+      field.focus();
+    } finally {
+      button.disabled = false;
+    }
+  }
+  replace(content, element("form", { class: "panel", on: { submit } },
+    element("label", { for: "token-field" }, "Token"), element("div", { class: "row" }, field, button),
+    element("p", { id: "token-help", class: "muted" }, "It is kept until this tab is closed, or until you sign out. The service's first start prints one; others are made with ",
+      element("code", {}, "relayd token create NAME --scope read --scope plan"), ".")));
+  field.focus();
+}
+
+function signedIn({ token, scopes, snapshot }) {
+  restsOn(snapshot);
+  const may = facts(SCOPES.map(([scope, meaning]) => [element("code", {}, scope),
+    [scopes.includes(scope) ? tag("yes", "good") : tag("no", "muted"), ` ${meaning}`]]));
+  replace(content, element("section", { class: "panel" },
+    element("h2", {}, token ? `Token ${token.number}: ${token.name}` : "This service needs no token"),
+    token ? facts([
+      ["Expires", token.expires_at_s === null ? "never" : when(token.expires_at_s)],
+      ["Last used", element("span", {}, since(token.last_used_at_s))],
+    ]) : element("p", {}, "It was started with ", element("code", {}, "--no-auth"), ": everybody on its machine may do everything."),
+    element("h3", {}, "What you may do"), may,
+    element("p", {}, element("a", { href: next().href }, "Go on"))));
+}
+
+if (location.hash === "#signed-out") say("You are signed out: this tab has forgotten the token.");
+try {
+  signedIn(await get("v1/token"));
+} catch (error) {
+  if (keptToken() || error.status !== 401) fail(error);
+  keepToken("");
+  form();
+}
