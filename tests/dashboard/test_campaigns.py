@@ -225,17 +225,16 @@ def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
     with watched(browser, allowed=("401",)) as seen:
         seen.page.clock.install()
         seen.page.goto(f"{service.url}/campaigns")
-        seen.page.get_by_role("button", name="Cancel").click()
+        seen.page.get_by_label("Token", exact=True).wait_for()
         seen.page.clock.fast_forward(30_000)
         seen.page.wait_for_timeout(300)
-        assert not seen.page.get_by_role("dialog").is_visible()
-        assert "bearer" in text_of(seen.page, "#message").lower()
+        assert text_of(seen.page, "#message") == ""  # nothing is asked for again and again
     for scope, token in tokens.items():
         with watched(browser, allowed=("401",)) as seen:
             page = seen.page
             page.goto(f"{service.url}/campaigns")
             page.get_by_label("Token", exact=True).fill(token)
-            page.get_by_role("button", name="Use it").click()
+            page.get_by_role("button", name="Sign in").click()
             page.wait_for_selector("tr[data-campaign='3']")
             assert page.get_by_text("Start a campaign", exact=True).count() == (scope == "probe")
             assert page.get_by_text("token with the scope").count() == (scope == "plan")

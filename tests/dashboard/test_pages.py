@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from relayd.dashboard.pages import PAGES, Page
+from relayd.dashboard.pages import PAGES, SIGN_IN, Page
 from tests.dashboard.browser import watched
 from tests.http.running import Served
 
@@ -22,7 +22,7 @@ WIDTHS = {"grid": 1440, "empty": 390, "hundred": 1024}
 
 @pytest.mark.parametrize(
     ("page", "store"),
-    list(product(PAGES, ("grid", "empty", "hundred"))),
+    list(product((*PAGES, SIGN_IN), ("grid", "empty", "hundred"))),
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_page_has_no_error_and_no_barrier(

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 MOST_FIRST_VIEW_BYTES = 150_000
+WITHOUT_STORAGE = (
+    "for (const name of ['sessionStorage', 'localStorage']) Object.defineProperty(window, "
+    "name, { get: () => { throw new DOMException('forbidden', 'SecurityError'); } });"
+)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,7 @@ def test_without_script_a_page_says_so(empty: Served, browser: Browser) -> None:
             assert shown.locator("h1").inner_text() == page.title
 
 
-def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
+def test_a_token_is_typed_once_and_forgotten_on_signing_out(
     browser: Browser, tmp_path: Path
 ) -> None:
     db = make_store(tmp_path)
@@ -100,34 +104,45 @@ def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
         watched(browser, allowed=allowed) as seen,
     ):
         shown = seen.page
-        shown.goto(f"{service.url}/matrix")
-        dialog = shown.get_by_role("dialog")
-        dialog.wait_for()
+        shown.goto(f"{service.url}/matrix?metric=rtt")
+        field = shown.get_by_label("Token", exact=True)
+        field.wait_for()
         assert seen.violations() == []
-        dialog.get_by_role("button", name="Cancel").click()
+        assert shown.get_by_role("button", name="Sign out").count() == 0
+        field.fill("rlt_wrong")
+        shown.keyboard.press("Enter")
         shown.locator(".problem").wait_for()
-        assert "token" in shown.locator(".problem").inner_text()
-        shown.get_by_role("button", name="Token").click()
-        shown.get_by_label("Token", exact=True).fill("not a token")
-        shown.keyboard.press("Escape")  # leaves without it
+        assert "unknown, expired or revoked" in shown.locator(".problem").inner_text()
         assert not shown.evaluate("sessionStorage.getItem('relayd-token')")
-        shown.reload()
-        shown.get_by_label("Token", exact=True).fill("rlt_wrong")
+        field.fill(token)
         shown.keyboard.press("Enter")
-        dialog.wait_for()  # again: it was refused
-        shown.get_by_label("Token", exact=True).fill(token)
-        shown.keyboard.press("Enter")
+        # Back where it began, with what the address holds.
         shown.locator("table.matrix").wait_for()
+        assert shown.url == f"{service.url}/matrix?metric=rtt"
         settle(shown)
         assert token not in shown.content()
-        shown.reload()
+        shown.get_by_role("link", name="Token", exact=True).click()
+        shown.get_by_role("heading", name="Token 1: reader").wait_for()
+        scopes = shown.locator("dl.facts").last
+        assert " ".join(scopes.inner_text().split()).startswith("read yes")
+        assert "probe no start and stop campaigns" in " ".join(scopes.inner_text().split())
+        assert seen.violations() == []
+        shown.get_by_role("link", name="Go on").click()
         shown.locator("table.matrix").wait_for()
-        assert dialog.count() == 0
+        shown.get_by_role("button", name="Sign out").click()
+        shown.get_by_text("You are signed out").wait_for()
+        assert not shown.evaluate("sessionStorage.getItem('relayd-token')")
+        shown.go_back()
+        field.wait_for()  # what was shown is not shown again
+        # An address leads to no other origin.
+        shown.goto(f"{service.url}/sign-in#next=https%3A%2F%2Fevil.example%2F")
+        field.fill(token)
+        shown.keyboard.press("Enter")
+        shown.wait_for_url(f"{service.url}/")
         # The link that a first start prints does the same, and is not left in the address.
         shown.evaluate("sessionStorage.clear()")
         shown.goto(f"{service.url}/plan#token={token}")
         shown.get_by_label("From").wait_for()
-        assert dialog.count() == 0
         assert shown.url == f"{service.url}/plan"
         shown.goto(f"{service.url}/matrix")
         shown.locator("table.matrix").wait_for()
@@ -136,6 +151,21 @@ def test_a_service_with_tokens_asks_for_one_and_a_stopped_one_is_said(
         shown.get_by_role("radio", name="RTT").check()
         shown.locator(".problem").wait_for()
         assert "does not answer" in shown.locator(".problem").inner_text()
+
+
+def test_signing_in_works_where_storage_is_forbidden(browser: Browser, tmp_path: Path) -> None:
+    db = make_store(tmp_path)
+    token = run("token", "create", "r", "--scope", "admin", db=db).stdout.split()[-1]
+    with (
+        served(db, environment=QUICK, auth=True) as service,
+        watched(browser, allowed=("401",)) as seen,
+    ):
+        seen.page.add_init_script(WITHOUT_STORAGE)
+        seen.page.goto(f"{service.url}/fleet?all=1")
+        seen.page.get_by_label("Token", exact=True).fill(token)
+        seen.page.keyboard.press("Enter")
+        seen.page.locator(".empty").first.wait_for()
+        assert seen.page.url == f"{service.url}/fleet?all=1"
 
 
 def test_an_error_is_a_page_for_people_and_a_document_for_programs(
@@ -177,10 +207,7 @@ def test_the_api_is_tried_in_the_same_frame(empty: Served, browser: Browser) -> 
 
 def test_pages_work_where_storage_is_forbidden(empty: Served, browser: Browser) -> None:
     with watched(browser) as seen:
-        seen.page.add_init_script(
-            "for (const name of ['sessionStorage', 'localStorage']) Object.defineProperty(window, "
-            "name, { get: () => { throw new DOMException('forbidden', 'SecurityError'); } });"
-        )
+        seen.page.add_init_script(WITHOUT_STORAGE)
         shown = seen.open(f"{empty.url}/matrix")
         shown.locator("table.matrix").wait_for()
         shown.get_by_label("Theme").select_option("dark")

@@ -10,7 +10,7 @@ from relayd.cli.options import store_location
 from relayd.cli.output import print_rows
 from relayd.settings import load_settings
 from relayd.store import open_store
-from relayd.store.samples.quarantine import quarantined
+from relayd.store.samples.quarantine import Wanted, quarantined
 from relayd.times import utc_text
 
 
@@ -40,7 +40,7 @@ def batches(options: argparse.Namespace) -> int:
 def apart(options: argparse.Namespace) -> int:
     """List samples in quarantine, the newest first, with the reasons."""
     with open_store(store_location(options, load_settings()), mode="read") as store:
-        found = quarantined(store.database, limit=options.last, state=options.state)
+        found = quarantined(store.database, Wanted(options.state), limit=options.last)
     rows = [
         {
             "number": row.id,

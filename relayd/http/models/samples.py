@@ -100,6 +100,8 @@ class QuarantineQuery(Page):
     state: State = Field(
         "open", description="Of which nobody has decided, or those accepted or rejected."
     )
+    src: Name | None = Field(None, description="Only of links out of this region.")
+    dst: Name | None = Field(None, description="Only of links into this region.")
 
 
 class QuarantineReason(ResponseModel):

@@ -11,29 +11,26 @@ from relayd.http.models.samples import Quarantine, QuarantineQuery
 from relayd.http.responses.cursors import page_of, whole_position
 from relayd.http.responses.json_responses import document_response
 from relayd.http.route import RequestContext, Route
-from relayd.store.samples.quarantine import QuarantinedRow, quarantine_reasons, quarantined
+from relayd.questions.disputes import DisputedFigure
+from relayd.store.samples.quarantine import QuarantinedRow, Wanted, quarantine_reasons, quarantined
 
 
 async def list_quarantine(context: RequestContext) -> web.Response:
     """List samples in quarantine, and how many there are of each kind."""
     service, query = context.service, context.query
     before_id = whole_position(query.cursor) or None
+    wanted = Wanted(query.state, query.reason or "", query.src or "", query.dst or "")
     rows, reasons = await service.store.read(
         lambda store: (
-            quarantined(
-                store.database,
-                limit=query.limit + 1,
-                before_id=before_id,
-                kind=query.reason or "",
-                state=query.state,
-            ),
-            quarantine_reasons(store.database, query.state),
+            quarantined(store.database, wanted, limit=query.limit + 1, before_id=before_id),
+            quarantine_reasons(store.database, wanted),
         )
     )
     page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
     current = service.current
     # Some 20,000 links take a moment, once a snapshot: others are answered meanwhile.
     disputed = await asyncio.to_thread(lambda: current.disputes)
+    disputed = [figure for figure in disputed if _is_of(figure, query.src, query.dst)]
     content = {
         "disputes": [figure.sentence for figure in disputed],
         "disputed": [figure._asdict() for figure in disputed],
@@ -42,6 +39,13 @@ async def list_quarantine(context: RequestContext) -> web.Response:
         "next_cursor": next_cursor,
     }
     return document_response(current.snapshot, content)
+
+
+def _is_of(figure: DisputedFigure, src: str | None, dst: str | None) -> bool:
+    """Whether a figure is of the links from and to a region, or of a VM at their ends."""
+    if figure.src == figure.dst and (src or dst):
+        return figure.src in (src, dst)
+    return src in (None, figure.src) and dst in (None, figure.dst)
 
 
 def _seen(row: QuarantinedRow) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Collection, Iterable
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
 from probes.importers.physics import FAULTS
@@ -18,7 +18,6 @@ from relayd.version import __version__
 _MOST_AT_ONCE = 500
 
 State: TypeAlias = Literal["open", "accepted", "rejected"]
-STATES: tuple[State, ...] = get_args(State)
 _DECISIONS: dict[State, str] = {"open": "", "accepted": "accept", "rejected": "reject"}
 
 # Of one that was rejected and accepted later, the acceptance counts.
@@ -33,7 +32,6 @@ _SELECT = (
     "decided.reason, decided.batch_id "
 )
 _OF_BATCHES = "JOIN batches ON batches.id = quarantined_samples.batch_id "
-_IN_STATE = "WHERE coalesce(decided.decision, '') = ? "
 
 
 class QuarantinedRow(NamedTuple):
@@ -92,13 +90,43 @@ def add_quarantined(database: Database, batch_id: int, rows: Iterable[Quarantine
     )
 
 
+class Wanted(NamedTuple):
+    """Which samples in quarantine.
+
+    Attributes
+    ----------
+    state : {"open", "accepted", "rejected"}
+        Those of which nobody has decided, or those that somebody accepted or rejected.
+    kind : str
+        Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
+    src, dst : str
+        Only those of links from and to a region.
+    """
+
+    state: State = "open"
+    kind: str = ""
+    src: str = ""
+    dst: str = ""
+
+    def condition(self) -> tuple[str, list[object]]:
+        """Return the condition, and the values in it."""
+        where: list[tuple[str, object]] = [
+            ("coalesce(decided.decision, '') = ?", _DECISIONS[self.state])
+        ]
+        if self.kind:
+            where.append(("quarantined_samples.reason LIKE ?", f"%{self.kind}%"))
+        if self.src:
+            where.append(("src = ?", self.src))
+        if self.dst:
+            where.append(("dst = ?", self.dst))
+        return " AND ".join(text for text, _ in where), [value for _, value in where]
+
+
+ALL_OPEN = Wanted()
+
+
 def quarantined(
-    database: Database,
-    *,
-    limit: int,
-    before_id: int | None = None,
-    kind: str = "",
-    state: State = "open",
+    database: Database, wanted: Wanted = ALL_OPEN, *, limit: int, before_id: int | None = None
 ) -> list[QuarantinedRow]:
     """Return the samples that came into quarantine last, the newest first.
 
@@ -108,22 +136,19 @@ def quarantined(
         Of one page.
     before_id : int, optional
         The last ``id`` of the page before; without it, the first page.
-    kind : str
-        Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
-    state : {"open", "accepted", "rejected"}
-        Those of which nobody has decided, or those that somebody accepted or rejected.
     """
-    where, values = "", [_DECISIONS[state]]
+    condition, values = wanted.condition()
     if before_id:
-        where, values = "AND quarantined_samples.id < ? ", [*values, before_id]
-    if kind:
-        where, values = f"{where}AND quarantined_samples.reason LIKE ? ", [*values, f"%{kind}%"]
+        condition, values = f"{condition} AND quarantined_samples.id < ?", [*values, before_id]
     rows = database.rows(
-        f"{_SELECT}{_DECIDED}{_OF_BATCHES}{_IN_STATE}{where}"
+        f"{_SELECT}{_DECIDED}{_OF_BATCHES}WHERE {condition} "
         "ORDER BY quarantined_samples.id DESC LIMIT ?",
         [*values, limit],
     )
-    return [_row(*row) for row in rows]
+    return [
+        QuarantinedRow(number, batch_id, reason, Sample(**json.loads(content)), *rest)
+        for number, batch_id, reason, content, *rest in rows
+    ]
 
 
 def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) -> list[Sample]:
@@ -223,19 +248,16 @@ def _note(
     )
 
 
-def _row(number: int, batch_id: int, reason: str, content: str, *rest: Any) -> QuarantinedRow:
-    return QuarantinedRow(number, batch_id, reason, Sample(**json.loads(content)), *rest)
-
-
-def quarantine_reasons(database: Database, state: State = "open") -> list[ReasonCount]:
+def quarantine_reasons(database: Database, wanted: Wanted = ALL_OPEN) -> list[ReasonCount]:
     """Return how many samples in quarantine there are of each kind of fault that occurs."""
     of_kind = ", ".join(
         ["coalesce(sum(CASE WHEN quarantined_samples.reason LIKE ? THEN 1 ELSE 0 END), 0)"]
         * len(FAULTS)
     )
+    condition, values = wanted.condition()
     counts = database.row(
-        f"SELECT {of_kind} {_DECIDED}{_IN_STATE}",
-        [*(f"%{kind}%" for kind in FAULTS), _DECISIONS[state]],
+        f"SELECT {of_kind} {_DECIDED}WHERE {condition}",
+        [*(f"%{kind}%" for kind in FAULTS), *values],
     )
     found = zip(FAULTS, map(int, counts), strict=True)
     return [ReasonCount(kind, count) for kind, count in found if count]

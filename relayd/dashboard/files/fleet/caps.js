@@ -1,7 +1,8 @@
 // The caps of one VM in each region, as bullet bars beside what its type should do.
 
-import { cardTable, since, tag } from "../shared/parts.js";
-import { drawn, element, replace } from "../shared/dom.js";
+import { band } from "../shared/band.js";
+import { age, cardTable, tag } from "../shared/parts.js";
+import { element, replace } from "../shared/dom.js";
 import { figure, UNKNOWN } from "../shared/format.js";
 
 const FIGURES = [
@@ -9,7 +10,6 @@ const FIGURES = [
   ["ingress_gbps", "Ingress", "Gbit/s"],
   ["window_mb", "TCP window", "MB"],
 ];
-const [WIDTH, HEIGHT] = [130, 16];
 const FIRST = 15;
 let chosen = null;
 let whole = false;
@@ -96,10 +96,10 @@ function cell(site, name, title, unit, most) {
   const words = compared(estimate, reference);
   const label = `${title} of ${site.region}: ${figure(estimate.expected)} ${unit}, ${figure(estimate.low)} to ${figure(estimate.high)}; catalogue ${figure(reference)}`;
   return element("div", { class: `cap ${estimate.source}`, title: estimate.basis },
-    bullet(estimate, reference, most, label),
+    band(estimate, most, label, { reference }),
     element("span", { class: "value" }, element("strong", {}, figure(estimate.expected)), ` (${figure(estimate.low)} to ${figure(estimate.high)})`),
     element("small", { class: words.kind }, words.text),
-    estimate.source !== "baseline" && element("small", { class: "muted" }, since(estimate.measured_at_s, `${estimate.source}, `)));
+    estimate.source !== "baseline" && element("small", { class: "muted" }, `${estimate.source}, `, age(estimate)));
 }
 
 // The ratio in words; within the bounds, it is no difference.
@@ -111,19 +111,4 @@ export function compared(estimate, reference) {
   if (ratio >= 2) return { text: `${ratio.toFixed(1)} times its type`, kind: "good" };
   const share = Math.round(100 * Math.abs(ratio - 1));
   return ratio < 1 ? { text: `${share} % below its type`, kind: "warn" } : { text: `${share} % above its type`, kind: "good" };
-}
-
-function bullet(estimate, reference, most, label) {
-  const at = (value) => (most > 0 ? Math.max(0, Math.min(1, value / most)) * (WIDTH - 2) + 1 : 1);
-  const svg = drawn("svg", { class: "bullet", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": label });
-  svg.append(
-    drawn("rect", { class: "track", x: 0, y: 5, width: WIDTH, height: 6, rx: 1 }),
-    drawn("rect", { class: "range", x: at(estimate.low), y: 3, width: Math.max(1.5, at(estimate.high ?? most) - at(estimate.low)), height: 10, rx: 1 }),
-    drawn("rect", { class: "expected", x: at(estimate.expected) - 1, y: 1, width: 2.5, height: 14 }),
-  );
-  if (reference !== null) {
-    const x = at(reference);
-    svg.append(drawn("path", { class: "reference", d: `M${x - 4} 0 L${x + 4} 0 L${x} 5 Z M${x - 4} ${HEIGHT} L${x + 4} ${HEIGHT} L${x} ${HEIGHT - 5} Z` }));
-  }
-  return svg;
 }

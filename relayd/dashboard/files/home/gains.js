@@ -1,5 +1,6 @@
 // Where a relay gains most: ten pairs, with what it costs and what an hour must be worth for it.
 
+import { band } from "../shared/band.js";
 import { element, replace } from "../shared/dom.js";
 import { count, duration, percent, times, usd, volume } from "../shared/format.js";
 import { cardTable } from "../shared/parts.js";
@@ -14,6 +15,7 @@ export function showGains(part, { relays, pairs, volume_gb }) {
     return;
   }
   const size = volume(volume_gb);
+  const most = Math.max(...relays.map((each) => each.gain_high));
   const second = (text) => element("small", { class: "muted" }, text);
   replace(part, title,
     cardTable("gains", `${count(pairs)} pairs gain a tenth or more through one relay; these gain most. One VM a region, for ${size}.`,
@@ -23,7 +25,8 @@ export function showGains(part, { relays, pairs, volume_gb }) {
         cells: [
           [element("a", { href: planAddress(each, volume_gb) }, `${each.src} → ${each.dst}`),
             second(`through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)],
-          [times(each.gain), second(`${each.gain_low.toFixed(1)} to ${times(each.gain_high)}`)],
+          [times(each.gain), second(`${each.gain_low.toFixed(1)} to ${times(each.gain_high)}`),
+            band({ low: each.gain_low, expected: each.gain, high: each.gain_high }, most, `Gain ${times(each.gain)}, ${times(each.gain_low)} to ${times(each.gain_high)}; direct is the notch`, { reference: 1, width: 90 })],
           percent(Math.round(100 * each.probability)),
           [duration(each.relay_s), second(`direct ${duration(each.direct_s)}`)],
           [usd(each.relay_usd), second(`direct ${usd(each.direct_usd)}`)],

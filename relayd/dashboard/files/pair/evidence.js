@@ -12,17 +12,20 @@ const NAMES = {
 };
 const KINDS = { samples: "from samples", inference: "derived", model: "a model alone", stated: "stated", nothing: "not known" };
 
+// The panel, and what opens the part of a figure.
 export function evidencePanel({ evidence }, link) {
   const parts = new Map(evidence.map((each) => [each.quantity, part(each, link, open)]));
   function open(quantity) {
     const wanted = parts.get(quantity);
+    if (!wanted) return;
     wanted.open = true;
     wanted.querySelector("summary").focus();
     wanted.scrollIntoView({ block: "nearest" });
   }
-  return element("section", { class: "panel wide", id: "evidence" }, element("h3", {}, "Evidence"),
+  const panel = element("section", { class: "panel wide", id: "evidence" }, element("h3", {}, "Evidence"),
     element("p", { class: "muted" }, "What each figure was made of, down to the samples that counted. Figures are as the snapshot has them: before they are widened for age, and without what is wrong with a link just now."),
     [...parts.values()]);
+  return { panel, open };
 }
 
 function part(each, link, open) {

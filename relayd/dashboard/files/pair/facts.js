@@ -1,9 +1,10 @@
 // What is believed of a pair, both directions side by side, and what that means in words.
 
+import { band } from "../shared/band.js";
 import { element, facts, scrolling } from "../shared/dom.js";
 import { UNKNOWN, figure, gbps, mbps, ms, percent, perGb, times } from "../shared/format.js";
 import { saturating } from "./metrics.js";
-import { age } from "../shared/parts.js";
+import { age, tag, withCode } from "../shared/parts.js";
 
 const SOURCES = { measured: "measured", inferred: "inferred", baseline: "baseline" };
 
@@ -30,10 +31,9 @@ export function lead(there, back) {
     const cap = Math.min(sender.egress_gbps?.expected ?? Infinity, receiver.ingress_gbps?.expected ?? Infinity);
     if (Number.isFinite(cap)) {
       const end = cap === sender.egress_gbps?.expected ? "the sending VM's egress cap" : "the receiving VM's ingress cap";
-      const share = link.aggregate_gbps.expected / cap;
-      said.push(share > 0.93 ? `That is ${end}: more connections don't help, more VMs do.`
-        : `That is ${Math.round(share * 100)} % of ${end} (${gbps(cap)}): the path between holds it back, and a relay may help.`);
+      said.push(`That is ${Math.round(100 * link.aggregate_gbps.expected / cap)} % of ${end} (${gbps(cap)}).`);
     }
+    said.push(LIMITS[link.limited_by].lead);
   }
   if (link.address === "private") said.push("These VMs reach each other over private addresses.");
   const other = back?.link;
@@ -47,15 +47,24 @@ export function lead(there, back) {
 }
 
 const ROWS = [
-  { name: "Round-trip time", unit: "ms", of: (pair) => pair.link.rtt_ms },
-  { name: "One flow", unit: "Mbit/s", of: (pair) => pair.link.per_flow_mbps },
-  { name: "Many flows together", unit: "Gbit/s", of: (pair) => pair.link.aggregate_gbps },
-  { name: "Sender's egress cap", unit: "Gbit/s", of: (pair) => pair.sender.egress_gbps },
-  { name: "Receiver's ingress cap", unit: "Gbit/s", of: (pair) => pair.receiver.ingress_gbps },
-  { name: "Receiver's window", unit: "MB", of: (pair) => pair.receiver.window_mb },
+  { name: "Round-trip time", unit: "ms", quantity: "rtt_ms", of: (pair) => pair.link.rtt_ms },
+  { name: "One flow", unit: "Mbit/s", quantity: "per_flow_mbps", of: (pair) => pair.link.per_flow_mbps },
+  { name: "Many flows together", unit: "Gbit/s", quantity: "aggregate_gbps", of: (pair) => pair.link.aggregate_gbps },
+  { name: "Sender's egress cap", unit: "Gbit/s", quantity: "egress_gbps", of: (pair) => pair.sender.egress_gbps },
+  { name: "Receiver's ingress cap", unit: "Gbit/s", quantity: "ingress_gbps", of: (pair) => pair.receiver.ingress_gbps },
+  { name: "Receiver's window", unit: "MB", quantity: "window_mb", of: (pair) => pair.receiver.window_mb },
 ];
 
-export function factsPanel(there, back) {
+// What holds many flows where they are, in short and as advice.
+const LIMITS = {
+  vm: { short: "a VM's cap", lead: "A VM's cap holds it there: more connections don't help, more VMs do." },
+  window: { short: "the windows of its connections", lead: "The windows of its connections hold it there: more connections carry more." },
+  path: { short: "the path", lead: "The path between holds it back: more connections brought nothing, and a relay may help." },
+  unknown: { short: "unknown", lead: "What holds it there is unknown: plans are careful to be right either way." },
+};
+
+// openEvidence(quantity): shows what a figure was made of.
+export function factsPanel(there, back, openEvidence) {
   const heads = (name) => element("th", { scope: "colgroup", colspan: 3, class: "direction" }, name);
   const columns = ["Expected", "Low to high", "Source"].map((name, at) => element("th", { scope: "col", class: at < 2 ? "number" : null }, name));
   const again = columns.map((column) => column.cloneNode(true));
@@ -66,25 +75,28 @@ export function factsPanel(there, back) {
         element("thead", {},
           element("tr", {}, element("td", {}), heads(`${there.link.src} →`), heads(`← ${there.link.dst}`), element("td", {})),
           element("tr", {}, element("th", { scope: "col" }, "Figure"), columns, again, element("th", { scope: "col", class: "number" }, "There / back"))),
-        element("tbody", {}, ROWS.map((row) => estimateRow(row, there, back)), lossRow(there, back), saturationRow(there, back), feeRow(there, back)))),
+        element("tbody", {}, ROWS.map((row) => estimateRow(row, there, back)), lossRow(there, back), limitRow(there, back), saturationRow(there, back), feeRow(there, back)))),
     element("h4", {}, "On what these rest"),
-    facts(ROWS.map((row) => [row.name, basis(row.of(there))])));
+    facts(ROWS.map((row) => [element("button", { type: "button", class: "link", on: { click: () => openEvidence(row.quantity) } }, row.name), basis(row.of(there))])),
+    there.link.limited_by === "unknown" && element("p", { class: "muted" }, withCode(`What limits many flows is unknown: no test with more and more connections has shown it. \`relayd probe --pairs '${there.link.src}>${there.link.dst}' --ramp\` does.`)));
 }
 
 function estimateRow(row, there, back) {
   const [one, other] = [row.of(there), back ? row.of(back) : null];
-  return element("tr", {}, name(row.name, row.unit), cells(one), cells(other), ratioCell(one?.expected, other?.expected));
+  const most = Math.max(...[one, other].map((each) => each?.high).filter(Number.isFinite), 0);
+  return element("tr", {}, name(row.name, row.unit), cells(one, most, row), cells(other, most, row), ratioCell(one?.expected, other?.expected));
 }
 
 const name = (text, unit) => element("th", { scope: "row" }, text, unit ? element("small", { class: "muted" }, ` ${unit}`) : null);
 const number = (text) => element("td", { class: "number" }, text);
 const ratioCell = (one, other) => number(one > 0 && other > 0 ? times(one / other) : UNKNOWN);
 
-function cells(estimate) {
+function cells(estimate, most, row) {
   if (!estimate) return [number(UNKNOWN), number(""), element("td", {}, "")];
   return [
     element("td", { class: "number expected" }, figure(estimate.expected)),
-    number(`${figure(estimate.low)} to ${figure(estimate.high)}`),
+    number([`${figure(estimate.low)} to ${figure(estimate.high)}`, Number.isFinite(estimate.expected) && band(estimate, most,
+      `${row.name}: ${figure(estimate.expected)} ${row.unit}, ${figure(estimate.low)} to ${figure(estimate.high)}`, { width: 90 })]),
     element("td", {}, sourceTag(estimate.source)),
   ];
 }
@@ -94,6 +106,14 @@ function lossRow(there, back) {
   const three = (value) => [element("td", { class: "number expected" }, value === null ? UNKNOWN : figure(value)), number(""),
     element("td", {}, value === null ? "" : sourceTag("measured"))];
   return element("tr", {}, name("Loss", "%"), three(loss(there)), three(loss(back)), number(""));
+}
+
+function limitRow(there, back) {
+  const of = (pair) => {
+    const short = pair && LIMITS[pair.link.limited_by].short;
+    return element("td", { colspan: 3 }, pair?.link.limited_by === "unknown" ? tag(short, "warn") : short ?? UNKNOWN);
+  };
+  return element("tr", {}, name("Limited by"), of(there), of(back), number(""));
 }
 
 function saturationRow(there, back) {

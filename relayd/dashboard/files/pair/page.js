@@ -8,6 +8,7 @@ import { historyPanels } from "./history.js";
 import { lightPanel, relayPanel } from "./light.js";
 import { ratesPanel } from "./rates.js";
 import { linkPath, pairLink } from "../shared/pairs.js";
+import { withCode } from "../shared/parts.js";
 import { content, emptyState, fail, restsOn, say } from "../shared/shell.js";
 
 const NEWS_EVERY_MS = 30e3;
@@ -134,10 +135,11 @@ async function show(chosen, signal) {
   const { links } = await get("v1/links", { src: pair.dst, dst: pair.src, limit: 1 }, { signal });
   const back = links.length ? await get(linkPath(pair.dst, pair.src), {}, { signal }) : null;
   const own = linkPath(pair.src, pair.dst);
-  const [series, { events }, evidence, named] = await Promise.all([
+  const [series, { events }, evidence, apart, named] = await Promise.all([
     get(`${own}/summary`, { metric: "rtt_ms", bins: 1 }, { signal }),
     all(`${own}/events`, "events", {}, { most: 1000, signal }),
     get(`${own}/evidence`, {}, { signal }),
+    get("v1/quarantine", { ...pair, limit: 1 }, { signal }),
     known,
   ]);
   restsOn(there.snapshot);
@@ -146,10 +148,12 @@ async function show(chosen, signal) {
   const cities = new Map(named.regions.map((each) => [each.id, each.city]));
   const places = [pair.src, pair.dst].map((id) => cities.get(id)).filter(Boolean);
   const measured = series.metrics.length > 0;
+  const { panel, open } = evidencePanel(evidence, there.link);
   replace(body,
     element("h2", { class: "pair-name" }, `${pair.src} → ${pair.dst}`,
       places.length === 2 ? element("small", { class: "muted" }, `${places[0]} to ${places[1]}`) : null),
     stateBanner(there, back),
+    doubts(pair, apart),
     lead(there, back),
     measured ? null : emptyState("This direction was never measured",
       element("p", {}, there.link.rtt_ms.source === "baseline"
@@ -157,16 +161,28 @@ async function show(chosen, signal) {
         : "Its figures are inferred from other links, as said below."),
       howToMeasure(pair.src, pair.dst)),
     element("div", { class: "pair-grid" },
-      factsPanel(there, back),
+      factsPanel(there, back, open),
       element("div", { class: "side" }, ratesPanel(there, back), relayPanel(pair, signal)),
       measured ? historyPanels(own, series.metrics, usual(there, evidence), events, { asked, keep }) : null,
-      lightPanel(there, { wide: !measured }), evidencePanel(evidence, there.link)));
+      lightPanel(there, { wide: !measured }), panel));
 }
 
 // A link that is down or degraded has bounds of now; its history is held against the usual ones.
 function usual({ link, state }, { evidence }) {
   if (!state) return link;
   return { ...link, ...Object.fromEntries(evidence.filter((each) => each.estimate && !each.region).map((each) => [each.quantity, each.estimate])) };
+}
+
+// Samples of this pair that do not count, and figures that some contradict.
+function doubts(pair, { reasons, disputed }) {
+  const number = reasons.reduce((sum, each) => sum + each.samples, 0);
+  const told = [
+    ...disputed.map(({ sentence }) => withCode(sentence)),
+    ...(number ? [`${number} ${number === 1 ? "sample" : "samples"} of this pair can't be a measurement (${reasons.map(({ reason }) => reason).join(", ")}): nothing rests on ${number === 1 ? "it" : "them"}.`] : []),
+  ];
+  if (!told.length) return null;
+  return element("div", { class: "problem pair-doubts", role: "note" }, told.map((text) => element("p", {}, text)),
+    element("p", {}, element("a", { href: `quarantine?${new URLSearchParams(pair)}` }, "In quarantine and in dispute")));
 }
 
 function same() {

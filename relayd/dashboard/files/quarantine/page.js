@@ -15,7 +15,7 @@ const HEADS = [["Link"], ["What", ""], ["Value", "number"], ["Measured"], ["From
 const STATES = [["open", "waiting for a decision"], ["accepted", "accepted"], ["rejected", "rejected"]];
 
 const asked = new URLSearchParams(location.search);
-const view = { reason: asked.get("reason") ?? "", state: asked.get("state") ?? "open" };
+const view = { reason: asked.get("reason") ?? "", state: asked.get("state") ?? "open", src: asked.get("src") ?? "", dst: asked.get("dst") ?? "" };
 const [filters, disputes, list] = ["filters", "disputes", "list"].map((name) => element("div", { class: `part ${name}` }));
 replace(content, disputes, filters, list);
 
@@ -31,12 +31,14 @@ function draw(found, allowed) {
   replace(disputes, found.disputed.length ? [element("h2", {}, "In dispute"), found.disputed.map((each) => dispute(each, allowed)),
     !allowed && needsScope("Accepting or rejecting samples", "admin")] : null);
   const total = found.reasons.reduce((sum, each) => sum + each.samples, 0);
-  replace(filters, element("h2", {}, "Samples that can't be measurements"), element("div", { class: "row" },
+  const ends = [view.src && ["from ", view.src], view.dst && ["to ", view.dst]].filter(Boolean);
+  replace(filters, element("h2", {}, "Samples that can't be measurements"),
+    ends.length > 0 && element("p", {}, "Only ", ends.map((each, at) => [at ? " " : "", each]), ": ", element("a", { href: "quarantine" }, "show all")), element("div", { class: "row" },
     choice("Show", "state", STATES.map(([value, text]) => [value, text])),
     (total > 0 || view.reason) && choice("Reason", "reason", [["", `all kinds (${figure(total)})`],
       ...found.reasons.map((each) => [each.reason, `${each.reason} (${figure(each.samples)})`])])));
   if (!found.samples.length) {
-    replace(list, view.state === "open" && !view.reason ? emptyState("Nothing is in quarantine",
+    replace(list, view.state === "open" && !view.reason && !ends.length ? emptyState("Nothing is in quarantine",
       element("p", {}, "Samples that can't be measurements are kept here, apart from what estimates rest on: above a VM type's network card, faster than light in fibre, or in the future."))
       : element("p", { class: "muted" }, "There are none."));
     return;

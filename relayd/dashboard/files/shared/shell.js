@@ -67,11 +67,15 @@ themes.addEventListener("change", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redrawn.forEach((draw) => draw()));
 
 // An address holds all that a page shows, so whoever has signed in comes back to the same.
-function goToSignIn() {
+function signInAddress() {
   const here = `${location.pathname}${location.search}${location.hash}`;
-  location.replace(`${signIn.href}#${new URLSearchParams({ next: here })}`);
+  return `${signIn.href}#${new URLSearchParams({ next: here })}`;
 }
-onUnauthorized(goToSignIn);
+onUnauthorized(() => location.replace(signInAddress()));
+signIn.addEventListener("click", (event) => {
+  event.preventDefault();
+  location.assign(signInAddress());
+});
 // For a page that asks for nothing by itself.
 export const offerSignIn = () => { signIn.hidden = false; };
 if (keptToken()) {

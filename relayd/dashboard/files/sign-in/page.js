@@ -77,6 +77,8 @@ try {
   signedIn(await get("v1/token"));
 } catch (error) {
   if (keptToken() || error.status !== 401) fail(error);
-  keepToken("");
-  form();
+  if (error.status === 401 || error.status === 403) {
+    keepToken("");
+    form();
+  }
 }

@@ -1,0 +1,21 @@
+// An estimate drawn: from low to high as a band, expected as a mark, on a scale from zero.
+
+import { drawn } from "./dom.js";
+
+const HEIGHT = 16;
+
+// most: the end of the scale; reference: what it is held against, as a notch.
+export function band({ low, expected, high }, most, label, { reference = null, width = 130 } = {}) {
+  const at = (value) => (most > 0 ? Math.max(0, Math.min(1, value / most)) * (width - 2) + 1 : 1);
+  const svg = drawn("svg", { class: "band", viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label });
+  svg.append(
+    drawn("rect", { class: "track", x: 0, y: 5, width, height: 6, rx: 1 }),
+    drawn("rect", { class: "range", x: at(low), y: 3, width: Math.max(1.5, at(high ?? most) - at(low)), height: 10, rx: 1 }),
+    drawn("rect", { class: "expected", x: at(expected) - 1, y: 1, width: 2.5, height: 14 }),
+  );
+  if (reference !== null) {
+    const x = at(reference);
+    svg.append(drawn("path", { class: "reference", d: `M${x - 4} 0 L${x + 4} 0 L${x} 5 Z M${x - 4} ${HEIGHT} L${x + 4} ${HEIGHT} L${x} ${HEIGHT - 5} Z` }));
+  }
+  return svg;
+}
