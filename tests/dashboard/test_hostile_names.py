@@ -23,6 +23,7 @@ from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.tokens import Tokens
 from tests.dashboard.browser import watched
 from tests.dashboard.conftest import QUICK
 from tests.http.running import served
@@ -88,6 +89,7 @@ def hostile_store(folder: Path) -> Path:
             [ProbeOutcome(probe, problem=SCRIPT, host=HTML, attempts=3) for probe in pings]
         )
         make_snapshot(store, load_catalogue())
+        Tokens(store.database).create(HTML, ["read"])
         with store.database.transaction():
             LevelShifts(store.database).add(
                 LinkShift(HTML, TURNED, "aggregate_mbps", now_s - 60, now_s, 4e3, 1e3)
@@ -122,6 +124,8 @@ def test_hostile_names_are_text_on_every_page(browser: Browser, tmp_path: Path) 
         f"/campaigns?{urlencode({'id': SCRIPT})}": [],
         "/fleet": [SHOWN[HTML], SHOWN[TURNED], SHOWN[LONG], SHOWN[EMOJI]],
         "/quarantine": [*names, f"token {HTML}", "\\u202e"],
+        f"/quarantine?{pair}": [SHOWN[HTML], SHOWN[TURNED]],
+        "/tokens": [HTML],
     }
     db = hostile_store(tmp_path)
     # The browser itself says in the console what was refused.
@@ -142,11 +146,16 @@ def test_hostile_names_are_text_on_every_page(browser: Browser, tmp_path: Path) 
             ), address
         # Chosen by kind, the reader sees what there is of it.
         shown = seen.open(f"{service.url}/quarantine")
-        disputed = shown.locator(".disputes li").all_inner_texts()
+        disputed = shown.locator(".disputes .panel").all_inner_texts()
         assert len(disputed) == 1
         for text in (SHOWN[HTML], SHOWN[TURNED], "4 samples of token", "contradict"):
             assert text in disputed[0]
         assert shown.locator("table.quarantine tbody tr").count() == len(REGIONS)
+        # What a decision would do names them, too.
+        shown.get_by_role("button", name="Reject what token").click()
+        shown.locator("table.effects, .consent p").first.wait_for()
+        assert shown.evaluate("window.ran") is None
+        shown.get_by_role("button", name="Leave it").click()
         shown.get_by_label("Reason").select_option("faster than light")
         expect(shown.locator("table.quarantine tbody tr")).to_have_count(3)
         assert shown.url.endswith("/quarantine?reason=faster+than+light")

@@ -11,7 +11,7 @@ from planner.model.network import Snapshot
 from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S, MIN_TIME_S
 from probes.importers.physics import FAULTS
 from probes.samples import Metric
-from relayd.http.models.common import Name, Page, RequestModel, ResponseModel
+from relayd.http.models.common import MOST_NAME, Name, Page, RequestModel, ResponseModel
 from relayd.store.samples.quarantine import State
 
 MOST_INTERVALS = 10**6
@@ -149,8 +149,10 @@ class DisputedSeen(ResponseModel):
 class SelectionGiven(RequestModel):
     """Which samples are meant: those to which all that is stated applies."""
 
-    source: Word | None = Field(None, description="Who reported them: `files`, `token NAME`.")
-    token: Word | None = Field(None, description="Name of the token that sent them.")
+    source: Annotated[str, Field(max_length=MOST_NAME + 10)] | None = Field(
+        None, description="Who reported them: `files`, `token NAME`, `address IP`."
+    )
+    token: Name | None = Field(None, description="Name of the token that sent them.")
     address: Word | None = Field(None, description="From where they were sent.")
     tool: Word | None = Field(None, description="With or without its version.")
     src: Name | None = None
