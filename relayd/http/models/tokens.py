@@ -21,8 +21,7 @@ class TokenSeen(ResponseModel):
     expires_at_s: float | None
     revoked_at_s: float | None
     last_used_at_s: float | None = Field(
-        description="To the minute; null for never. Another process of the service may have told "
-        "the store of its last minute not yet."
+        description="null for never; up to a minute old where another process answered."
     )
     requests_per_s: float | None = Field(
         description="That it may send; 0 for no limit, null for that of the service."

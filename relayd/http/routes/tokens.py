@@ -27,6 +27,7 @@ async def get_token(context: RequestContext) -> web.Response:
 async def list_tokens(context: RequestContext) -> web.Response:
     """List all tokens."""
     service = context.service
+    await service.note_used_tokens()
     tokens, series = await service.store.read(
         lambda store: (Tokens(store.database).list(), series_by_source(store.database))
     )

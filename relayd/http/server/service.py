@@ -259,7 +259,7 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         await self.campaigns.close()
-        await self._note_used_tokens()
+        await self.note_used_tokens()
         self.exposition.close()
         if self.telemetry:
             await asyncio.to_thread(self.telemetry.close)
@@ -298,7 +298,7 @@ class Service:
             except Exception as error:  # noqa: BLE001 - the next attempt may go well
                 self.log.error("fault", error)
 
-    async def _note_used_tokens(self) -> None:
+    async def note_used_tokens(self) -> None:
         """Keep when tokens were used; what can't be kept now is said of their next use."""
         self._noted_used_s = time.monotonic()
         if used := self.access.take_used():
@@ -314,7 +314,7 @@ class Service:
             raise
         self._renew_tokens(state.tokens)
         if time.monotonic() - self._noted_used_s > NOTE_USED_EVERY_S:
-            await self._note_used_tokens()
+            await self.note_used_tokens()
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S

@@ -4,7 +4,7 @@ import { may, needsScope } from "../shared/access.js";
 import { get } from "../shared/api.js";
 import { element, replace } from "../shared/dom.js";
 import { figure, when } from "../shared/format.js";
-import { pairLink } from "../shared/pairs.js";
+import { pairAddress, pairLink } from "../shared/pairs.js";
 import { cardTable, commands, since, withCode } from "../shared/parts.js";
 import { content, emptyState, restsOn, say, show } from "../shared/shell.js";
 import { decision, said } from "./decisions.js";
@@ -97,7 +97,7 @@ function showList(found, allowed, total) {
 function dispute({ src, dst, metric, sources, sentence }, allowed) {
   const of = (source) => (source ? `what ${source} reported` : "your own samples");
   return element("section", { class: "panel", "aria-label": sentence }, element("p", {}, withCode(sentence), " ",
-    src === dst ? null : [pairLink(src, dst), "."]),
+    src !== dst && element("a", { href: pairAddress(src, dst) }, "The pair")),
   allowed && sources.map((source) => element("div", { class: "row" }, [["confirm", "Accept", "accepted"], ["retract", "Reject", "rejected"]]
     .map(([name, title, verb]) => decision(`${title} ${of(source)} …`, { decision: name, selection: { source, src, dst, metric } }, () => "", (answer) => decided(verb, answer))))));
 }

@@ -4,7 +4,7 @@
 import { get, keepToken, keptToken, onUnauthorized } from "../shared/api.js";
 import { element, facts, replace } from "../shared/dom.js";
 import { when } from "../shared/format.js";
-import { since, tag } from "../shared/parts.js";
+import { tag } from "../shared/parts.js";
 import { content, fail, restsOn, say } from "../shared/shell.js";
 
 const SCOPES = [
@@ -64,10 +64,7 @@ function signedIn({ token, scopes, snapshot }) {
     [scopes.includes(scope) ? tag("yes", "good") : tag("no", "muted"), ` ${meaning}`]]));
   replace(content, element("section", { class: "panel" },
     element("h2", {}, token ? `Token ${token.number}: ${token.name}` : "This service needs no token"),
-    token ? facts([
-      ["Expires", token.expires_at_s === null ? "never" : when(token.expires_at_s)],
-      ["Last used", element("span", {}, since(token.last_used_at_s))],
-    ]) : element("p", {}, "It was started with ", element("code", {}, "--no-auth"), ": everybody on its machine may do everything."),
+    token ? facts([["Expires", token.expires_at_s === null ? "never" : when(token.expires_at_s)]]) : element("p", {}, "It was started with ", element("code", {}, "--no-auth"), ": everybody on its machine may do everything."),
     element("h3", {}, "What you may do"), may,
     element("p", {}, element("a", { href: next().href }, "Go on"))));
 }
