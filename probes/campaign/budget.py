@@ -163,7 +163,7 @@ class Ledger:
 
     def _links(self, task: ProbeTask, volume_gb: float) -> list[tuple[str, str, float]]:
         """Return a task's volume as what is sent on the wire."""
-        tests = 2 + (task.connections.bit_length() if task.ramp else 0)
+        tests = 2 * len(task.in_turn) + (task.connections.bit_length() if task.ramp else 0)
         answered = [(dst, src) for src, dst in task.pairs] if task.phase == "rtt" else []
         return [
             link

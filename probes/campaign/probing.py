@@ -50,6 +50,8 @@ def task_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> float:
     """
     if task.phase == "rtt":
         return task.duration_s
+    if task.flow_s:
+        return sum(task_s(part, rtt_ms) for part in task.in_turn)
     rtt_s = max(rtt_ms(src, dst) for src, dst in task.pairs) / 1e3
     round_trips = task.connections + EXCHANGE_ROUND_TRIPS
     if task.ramp:  # 1 + 2 + 4 + ... connections, one exchange a step
@@ -95,16 +97,17 @@ class Prober:
         ProbeError
             Naming the host at fault.
         """
-        if task.phase == "rtt":
-            await self._round_trip(task, findings)
-        elif task.phase == "per-flow":
-            await self._one_flow(task, findings)
-        elif task.phase == "aggregate":
-            await self._many_flows(task, findings)
-        else:
-            await probe_cap(
-                self._tester, task, findings, warm_up_s(task, self._rtt_ms), self._rtt_ms
-            )
+        for part in task.in_turn:
+            if part.phase == "rtt":
+                await self._round_trip(part, findings)
+            elif part.phase == "per-flow":
+                await self._one_flow(part, findings)
+            elif part.phase == "aggregate":
+                await self._many_flows(part, findings)
+            else:
+                await probe_cap(
+                    self._tester, part, findings, warm_up_s(part, self._rtt_ms), self._rtt_ms
+                )
 
     def expected_s(self, task: ProbeTask) -> float:
         """Return the expected duration of a task."""

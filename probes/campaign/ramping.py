@@ -70,6 +70,7 @@ def with_ramps(
     link: Callable[[str, str], Link | None],
     before: Iterable[ProbeTask],
     warm_up_s: Callable[[ProbeTask], float],
+    flow_s: float = 0.0,
 ) -> list[ProbeTask]:
     """Return tasks with the ramps and UDP of the method, and their durations.
 
@@ -81,6 +82,8 @@ def with_ramps(
         Those of earlier stages: what kinds of senders they have ramped needs no other ramp.
     warm_up_s : callable
         Of one test of a task.
+    flow_s : float
+        Longest time of one connection before many; 0 for none.
     """
     ramped = {sender_kind(fleet, task.pairs[0][0]) for task in before if task.ramp}
     found = []
@@ -93,6 +96,8 @@ def with_ramps(
                 task = _ramped(task, link(src, dst), warm_up_s(task))
             if method.udp:
                 task = _with_udp(task)
+            if flow_s:
+                task = _with_flow(task, link(src, dst), flow_s)
         found.append(task)
     return found
 
@@ -107,7 +112,7 @@ def ramp_counts(flow_gbps: float, saturated_gbps: float, most: int) -> dict[int,
 
 def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
     # Without a figure for one flow, nothing is known of when it ends: all counts are reckoned with.
-    flow_gbps = link.rate_gbps(1) if link else task.expected_gbps / task.connections
+    flow_gbps = _flow_gbps(task, link)
     rates = ramp_counts(flow_gbps, task.expected_gbps, task.connections)
     mean_gbps = sum(rates.values()) / len(rates)
     duration_s = len(rates) * (RAMP_STEP_S + warm_up_s)
@@ -118,3 +123,13 @@ def _with_udp(task: ProbeTask) -> ProbeTask:
     volume = task.expected_gbps * (task.duration_s + UDP_OVER_TCP * UDP_S)
     duration_s = task.duration_s + UDP_S
     return replace(task, udp_s=UDP_S, duration_s=duration_s, expected_gbps=volume / duration_s)
+
+
+def _with_flow(task: ProbeTask, link: Link | None, flow_s: float) -> ProbeTask:
+    volume = task.expected_gbps * task.duration_s + _flow_gbps(task, link) * flow_s
+    duration_s = task.duration_s + flow_s
+    return replace(task, flow_s=flow_s, duration_s=duration_s, expected_gbps=volume / duration_s)
+
+
+def _flow_gbps(task: ProbeTask, link: Link | None) -> float:
+    return link.rate_gbps(1) if link else task.expected_gbps / task.connections

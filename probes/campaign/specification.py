@@ -38,6 +38,17 @@ class CampaignSpec:
     aggregate_s: float = 5.0
     threshold: float = 0.01
 
+    @property
+    def flow_first_s(self) -> float:
+        """Longest time of one connection at the beginning of each probe of many; 0 for none.
+
+        Where the same pairs are measured with one connection and with many, one probe does both,
+        and no VM is needed a second time.
+        """
+        same_pairs = bool(self.pairs) or self.thorough
+        both = {"per-flow", "aggregate"} <= set(self.phases) and self.connections > 1
+        return self.flow_s if same_pairs and both else 0.0
+
     def to_json(self) -> dict[str, Any]:
         """Return the specification as plain values, to be kept with its campaign."""
         return asdict(self)

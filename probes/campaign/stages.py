@@ -144,6 +144,8 @@ def stage_tasks(
             return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs], ""
         return rtt_tasks(list(region_of), pings_s=RTT_S), ""
     if stage == "per-flow":
+        if spec.flow_first_s:
+            return [], ""
         if spec.pairs or spec.thorough:
             return _pairwise("per-flow", spec, region_of, network), ""
         return per_flow_tasks(region_of, network, duration_s=spec.flow_s), ""
@@ -153,11 +155,9 @@ def stage_tasks(
         per_type = len(region_of) if spec.thorough else 1
         return cap_tasks(region_of, network, per_type=per_type, connections=spec.connections), ""
     if spec.pairs or spec.thorough:
-        return (
-            (_pairwise("aggregate", spec, region_of, network), "")
-            if stage.endswith("1")
-            else ([], "every pair that was asked for")
-        )
+        return _pairwise(
+            "aggregate", spec, region_of, network
+        ), "all pairs that were asked for were probed"
     choice = choose_links(
         region_of,
         network,
@@ -189,7 +189,11 @@ def allowance_of(
 
 
 def _stages(spec: CampaignSpec) -> list[str]:
-    stages: list[str] = [phase for phase in PHASES if phase in spec.phases and phase != "aggregate"]
+    if spec.pairs or spec.thorough:
+        # Caps last: their peers are chosen by what all pairs were found to carry.
+        stages = ["rtt", "per-flow", "aggregate 1", "caps"]
+        return [stage for stage in stages if stage.split()[0] in spec.phases]
+    stages = [phase for phase in PHASES if phase in spec.phases and phase != "aggregate"]
     # Caps before aggregates: they bound what links can carry.
     stages.sort(key=["rtt", "per-flow", "caps"].index)
     if "aggregate" in spec.phases:

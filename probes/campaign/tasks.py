@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 Phase: TypeAlias = Literal["rtt", "per-flow", "aggregate", "caps"]
@@ -30,6 +30,9 @@ class ProbeTask:
         Whether 1, 2, 4, ... connections are tried (:mod:`probes.campaign.ramping`).
     udp_s : float
         For how much of ``duration_s`` UDP is offered, after TCP was measured.
+    flow_s : float
+        For how much of ``duration_s``, at most, one connection is measured by itself, before any
+        other is opened.
     """
 
     phase: Phase
@@ -39,8 +42,18 @@ class ProbeTask:
     expected_gbps: float = 0.0
     ramp: bool = False
     udp_s: float = 0.0
+    flow_s: float = 0.0
 
     @property
     def hosts(self) -> frozenset[str]:
         """All hosts that take part."""
         return frozenset(host for pair in self.pairs for host in pair)
+
+    @property
+    def in_turn(self) -> tuple[ProbeTask, ...]:
+        """What it measures one after the other: one connection by itself, then many."""
+        if not self.flow_s:
+            return (self,)
+        one = ProbeTask("per-flow", self.pairs, 1, self.flow_s, self.expected_gbps)
+        many = replace(self, duration_s=self.duration_s - self.flow_s, flow_s=0.0)
+        return one, many

@@ -102,13 +102,16 @@ class MeasuredFleet:
         method: Method,
         network: Network,
         before: Iterable[ProbeTask],
+        flow_s: float,
     ) -> list[ProbeTask]:
-        """Return tasks with the method's ramps and UDP.
+        """Return tasks with the method's ramps and UDP, and one flow first where that is wanted.
 
         Parameters
         ----------
         before : iterable of ProbeTask
             Tasks of earlier stages.
+        flow_s : float
+            :attr:`CampaignSpec.flow_first_s` of the campaign.
         """
         rtt_ms = self.rtt_ms(network)
         return with_ramps(
@@ -118,6 +121,7 @@ class MeasuredFleet:
             lambda src, dst: self.link(network, src, dst),
             before,
             lambda task: warm_up_s(task, rtt_ms),
+            flow_s,
         )
 
 

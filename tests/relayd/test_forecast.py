@@ -12,6 +12,7 @@ from planner.model.baseline import baseline_network
 from probes.campaign.rounds import fewest_rounds
 from probes.campaign.specification import CampaignSpec
 from probes.campaign.stages import allowance_of
+from probes.campaign.tasks import PHASES, Phase
 from probes.fleet.hosts import Fleet, Host
 from relayd.campaigns.forecast import CampaignForecast, forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
@@ -71,6 +72,21 @@ def test_thorough_takes_as_few_rounds_as_colouring_allows(count: int) -> None:
     tasks = [task for r in forecast.rounds for task in r.tasks]
     assert len(tasks) == count * (count - 1)
     assert len(forecast.rounds) == fewest_rounds(tasks) == 2 * (count - 1 + count % 2)
+
+
+def test_one_flow_and_many_share_the_rounds_of_all_pairs() -> None:
+    measured = MeasuredFleet(fleet_of(REGIONS), CATALOGUE, None)
+
+    def forecast(*phases: Phase) -> CampaignForecast:
+        return forecast_campaign(measured, CampaignSpec(phases=phases, thorough=True))
+
+    flows, many, both = (
+        forecast(*phases) for phases in (("per-flow",), ("aggregate",), ("per-flow", "aggregate"))
+    )
+    assert (len(flows.rounds), len(many.rounds), len(both.rounds)) == (78, 78, 78)
+    assert both.cost.volume_gb == pytest.approx(flows.cost.volume_gb + many.cost.volume_gb)
+    assert both.duration_s < flows.duration_s + many.duration_s
+    assert forecast(*PHASES).cost.by_phase.keys() == {"rtt", "aggregate", "caps"}
 
 
 def test_hosts_with_caps_of_their_own_are_forecast_by_them() -> None:

@@ -154,6 +154,33 @@ def test_nuttcp_measures_as_iperf3_does(lab: Lab, tmp_path: Path) -> None:
     assert not any(left_on(lab, region) for region in _REGIONS)
 
 
+@pytest.mark.alone
+def test_one_flow_and_many_are_measured_in_turn_with_the_figures_of_probes_apart(
+    lab: Lab, tmp_path: Path
+) -> None:
+    pairs = [word for dst in _REGIONS[1:3] for word in ("--pairs", f"{_REGIONS[0]}>{dst}")]
+    found: dict[str, dict[tuple[str, str, str], float]] = {}
+    for name, campaigns in {
+        "apart": ("per-flow", "aggregate"),
+        "in turn": ("per-flow,aggregate",),
+    }.items():
+        db = tmp_path / f"{name}.db"
+        for phases in campaigns:
+            words = ["--phases", phases, *pairs, "--connections", "12"]
+            code, report = probe(lab, db, *words, "--budget", "5usd")
+            assert (code, report["failed"]) == (0, [])
+            assert report["done"] == 2
+        found[name] = {
+            (metric, src, dst): mbps
+            for metric in ("per_flow_mbps", "aggregate_mbps")
+            for src, dst, mbps, *_ in kept(db, metric)
+        }
+    assert found["apart"].keys() == found["in turn"].keys()
+    assert len(found["apart"]) == 4
+    for key, mbps in found["in turn"].items():
+        assert mbps == pytest.approx(found["apart"][key], rel=0.03)
+
+
 def test_a_socket_gets_the_window_and_the_algorithm_that_were_asked_for(
     lab: Lab, tmp_path: Path
 ) -> None:

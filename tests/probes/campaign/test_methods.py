@@ -105,6 +105,23 @@ def test_the_first_link_of_each_kind_of_sender_is_ramped_and_reckoned_with() -> 
     assert task_from_json(json.loads(json.dumps(task_to_json(every[0])))) == every[0]
 
 
+def test_one_flow_comes_first_with_a_time_and_a_volume_of_its_own() -> None:
+    shaped = with_ramps(_tasks(), Method(), _fleet(), _link, (), lambda _: 1.0)
+    for before, task in zip(
+        shaped,
+        with_ramps(_tasks(), Method(), _fleet(), _link, (), lambda _: 1.0, flow_s=10.0),
+        strict=True,
+    ):
+        one, many = task.in_turn
+        assert (one.phase, one.connections, one.duration_s) == ("per-flow", 1, 10.0)
+        assert (many.phase, many.connections, many.ramp) == ("aggregate", 64, before.ramp)
+        assert many.duration_s == before.duration_s
+        # One flow of 0.5 Gbit/s for 10 s.
+        assert task_volume_gb(task) == pytest.approx(task_volume_gb(before) + 5.0 / 8)
+        assert before.in_turn == (before,)
+        assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
+
+
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
     return load_catalogue(())
