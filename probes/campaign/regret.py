@@ -9,8 +9,8 @@ Truth is drawn between the bounds of each estimate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from planner.model.network import Network
 
 SCENARIOS = 24
+MARGIN = 0.1
+"""What a relay must surely gain before it is taken."""
 # A link whose bounds are within this of its expected figure is known well enough.
 KNOWN_WELL = 0.08
 LEAST_LOSS = 1e-6
@@ -72,21 +74,79 @@ def expected_regret(
     rows, columns = np.nonzero(rates.expected > 0)
     if not len(rows):
         return 0.0, blame
-    # Figures of real paths spread by ratios, so the draw is even between logarithms.
-    low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
-    for _ in range(SCENARIOS):
-        truth = np.exp(low + (high - low) * random.random((count, count)))
-        truth = np.where(rates.unknown, truth, rates.expected)
-        truth[rates.expected <= 0] = 0.0
+    for truth in _truths(rates, random):
         best = _choices(truth, 0.0)
-        achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
-        loss = np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
+        loss = _loss(truth, chosen, best)
         total += float(loss[rows, columns].mean())
         for src, dst in zip(*np.nonzero(loss > LEAST_LOSS), strict=True):
             links = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
             for link in links:
                 blame[link] += loss[src, dst] / len(links) / len(rows)
     return total / SCENARIOS, blame / SCENARIOS
+
+
+def regret_once_measured(
+    network: Network,
+    regions: Sequence[str],
+    measured: Collection[tuple[str, str]],
+    connections: int,
+    seed: int = 0,
+) -> float:
+    """Return the expected regret once some links have been measured: their truth is then known.
+
+    This is the preposterior analysis of Raiffa and Schlaifer (1961). What a measurement tells of
+    other links is not in it, nor its own noise. With the same seed truth is drawn alike, whatever
+    is measured.
+
+    Parameters
+    ----------
+    network, regions
+        What is known now of which regions.
+    measured : collection of (source region, destination region)
+        None for the regret as things are.
+    connections : int
+        Of a transfer.
+    """
+    rates = RateMatrices.of(network, regions, connections)
+    place = {region: i for i, region in enumerate(regions)}
+    seen = np.zeros(rates.unknown.shape, dtype=bool)
+    for src, dst in measured:
+        seen[place[src], place[dst]] = True
+    if not (rates.expected > 0).any():
+        return 0.0
+    total = 0.0
+    for truth in _truths(rates, np.random.default_rng(seed)):
+        low, expected, high = (
+            np.where(seen, truth, figures) for figures in (rates.low, rates.expected, rates.high)
+        )
+        known = replace(rates, low=low, expected=expected, high=high)
+        total += regret_on(known, truth)
+    return total / SCENARIOS
+
+
+def regret_on(rates: RateMatrices, truth: NDArray[np.float64]) -> float:
+    """Return the regret of acting on some rates where others, in Gbit/s, are the truth."""
+    loss = _loss(truth, _sure_choices(rates, MARGIN), _choices(truth, 0.0))
+    return float(loss[truth > 0].mean())
+
+
+def _truths(rates: RateMatrices, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    """Draw what the rates may be in truth."""
+    # Figures of real paths spread by ratios, so the draw is even between logarithms.
+    low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
+    for _ in range(SCENARIOS):
+        truth = np.exp(low + (high - low) * random.random(low.shape))
+        truth = np.where(rates.unknown, truth, rates.expected)
+        truth[rates.expected <= 0] = 0.0
+        yield truth
+
+
+def _loss(
+    truth: NDArray[np.float64], chosen: NDArray[np.intp], best: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the share of the best throughput that each pair loses by its choice."""
+    achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
+    return np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
 
 
 def _to_settle(

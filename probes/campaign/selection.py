@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
 from probes.campaign.budget import UNLIMITED, Allowance
-from probes.campaign.regret import RateMatrices, expected_regret
+from probes.campaign.regret import MARGIN, RateMatrices, expected_regret
 from probes.campaign.tasks import ProbeTask
 
 # Where one flow shows the receiver's window: far enough to be limited by it, near enough for
@@ -36,26 +36,17 @@ LEAST_PART = 1e-6  # links without a fee still take time
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to measure next, and the expected regret.
+    """What to measure next.
 
     Attributes
     ----------
     tasks : list of ProbeTask
         Best first; empty when it is time to stop.
-    regret : float
-        Expected share of throughput lost over the workload as things are.
-    regret_after : float
-        The same once these tasks have been run, as far as can be foreseen.
-    usd : float
-        Price of the tasks.
     reason : str
         Why it goes on or stops, as a clause.
     """
 
     tasks: list[ProbeTask]
-    regret: float
-    regret_after: float
-    usd: float
     reason: str
 
 
@@ -184,7 +175,7 @@ def choose_links(
     batch: int = 20,
     batch_of_host: int = 2,
     connections: int = 64,
-    margin: float = 0.1,
+    margin: float = MARGIN,
     duration_s: float = 5.0,
     seed: int = 0,
 ) -> Choice:
@@ -219,7 +210,7 @@ def choose_links(
     rates = RateMatrices.of(network, regions, connections)
     regret, saving = expected_regret(rates, margin, np.random.default_rng(seed))
     if regret < threshold:
-        return Choice([], regret, regret, 0.0, f"the expected regret of {regret:.1%} is low enough")
+        return Choice([], f"the expected regret of {regret:.1%} is low enough")
     offers = []
     for i, j in zip(*np.nonzero(saving), strict=True):
         src, dst = regions[int(i)], regions[int(j)]
@@ -229,13 +220,11 @@ def choose_links(
             usd = volume_gb * prices.egress_usd_per_gb(src, dst, max(volume_gb, 1e-9))
         except DataError:
             continue  # what it would cost is not known
-        gain = float(saving[i, j])
-        offers.append(
-            _Offer(gain / _part(usd, volume_gb, allowance), gain, usd, volume_gb, src, dst)
-        )
+        worth = float(saving[i, j]) / _part(usd, volume_gb, allowance)
+        offers.append(_Offer(worth, usd, volume_gb, src, dst))
     offers.sort(key=lambda offer: (-offer.worth, offer.src, offer.dst))
     tasks: list[ProbeTask] = []
-    spent = spent_gb = saved = 0.0
+    spent = spent_gb = 0.0
     seats: Counter[str] = Counter()
     for offer in offers:
         if len(tasks) == batch:
@@ -250,14 +239,13 @@ def choose_links(
         seats.update((offer.src, offer.dst))
         spent += offer.usd
         spent_gb += offer.volume_gb
-        saved += offer.gain
     if not tasks:
         why = "every link that matters is known"
         if offers:
             why = f"{allowance.name} allows no further link; the expected regret is {regret:.1%}"
-        return Choice([], regret, regret, 0.0, why)
+        return Choice([], why)
     reason = f"an expected regret of {regret:.1%} is above {threshold:.1%}"
-    return Choice(tasks, regret, max(0.0, regret - saved), spent, reason)
+    return Choice(tasks, reason)
 
 
 def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
@@ -272,7 +260,6 @@ class _Offer(NamedTuple):
     """A link that may be measured, with its worth and price."""
 
     worth: float
-    gain: float
     usd: float
     volume_gb: float
     src: str

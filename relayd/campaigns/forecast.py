@@ -14,6 +14,7 @@ from probes.campaign.costing import CampaignCost
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.method import Method
 from probes.campaign.probing import AS_ASKED, task_s
+from probes.campaign.regret import regret_once_measured
 from probes.campaign.rounds import Round, schedule
 from probes.campaign.specification import CampaignSpec
 from probes.campaign.stages import ALL_AT_ONCE, allowance_of, stage_tasks
@@ -36,6 +37,9 @@ class CampaignForecast:
     everything : CampaignCost
         What measuring all pairs with 64 connections for 5 s would take.
     everything_s : float
+    regret, regret_after : float
+        Expected share of throughput that direct transfers and those over one relay lose for lack
+        of measurements, now and after the campaign; the mean over all ordered pairs of regions.
     """
 
     rounds: list[Round]
@@ -43,6 +47,14 @@ class CampaignForecast:
     phase_s: dict[str, float]
     everything: CampaignCost
     everything_s: float
+    regret: float
+    regret_after: float
+
+    @property
+    def regret_saved_per_usd(self) -> float | None:
+        """What a dollar saves of the expected regret; None where the campaign costs nothing."""
+        usd = self.cost.egress_usd
+        return (self.regret - self.regret_after) / usd if usd > 0 else None
 
     @property
     def duration_s(self) -> float:
@@ -84,6 +96,11 @@ class CampaignForecast:
         return {
             "campaign": _cost_as_json(self.cost, self.duration_s),
             "all_pairs": _cost_as_json(self.everything, self.everything_s),
+            "regret": {
+                "before": self.regret,
+                "after": self.regret_after,
+                "saved_per_usd": self.regret_saved_per_usd,
+            },
         }
 
 
@@ -110,6 +127,14 @@ def forecast_campaign(
     all_tasks, _ = stage_tasks("aggregate 1", everything, inputs, network)
     all_rounds = schedule(all_tasks, gap_s=ROUND_GAP_S)
     rtt_ms = measured.rtt_ms(network)
+    region_of = measured.fleet.region_of
+    links = {
+        (region_of[src], region_of[dst])
+        for task in tasks
+        if task.phase == "aggregate"
+        for src, dst in task.pairs
+    }
+    regions = [region for region in network.sites if region in region_of.values()]
     return CampaignForecast(
         rounds,
         measured.cost(rounds),
@@ -119,6 +144,8 @@ def forecast_campaign(
         },
         measured.cost(all_rounds),
         rounds_s(all_rounds, rtt_ms),
+        regret_once_measured(network, regions, (), spec.connections),
+        regret_once_measured(network, regions, links, spec.connections),
     )
 
 

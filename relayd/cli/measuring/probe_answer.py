@@ -48,6 +48,13 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
         f"${usd_text(whole.egress_usd)}.",
         file=stream,
     )
+    saved = forecast.regret_saved_per_usd
+    worth = "" if saved is None else f"; a dollar saves {100 * saved:.2g} percentage points"
+    print(
+        "Expected regret, the share of throughput lost for lack of measurements: "
+        f"{forecast.regret:.1%} now, {forecast.regret_after:.1%} after it{worth}.",
+        file=stream,
+    )
 
 
 class ProgressDisplay:

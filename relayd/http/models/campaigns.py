@@ -110,12 +110,23 @@ class ForecastSeen(CampaignPart):
     regions: dict[str, RegionPart]
 
 
+class RegretSeen(ResponseModel):
+    """Expected regret: the share of throughput lost for lack of measurements."""
+
+    before: float = Field(description="The mean over all ordered pairs of regions, now.")
+    after: float = Field(description="The same after the campaign.")
+    saved_per_usd: float | None = Field(
+        description="What a dollar of egress saves of it; null where the campaign costs nothing."
+    )
+
+
 class ForecastAnswer(ResponseModel):
     """The forecast of a campaign, and of measuring all pairs."""
 
     snapshot: Snapshot
     campaign: ForecastSeen
     all_pairs: ForecastSeen = Field(description="All pairs with 64 connections for 5 s.")
+    regret: RegretSeen
 
 
 class Campaigns(ResponseModel):

@@ -4,7 +4,7 @@ import { post } from "../shared/api.js";
 import { cardTable } from "../shared/parts.js";
 import { budgetOf, PHASES } from "./state.js";
 import { element, facts, replace } from "../shared/dom.js";
-import { duration, figure, usd, volume } from "../shared/format.js";
+import { duration, figure, percent, usd, volume } from "../shared/format.js";
 import { fail, say } from "../shared/shell.js";
 
 export function startForm(fleet) {
@@ -60,7 +60,7 @@ export function startForm(fleet) {
     result);
 }
 
-function forecast({ campaign, all_pairs: everything }, asked) {
+function forecast({ campaign, all_pairs: everything, regret }, asked) {
   const regions = Object.entries(campaign.regions).sort(([, a], [, b]) => b.egress_usd - a.egress_usd);
   const over = campaign.egress_usd > asked.budget_usd;
   return [
@@ -69,6 +69,7 @@ function forecast({ campaign, all_pairs: everything }, asked) {
       ["Egress", [element("strong", {}, usd(campaign.egress_usd)), over ? " – more than the budget: it ends when that is used up" : ` of a budget of ${usd(asked.budget_usd)}`]],
       ["Volume", volume(campaign.volume_gb)],
       ["Time", `${duration(campaign.duration_s)} in ${figure(campaign.rounds)} rounds`],
+      ["Expected regret", `${percent(100 * regret.before)} of throughput lost for lack of measurements, ${percent(100 * regret.after)} after it`],
       ["All pairs would take", `${usd(everything.egress_usd)}, ${volume(everything.volume_gb)}, ${duration(everything.duration_s)}`],
     ]),
     element("div", { class: "grid" },
