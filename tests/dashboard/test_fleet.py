@@ -133,6 +133,10 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
                 assert "prober" in text_of(page, ".part.watch")
                 assert "of $1.00" in text_of(page, ".part.watch")
                 assert "Regions that can't be reached 1" in text_of(page, ".tiles")
+                assert "Hosts with advice 1" in text_of(page, ".tiles")
+                assert page.locator("tr[data-host]").first.get_attribute("data-host") == (
+                    "gcp-us-east1"
+                )
                 assert seen.violations() == []
                 page.goto(f"{service.url}/campaigns")
                 page.get_by_text("No campaign can be started from here.").wait_for()

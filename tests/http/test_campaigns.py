@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import socket
+from functools import partial
 from pathlib import Path
 
 from relayd.store import open_store
 from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
-from tests.http.running import eventually, run, served
+from tests.http.running import Served, eventually, run, served
 from tests.http.test_samples import read_events
 
 ASKED = {"budget_usd": 1.0, "phases": ["rtt"]}
@@ -105,12 +106,17 @@ def test_a_campaign_is_stopped_by_any_process_and_goes_on_later(store: Path, fle
         assert service.ask("POST", "/v1/campaigns/1/stop").status == 404
         number = service.ask("POST", "/v1/campaigns", ASKED).json["campaign"]["id"]
         stop = f"/v1/campaigns/{number}/stop"
+
+        def runs(asking: Served) -> bool:
+            found = asking.get(f"/v1/campaigns/{number}").json["campaign"]
+            return bool(found["is_running"])
+
         for asked, resume in ((other, {**ASKED, "resume": True}), (service, None)):
+            # Another process sees it a moment after the one that started it.
+            eventually(partial(runs, asked))
             stopped = asked.ask("POST", stop)
             assert (stopped.status, stopped.headers["Location"]) == (202, stop[: -len("/stop")])
-            eventually(
-                lambda: not service.get(f"/v1/campaigns/{number}").json["campaign"]["is_running"]
-            )
+            eventually(lambda: not runs(service))
             left = service.get(f"/v1/campaigns/{number}").json
             assert left["progress"]["status"] == "interrupted"
             assert left["campaign"]["finished_at_s"] is None

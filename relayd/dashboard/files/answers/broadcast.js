@@ -3,7 +3,7 @@
 import { element, sortable } from "../shared/dom.js";
 import { duration, figure, percent, perGb, rate, volume } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
-import { advice, basis, bottleneck, costOf, frontierTable, panel, range, sideBySide, timeOf, vmsOf, widePanel } from "./parts.js";
+import { advice, basis, bottleneck, costOf, frontierTable, panel, sideBySide, throughputOf, timeOf, vmsOf, widePanel } from "./parts.js";
 import { verdictPanel } from "./verdict.js";
 import { places } from "../shared/places.js";
 import { mapPanel } from "../world/map.js";
@@ -60,7 +60,7 @@ export async function shown(plan, { commands }) {
       kind: plan.verdict === "direct" ? "direct" : "relay", mark: plan.verdict === "direct" ? "→" : "⤼", title: spoken(plan),
       ends: `${src} → ${destinations.map(({ region }) => region).join(", ")}, ${volume(plan.volume_gb)} each`,
       headline: [
-        ["Throughput", `${rate(plan.throughput_gbps)} Gbit/s`, `${range(plan.throughput_gbps_low, plan.throughput_gbps_high, rate)} Gbit/s`],
+        throughputOf(plan),
         timeOf(plan), costOf(plan), vmsOf(plan),
       ],
     }),

@@ -1,7 +1,8 @@
 // What answers have in common: what binds, what would help, VMs, the cost-time frontier, the basis.
 
+import { band } from "../shared/band.js";
 import { element, facts, sortable } from "../shared/dom.js";
-import { count, duration, figure, usd } from "../shared/format.js";
+import { count, duration, figure, rate, usd } from "../shared/format.js";
 import { withCode } from "../shared/parts.js";
 
 export function panel(id, title, ...children) {
@@ -16,6 +17,12 @@ export const widePanel = (...all) => {
 export const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
 export const vmsAt = (vms) => Object.entries(vms).map(([region, number]) => `${number} at ${region}`).join(", ");
 export const range = (low, high, shown) => `${shown(low)} to ${shown(high)}`;
+
+// Throughput of an answer for the line below its verdict, with its bounds as a band.
+export function throughputOf({ throughput_gbps: expected, throughput_gbps_low: low, throughput_gbps_high: high }) {
+  const bounds = `${range(low, high, rate)} Gbit/s`;
+  return ["Throughput", `${rate(expected)} Gbit/s`, [bounds, band({ low, expected, high }, high, `Throughput, ${bounds}`)]];
+}
 
 // Figures of the line below a verdict that several answers have.
 export const timeOf = (answer, what) => ["Time", duration(answer.duration_s),

@@ -8,6 +8,9 @@ import { pairLink } from "../shared/pairs.js";
 const FIRST = 100;
 let whole = false;
 
+const toRecreate = (fleet, host) => fleet.vm_caps.some((cap) => cap.host === host.name && cap.recreate);
+// Hosts for which there is something to do: unreachable, or slower than others of their type.
+export const advised = (fleet) => fleet.hosts.filter((host) => host.unreachable !== null || toRecreate(fleet, host));
 
 export function showLinks(part, fleet, watch) {
   const links = [...fleet.leg_states].sort((a, b) => Number(b.condition === "down") - Number(a.condition === "down") || a.since.localeCompare(b.since));
@@ -51,7 +54,7 @@ export function showHosts(part, fleet) {
     return;
   }
   // What is in trouble first: of a large fleet only some are shown at once.
-  const trouble = (host) => Number(host.unreachable !== null);
+  const trouble = (host) => 2 * Number(host.unreachable !== null) + Number(toRecreate(fleet, host));
   const sorted = [...fleet.hosts].sort((a, b) => trouble(b) - trouble(a) || a.region.localeCompare(b.region));
   const shown = whole ? sorted : sorted.slice(0, FIRST);
   const rows = shown.map((host) => ({
@@ -71,7 +74,8 @@ export function showHosts(part, fleet) {
     shown.length < sorted.length && element("div", { class: "row" }, element("button", { type: "button", on: { click: () => {
       whole = true;
       showHosts(part, fleet);
-    } } }, `Show all ${sorted.length}`)));
+    } } }, `Show all ${sorted.length}`)),
+    element("p", { class: "muted" }, withCode("`relayd fleet check` logs in to each host and says what stands in its way: tools, clocks, firewalls, VMs worth recreating.")));
 }
 
 function reach(host) {

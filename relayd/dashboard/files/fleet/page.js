@@ -6,7 +6,7 @@ import { commands, redraw, watchFacts } from "../shared/parts.js";
 import { element, replace } from "../shared/dom.js";
 import { showCaps } from "./caps.js";
 import { changesPart } from "./changes.js";
-import { showHosts, showLinks } from "./hosts.js";
+import { advised, showHosts, showLinks } from "./hosts.js";
 import { content, emptyState, restsOn, show } from "../shared/shell.js";
 
 const part = (name) => element("section", { class: `part ${name}`, id: name });
@@ -19,7 +19,7 @@ async function refresh() {
   await show(async () => {
     const [fleet, watched, sites] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
     restsOn(fleet.snapshot);
-    redraw(summary, [fleet.hosts, fleet.leg_states, Boolean(watched.watch)], () => showSummary(fleet, watched.watch));
+    redraw(summary, [fleet.hosts, fleet.vm_caps, fleet.leg_states, Boolean(watched.watch)], () => showSummary(fleet, watched.watch));
     redraw(links, [fleet.leg_states, watched.watch?.legs], () => showLinks(links, fleet, watched.watch));
     replace(watch, watched.watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watched.watch))]);
     redraw(hosts, [fleet.hosts, fleet.vm_caps, fleet.problem], () => showHosts(hosts, fleet));
@@ -55,6 +55,7 @@ function showSummary(fleet, watched) {
     ["Hosts", fleet.hosts.length, ""],
     ["Regions", regions.size, ""],
     ["Regions that can't be reached", watched ? silent.size : null, silent.size ? "bad" : ""],
+    ["Hosts with advice", advised(fleet).length, advised(fleet).length ? "warn" : ""],
     ["Links down", count("down"), count("down") ? "bad" : ""],
     ["Links degraded", count("degraded"), count("degraded") ? "warn" : ""],
   ];

@@ -1,6 +1,7 @@
 // What is known of the pair that is pointed at, in a place of its own, so that nothing jumps.
 
 import { get } from "../shared/api.js";
+import { band } from "../shared/band.js";
 import { element, facts, replace } from "../shared/dom.js";
 import { bounds, gbps, mbps, ms, percent, UNKNOWN } from "../shared/format.js";
 import { METRICS } from "../shared/metrics.js";
@@ -17,7 +18,7 @@ function said(estimate, shown) {
     estimate.measured_at_s ? age(estimate) : "",
     estimate.basis,
   ].filter(Boolean).flatMap((each, at) => (at ? [", ", each] : [each]));
-  return [bounds(estimate, shown), element("small", {}, rest)];
+  return [bounds(estimate, shown), Number.isFinite(estimate.expected) && band(estimate, estimate.high, bounds(estimate, shown)), element("small", {}, rest)];
 }
 
 export class Details {

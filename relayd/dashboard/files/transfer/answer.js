@@ -1,6 +1,7 @@
 // A transfer's plan in short: what to do and why.
 
-import { duration, rate, usd, volume } from "../shared/format.js";
+import { duration, usd, volume } from "../shared/format.js";
+import { throughputOf } from "../answers/parts.js";
 import { verdictPanel } from "../answers/verdict.js";
 import { verdictText } from "./figures.js";
 
@@ -12,9 +13,8 @@ const listed = (vms) =>
 const MARKS = { direct: "→", relay: "⤼", split: "⇉" };
 
 export function verdict(plan) {
-  const [low, high] = [plan.throughput_gbps_low, plan.throughput_gbps_high];
   const headline = [
-    ["Throughput", `${rate(plan.throughput_gbps)} Gbit/s`, `${rate(low)} to ${rate(high)} Gbit/s`],
+    throughputOf(plan),
     ["Time", duration(plan.duration_s), `for ${volume(plan.request.volume_gb)}`],
     ["Cost", usd(plan.cost_usd.total), `${usd(plan.cost_usd.egress)} egress, ${usd(plan.cost_usd.vm)} VMs`],
     ["VMs", String(Object.values(plan.vms).reduce((sum, count) => sum + count, 0)), listed(plan.vms)],
