@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, log
+from math import exp, inf, log, sqrt
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
@@ -309,6 +309,23 @@ class Estimate:
             return False
         days = (now_s - self.measured_at_s) / SECONDS_PER_DAY
         return days > self.prior.memory_years * DAYS_PER_YEAR
+
+    def drift(self, now_s: float) -> float:
+        """Return how far it may have drifted since it was measured, in whole days.
+
+        That is the logarithm of the ratio between its bounds if drift alone made them; 0 where
+        nothing says how it fades.
+
+        Parameters
+        ----------
+        now_s : float
+            Seconds since 1970 (UTC).
+        """
+        if self.measured_at_s is None or self.prior is None or self.prior.low <= 0:
+            return 0.0
+        days = max(0.0, (now_s - self.measured_at_s) // SECONDS_PER_DAY)
+        kept = exp(-days / (DAYS_PER_YEAR * self.prior.memory_years))
+        return sqrt(1 - kept * kept) * log(self.prior.high / self.prior.low)
 
     def aged(
         self, now_s: float, since_s: float | None = None, otherwise: Fading | None = None

@@ -52,9 +52,10 @@ class RateMatrices:
                 for name, values in figures.items():
                     values[i, j] = min(link.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
                 wide = figures["high"][i, j] - figures["low"][i, j]
-                unknown[i, j] = (
+                # What a new test spreads by itself is no reason for another one.
+                unknown[i, j] = wide > KNOWN_WELL * figures["expected"][i, j] and (
                     link.aggregate_gbps.source != "measured"
-                    and wide > KNOWN_WELL * figures["expected"][i, j]
+                    or link.aggregate_gbps.drift(network.aged_to_s or 0.0) > KNOWN_WELL
                 )
         return cls(figures["low"], figures["expected"], figures["high"], unknown)
 

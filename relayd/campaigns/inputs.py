@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -54,7 +55,7 @@ class MeasuredFleet:
         }
 
     def network(self) -> Network:
-        """Return the network of the fleet's regions, estimated from the samples so far."""
+        """Return the fleet's regions as the samples so far let them stand, aged to now."""
         new = partial(Estimator, self.catalogue, self._vm_types, self._stated_gbps)
         if self._store and (last := self._store.samples.last_id()):
             estimator = gathered(self._store, self.catalogue, through=last, new=new).estimator
@@ -62,7 +63,9 @@ class MeasuredFleet:
             estimator = new()
         # Regions outside of the catalogue count from their first sample.
         whole = estimator.network(Snapshot("", "", ""))
-        return whole.with_(restricted_to={host.region for host in self.fleet})
+        return whole.with_(
+            restricted_to={host.region for host in self.fleet}, aged_to_s=time.time()
+        )
 
     def inputs(self, network: Network) -> CampaignInputs:
         """Return what a campaign needs to choose probes."""

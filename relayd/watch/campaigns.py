@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -28,6 +28,7 @@ from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 
 LAST = "campaign_last_s"
+LAST_BY_REGRET = "campaign_by_regret_last_s"
 NOT_BEFORE = "campaign_not_before_s"
 BEFORE_USD, BEFORE_GB = "campaign_before_usd", "campaign_before_gb"
 """What all campaigns of watchers had spent when the newest one reserved its money."""
@@ -102,11 +103,19 @@ class CampaignScheduler:
         last_s = metadata.get(LAST)
         if last_s is None:
             (last_s,) = store.database.row("SELECT max(finished_at_s) FROM campaigns")
-        if last_s is not None and now_s < last_s + _spread(self.options.campaign_every_s, last_s):
+        every_s = self.options.campaign_every_s
+        if every_s < inf and (last_s is None or now_s >= last_s + _spread(every_s, last_s)):
+            return DueCampaign("measurements have come of age", self.options.campaign)
+        if self.options.regret is None:
             return None
-        if self.options.campaign_every_s == inf:
+        last_s = max(last_s or 0.0, metadata.get(LAST_BY_REGRET) or 0.0)
+        if now_s < last_s + _spread(DAY_S, last_s):
             return None
-        return DueCampaign("measurements have come of age", self.options.spec)
+        # Estimates age in whole days. The campaign itself finds out what is worth measuring.
+        return DueCampaign(
+            f"links may have drifted to an expected regret above {self.options.regret:.1%}",
+            replace(self.options.campaign, phases=("aggregate",)),
+        )
 
     def _changed(self, store: Store, now_s: float) -> DueCampaign | None:
         changed = [(change.src, change.dst) for change in LevelShifts(store.database).open()]
@@ -205,7 +214,8 @@ class CampaignScheduler:
             elif run.ended:
                 metadata.set(NOT_BEFORE, now_s + BETWEEN_S)
             if run.ended and not due.changed:
-                metadata.set(LAST, now_s)
+                is_whole = "rtt" in due.spec.phases
+                metadata.set(LAST if is_whole else LAST_BY_REGRET, now_s)
             Events(store.database).add(
                 SUBJECT,
                 str(run.campaign_id),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf, isfinite
 
@@ -13,6 +13,7 @@ from probes.liveness.link_health import HealthPolicy
 from relayd.watch.webhook import Webhook
 
 DAY_S = 86400.0
+LEAST_REGRET = 0.001
 LEAST_INTERVAL_S, MOST_INTERVAL_S = 2.0, 3600.0
 
 
@@ -80,8 +81,12 @@ class WatchOptions:
         Intervals that a link must be well before it is used again.
     campaign_every_s : float
         Age at which a campaign is due; infinity for campaigns after changes only.
+    regret : float | None
+        Expected regret (:mod:`probes.campaign.regret`) that campaigns keep the fleet below: links
+        that have drifted are measured day by day, no more of them than that takes. None to
+        measure by age alone.
     spec : CampaignSpec
-        What such a campaign measures.
+        What a campaign measures when it is due by age.
     quiet : QuietHours | None
     webhook : Webhook | None
     keep_every_s : float
@@ -98,6 +103,7 @@ class WatchOptions:
     pairs: tuple[tuple[str, str], ...] = ()
     hold_intervals: int = 5
     campaign_every_s: float = 7 * DAY_S
+    regret: float | None = None
     spec: CampaignSpec = field(default_factory=CampaignSpec)
     quiet: QuietHours | None = None
     webhook: Webhook | None = None
@@ -123,6 +129,16 @@ class WatchOptions:
         ):
             if not (value == inf or value >= least_s):
                 raise InputError(name, f"must be at least {least_s:g} s", value=f"{value:g} s")
+
+        if self.regret is not None and not LEAST_REGRET <= self.regret < 1:
+            raise InputError(
+                "--regret", f"must be at least {LEAST_REGRET:g} and below 1", value=self.regret
+            )
+
+    @property
+    def campaign(self) -> CampaignSpec:
+        """What a campaign measures when it is due by age, until the regret is low enough."""
+        return self.spec if self.regret is None else replace(self.spec, threshold=self.regret)
 
     @property
     def policy(self) -> HealthPolicy:

@@ -14,7 +14,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from random import Random
@@ -26,7 +28,7 @@ from hypothesis import strategies as st
 import relayd
 from planner.model.errors import InputError
 from probes.campaign.state import ProbeOutcome
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.tasks import PHASES, Phase, ProbeTask
 from probes.estimation.current_samples import LinkShift
 from probes.fleet.hosts import Fleet, Host
 from probes.liveness.link_health import HealthPolicy, LinkHealth, LivenessProbe
@@ -43,10 +45,11 @@ from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
+from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.times import utc_date
 from relayd.watch.budget import LivenessBudget
-from relayd.watch.campaigns import LONGEST_S, CampaignScheduler, settle_killed
+from relayd.watch.campaigns import LAST, LAST_BY_REGRET, LONGEST_S, CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, period_s
 from relayd.watch.notifier import Notifier
@@ -149,6 +152,30 @@ def test_no_campaign_of_a_day_goes_on_into_the_next(db: Path) -> None:
         assert scheduler._time_left_s(at_s) == left_s
 
 
+def test_what_keeps_the_regret_low_comes_between_the_campaigns_that_are_due_by_age(
+    db: Path, store: Store
+) -> None:
+    options = WatchOptions(1.0, regret=0.08)
+    scheduler = CampaignScheduler(StoreThread(db), _NONE, _CATALOGUE, options, 0.0)
+    began_s = 1_700_000_000.0
+    whole = scheduler._due(store, began_s)
+    assert whole is not None
+    assert (whole.spec.phases, whole.spec.threshold) == (PHASES, 0.08)
+    found: list[tuple[float, tuple[Phase, ...]]] = []
+    for hour in range(24 * 30):
+        now_s = began_s + 3600 * hour
+        if due := scheduler._due(store, now_s):
+            found.append((now_s, due.spec.phases))
+            with store.database.transaction():
+                key = LAST if due.spec.phases == PHASES else LAST_BY_REGRET
+                Metadata(store.database).set(key, now_s)
+    whole_s = [at_s for at_s, phases in found if phases == PHASES]
+    assert len(whole_s) == 5
+    assert {phases for _, phases in found} == {PHASES, ("aggregate",)}
+    gaps = [later - earlier for (earlier, _), (later, _) in pairwise(found)]
+    assert max(gaps) <= 1.1 * DAY_S + 3600
+
+
 def test_a_purse_stops_at_the_budget_also_after_a_crash(db: Path) -> None:
     async def spend(budget_usd: float, *, orderly: bool) -> int:
         async with StoreThread(db) as storage:
@@ -244,6 +271,9 @@ def test_wrong_hours_are_refused(text: str) -> None:
         {"hold_intervals": 0},
         {"campaign_every_s": 0.0},
         {"retain_s": 60.0},
+        {"regret": 0.0},
+        {"regret": 1.0},
+        {"regret": float("nan")},
     ],
 )
 def test_wrong_options_are_refused(fields: dict[str, float]) -> None:
@@ -360,6 +390,30 @@ def _fleet(folder: Path) -> Fleet:
         for number, name in enumerate(_PAIR, 1)
     }
     return Fleet(hosts)
+
+
+def test_where_the_regret_is_low_enough_nothing_is_measured_until_the_next_day(
+    db: Path, tmp_path: Path
+) -> None:
+    midday_s = (time.time() // DAY_S + 0.5) * DAY_S
+    options = WatchOptions(1.0, campaign_every_s=inf, regret=0.9)
+
+    async def story() -> None:
+        async with StoreThread(db) as storage:
+            assert await storage.acquire_lease()
+            scheduler = CampaignScheduler(storage, _fleet(tmp_path), _CATALOGUE, options, 0.0)
+            await scheduler.check(midday_s)
+            assert "problem" not in scheduler.last
+            assert (scheduler.last["usd"], scheduler.last["failed"]) == (0.0, 0)
+            now_s = time.time()
+            soon, later = [
+                await storage.do(partial(scheduler._due, now_s=now_s + days * DAY_S))
+                for days in (0.8, 1.2)
+            ]
+            assert soon is None
+            assert later is not None
+
+    asyncio.run(story())
 
 
 @pytest.mark.service
@@ -646,6 +700,7 @@ def test_the_example_unit_is_understood(tmp_path: Path, monkeypatch: pytest.Monk
         (["--daily-budget", "1usd", "--campaign-every", "1s"], "--campaign-every"),
         (["--daily-budget", "1usd", "--retain", "1h"], "--retain"),
         (["--daily-budget", "1usd", "--pairs", "a>b"], "--pairs"),
+        (["--daily-budget", "1usd", "--regret", "low"], "--regret"),
         (["--daily-budget", "1usd", "--quiet-hours", "at night"], "--quiet-hours"),
     ],
 )

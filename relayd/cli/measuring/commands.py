@@ -162,6 +162,11 @@ def _watch(parser: argparse.ArgumentParser) -> None:
         help="age at which a campaign is due, or never (default 7d)",
     )
     limits.add_argument(
+        "--regret",
+        metavar="SHARE",
+        help="measure, day by day, what keeps the expected regret below this, such as 8%%",
+    )
+    limits.add_argument(
         "--quiet-hours", metavar="FROM-TO", help="UTC hours without throughput probes: 22:00-06:00"
     )
     limits.add_argument(

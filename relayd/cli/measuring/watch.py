@@ -16,7 +16,7 @@ from probes.campaign.specification import parse_pairs
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.cli.measuring.fleet import fleet_path
-from relayd.cli.options import catalogue_of, store_location, whole_number
+from relayd.cli.options import catalogue_of, number, store_location, whole_number
 from relayd.settings import load_settings
 from relayd.watch.settings import QuietHours, WatchOptions
 from relayd.watch.watcher import Watcher
@@ -63,6 +63,8 @@ def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
             values[name] = inf if never else parse_duration_s(text, field)
     if options.hold:
         values["hold_intervals"] = whole_number(options.hold, "--hold")
+    if options.regret:
+        values["regret"] = number(options.regret, "--regret")
     if options.quiet_hours:
         values["quiet"] = QuietHours.parse(options.quiet_hours)
     if options.webhook:
@@ -77,8 +79,8 @@ def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
 async def _until_stopped(watcher: Watcher) -> dict[str, Any]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(ending, stop.set)
     await watcher.run(stop)
     return watcher.status()
 

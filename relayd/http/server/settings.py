@@ -53,6 +53,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "watch_daily_budget_usd": (0, 1e9),
     "watch_interval_s": (LEAST_INTERVAL_S, MOST_INTERVAL_S),
     "watch_campaign_every_s": (0, 1e10),
+    "watch_regret": (0, 0.999),
     "watch_retain_s": (0, 1e10),
 }
 
@@ -129,6 +130,8 @@ class ServiceSettings:
         Within which to notice an outage.
     watch_campaign_every_s : float
         Age at which a campaign is due; 0 for none but after changes.
+    watch_regret : float
+        Expected regret to keep the fleet below, day by day; 0 to measure by age alone.
     watch_quiet_hours : str
         UTC hours without throughput probes, such as ``22:00-06:00``.
     watch_webhook : str
@@ -173,6 +176,7 @@ class ServiceSettings:
     watch_daily_budget_usd: float = 0.0
     watch_interval_s: float = _WATCH.interval_s
     watch_campaign_every_s: float = _WATCH.campaign_every_s
+    watch_regret: float = 0.0
     watch_quiet_hours: str = ""
     watch_webhook: str = ""
     watch_retain_s: float = _WATCH.retain_s
@@ -425,6 +429,7 @@ def watch_options(settings: ServiceSettings) -> WatchOptions:
         settings.watch_daily_budget_usd,
         interval_s=settings.watch_interval_s,
         campaign_every_s=settings.watch_campaign_every_s or inf,
+        regret=settings.watch_regret or None,
         retain_s=settings.watch_retain_s or inf,
         quiet=QuietHours.parse(quiet, "watch_quiet_hours") if quiet else None,
         webhook=webhook,

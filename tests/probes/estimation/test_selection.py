@@ -190,6 +190,24 @@ def test_the_docs_have_these_figures() -> None:
     assert f"{found.links} links, for 1/{parts[0]} of the bytes and 1/{parts[1]} of the" in page
 
 
+def test_links_that_have_drifted_are_measured_again_and_others_are_not() -> None:
+    regions, _, tests = grid()
+    region_of = {region: region for region in regions}
+    measured = network_of(list(tests.values()))
+
+    def again(days: float) -> set[tuple[str, str]]:
+        """Pairs of providers whose links are chosen when tests are so old."""
+        known = measured.with_(aged_to_s=WHEN_S + 86400 * days)
+        prices = CataloguePrices(CATALOGUE, known)
+        tasks = choose_links(region_of, known, prices, threshold=0.0).tasks
+        ends = [[host.partition(":")[0] for host in task.pairs[0]] for task in tasks]
+        return {(src, dst) for src, dst in ends}
+
+    assert again(0) == set()
+    assert ("azure", "gcp") in again(30)  # half a year of memory
+    assert ("aws", "aws") not in again(30)  # ten years
+
+
 def test_a_small_fleet_may_spend_what_a_few_links_take() -> None:
     prices = CataloguePrices(CATALOGUE, network_of([]))
     for count, share in ((4, 1.0), (8, 24 / 56), (40, 1 / 30)):

@@ -1,0 +1,273 @@
+"""What keeping a grid's estimates good for decisions costs: ``python -m benchmarks.upkeep``.
+
+Simulates a month in which links of the January 2022 grid drift as those of their class were seen to
+(:mod:`planner.model.throughput`), and measures them with tests that repeat as those of their class.
+Beside measuring whatever an expected regret takes (``relayd watch --regret``): campaigns at fixed
+intervals. Regret is that of acting on the estimates of each day where the day's true levels count,
+the mean over all ordered pairs; money is the egress of tests of many connections.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.grid import grid
+from benchmarks.table import show
+from planner.model.estimate import SECONDS_PER_DAY
+from planner.model.network import Network, Snapshot
+from planner.model.pricing import CataloguePrices
+from planner.model.throughput import UNKNOWN_NOISE, law_of
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from probes.campaign.budget import UNLIMITED, frugal_allowance
+from probes.campaign.costing import all_pairs_tasks
+from probes.campaign.regret import RateMatrices, regret_on
+from probes.campaign.selection import choose_links
+from probes.campaign.tasks import ProbeTask
+from probes.estimation import Estimator
+from probes.samples import Sample
+from relayd.catalogue.loading import load_catalogue
+
+CATALOGUE = load_catalogue()
+CONNECTIONS, TEST_S = 64, 5.0
+BEGIN_S = 1_650_000_000.0
+SIGMAS = 1.645
+"""Spreads and noise are stated at the 5th and the 95th percentile."""
+MOST_BATCHES = 200
+FIGURES = ("centre_gbps", "below", "above", "memory_days", "noise")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Links:
+    """True levels that drift: an Ornstein-Uhlenbeck process about the law of each link's class.
+
+    Attributes
+    ----------
+    regions : list of str
+    rtt_ms : dict
+    centre_gbps, below, above, memory_days, noise : array of shape (n, n)
+    place : array of shape (n, n)
+        Where each level is, in standard deviations of its class.
+    """
+
+    regions: list[str]
+    rtt_ms: dict[tuple[str, str], float]
+    centre_gbps: Floats
+    below: Floats
+    above: Floats
+    memory_days: Floats
+    noise: Floats
+    place: Floats
+
+    @classmethod
+    def of_grid(cls) -> tuple[Links, str]:
+        """Return the links as all tests of a grid say that they are, and the grid's name."""
+        measured, title = grid()
+        regions = [
+            r.id for r in CATALOGUE.regions.values() if r.baseline and r.id in measured.regions
+        ]
+        rtt_ms = {pair: ms for pair, ms in measured.rtt_ms.items() if set(pair) <= set(regions)}
+        tests = [
+            tested(pair, gbps, BEGIN_S)
+            for pair, gbps in measured.pair_gbps.items()
+            if set(pair) <= set(regions)
+        ]
+        network = Watched(regions, rtt_ms, tests).network()
+        shape = len(regions), len(regions)
+        figures = {figure: np.ones(shape) for figure in FIGURES}
+        place = np.zeros(shape)
+        for link in network:
+            at = regions.index(link.src), regions.index(link.dst)
+            prior, law = link.aggregate_gbps.prior, law_of(link.src, link.dst)
+            assert prior
+            below, above = np.log(prior.expected / prior.low), np.log(prior.high / prior.expected)
+            figures["centre_gbps"][at] = prior.expected
+            figures["below"][at], figures["above"][at] = below, above
+            figures["memory_days"][at] = 365 * prior.memory_years
+            figures["noise"][at] = law.noise if law else UNKNOWN_NOISE
+            off = np.log(link.aggregate_gbps.expected / prior.expected)
+            place[at] = SIGMAS * off / (above if off > 0 else below)
+        return cls(regions, rtt_ms, place=place, **figures), title
+
+    def level_gbps(self) -> Floats:
+        """Return the true levels now."""
+        side = np.where(self.place > 0, self.above, self.below)
+        level = self.centre_gbps * np.exp(self.place * side / SIGMAS)
+        np.fill_diagonal(level, 0.0)
+        return level
+
+    def drift(self, days: float, random: np.random.Generator) -> None:
+        """Let time pass."""
+        kept = np.exp(-days / self.memory_days)
+        step = np.sqrt(1 - kept**2) * random.standard_normal(self.place.shape)
+        self.place = kept * self.place + step
+
+
+@dataclass
+class Watched:
+    """What a watcher knows, and what it has spent by day."""
+
+    regions: list[str]
+    rtt_ms: dict[tuple[str, str], float]
+    tests: Sequence[Sample] = ()
+    now_s: float = BEGIN_S
+    usd: list[float] = field(default_factory=list)
+    sent_gb: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._estimator = Estimator(CATALOGUE)
+        self._estimator.add(
+            Sample(*pair, "rtt_ms", ms, BEGIN_S, "ping") for pair, ms in self.rtt_ms.items()
+        )
+        self._estimator.add(self.tests)
+
+    def network(self) -> Network:
+        """Return the estimates as they have aged."""
+        whole = self._estimator.network(Snapshot("", "", ""))
+        return whole.with_(restricted_to=self.regions, aged_to_s=self.now_s)
+
+    @staticmethod
+    def gbps(network: Network, src: str, dst: str) -> float:
+        """Return what a test is expected to carry."""
+        return network.link(src, dst).rate_gbps(CONNECTIONS)
+
+    def measure(self, tasks: Sequence[ProbeTask], level_gbps: Floats, noise: Floats) -> None:
+        """Test links: what they find is known from now on."""
+        prices = CataloguePrices(CATALOGUE, self.network())
+        samples = []
+        for task in tasks:
+            (pair,) = task.pairs
+            at = self.regions.index(pair[0]), self.regions.index(pair[1])
+            gb = float(level_gbps[at]) * TEST_S / BITS_PER_BYTE
+            self.sent_gb[-1] += gb
+            self.usd[-1] += gb * prices.egress_usd_per_gb(*pair, gb)
+            samples.append(tested(pair, float(level_gbps[at] * noise[at]), self.now_s))
+        self._estimator.add(samples)
+
+
+def tested(pair: tuple[str, str], gbps: float, at_s: float) -> Sample:
+    """Return a test of many connections."""
+    mbps = MBPS_PER_GBPS * gbps
+    return Sample(
+        *pair, "aggregate_mbps", mbps, at_s, "iperf3", CONNECTIONS, TEST_S, warmed_up=True
+    )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When links are measured, and which.
+
+    Attributes
+    ----------
+    name : str
+    every_days : int
+    threshold : float
+        Expected regret at which a campaign stops.
+    limited : bool
+        Whether a campaign stops at what `relayd probe` spends without a budget.
+    all_pairs : bool
+        Whether a campaign measures every link, whatever the regret.
+    """
+
+    name: str
+    every_days: int = 1
+    threshold: float = 0.0
+    limited: bool = True
+    all_pairs: bool = False
+
+    def batches(self, watched: Watched, day: int) -> Iterator[Sequence[ProbeTask]]:
+        """Yield what to measure on a day, batch by batch: each sees what the last one found."""
+        if day % self.every_days:
+            return
+        network, region_of = watched.network(), {region: region for region in watched.regions}
+        everything = all_pairs_tasks(
+            watched.regions, lambda s, d: watched.gbps(network, s, d), connections=CONNECTIONS
+        )
+        if self.all_pairs:
+            yield everything
+            return
+        most = frugal_allowance(everything, region_of, CataloguePrices(CATALOGUE, network))
+        for _ in range(MOST_BATCHES):
+            choice = choose_links(
+                region_of,
+                network,
+                CataloguePrices(CATALOGUE, network),
+                allowance=most.after(watched.usd[-1], watched.sent_gb[-1])
+                if self.limited
+                else UNLIMITED,
+                threshold=self.threshold,
+                connections=CONNECTIONS,
+            )
+            if not choice.tasks:
+                return
+            yield choice.tasks
+            network = watched.network()
+
+
+def simulated(schedule: Schedule, links: Links, days: int, seed: int) -> tuple[Floats, Floats]:
+    """Return the true regret and the money of each day."""
+    links = replace(links)
+    watched = Watched(links.regions, links.rtt_ms)
+    # Apart, so that links drift alike whatever is measured.
+    drifting, testing = (np.random.default_rng((seed, part)) for part in (0, 1))
+    regrets = []
+    for day in range(days):
+        watched.now_s = BEGIN_S + day * SECONDS_PER_DAY
+        watched.usd.append(0.0)
+        watched.sent_gb.append(0.0)
+        level_gbps = links.level_gbps()
+        for tasks in schedule.batches(watched, day):
+            noise = np.exp(testing.standard_normal(level_gbps.shape) * links.noise / SIGMAS)
+            watched.measure(tasks, level_gbps, noise)
+        rates = RateMatrices.of(watched.network(), links.regions, CONNECTIONS)
+        regrets.append(regret_on(rates, level_gbps))
+        links.drift(1.0, drifting)
+    return np.array(regrets), np.array(watched.usd)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--regrets", type=float, nargs="*", default=[0.105, 0.09, 0.075])
+    parser.add_argument("--every", type=int, nargs="*", default=[7, 3, 1])
+    parser.add_argument("--all-pairs", type=int, nargs="*", default=[30])
+    options = parser.parse_args()
+    schedules = [
+        *(
+            Schedule(f"for an expected regret of {100 * share:g} %", 1, share, limited=False)
+            for share in options.regrets
+        ),
+        *(Schedule(f"a campaign every {days} days", days) for days in options.every),
+        *(
+            Schedule(f"all pairs every {days} days", days, all_pairs=True)
+            for days in options.all_pairs
+        ),
+    ]
+    links, title = Links.of_grid()
+    rows = []
+    for schedule in schedules:
+        runs = [simulated(schedule, links, options.days, seed) for seed in range(options.seeds)]
+        regrets, usd = (np.array(found) for found in zip(*runs, strict=True))
+        figures = (usd[:, 0].mean(), usd[:, 1:].mean(), usd.sum(axis=1).mean())
+        rows.append(
+            (
+                schedule.name,
+                f"{100 * regrets.mean():.1f} %",
+                f"{100 * regrets[:, -7:].mean():.1f} %",
+                *(f"{dollars:.2f}" for dollars in figures),
+            )
+        )
+    header = ("measured", "regret", "last week", "$ first day", "$ a day after", "$ in all")
+    show(f"{options.days} days of drift, {len(links.regions)} regions of the {title}", header, rows)
+
+
+if __name__ == "__main__":
+    main()
