@@ -1,4 +1,4 @@
-"""Engines that shuffle between the sites of a lab, with and without what relayd says."""
+"""Engines that work between the sites of a lab, with and without what relayd says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from planner.model.units import BYTES_PER_GB
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology, private_address
 from tests.lab.end_to_end.campaigns import ROOT
+from tests.relayd.integrations.engines import python_of
 
 pytestmark = [pytest.mark.integrations, pytest.mark.alone]
 
@@ -31,17 +34,21 @@ WITHIN = 1.15
 """As slow as this at most, times what relayd predicted."""
 
 
-def on_network(lab: Lab, region: str, words: Sequence[str]) -> list[str]:
+def on_network(
+    lab: Lab, region: str, words: Sequence[str], python: str | Path = sys.executable
+) -> list[str]:
     """Return what runs a program on a site's network, with the files of this machine."""
     site = lab.status()["sites"][REGIONS.index(region)]
-    return ["nsenter", "--target", str(site["pid"]), "--net", sys.executable, "-m", *words]
+    return ["nsenter", "--target", str(site["pid"]), "--net", str(python), "-m", *words]
 
 
 @contextmanager
-def started(lab: Lab, region: str, *words: str) -> Iterator[None]:
+def started(
+    lab: Lab, region: str, *words: str, python: str | Path = sys.executable
+) -> Iterator[None]:
     """Run a program in a site for as long as the block lasts, with all that it starts."""
     process = subprocess.Popen(
-        on_network(lab, region, words),
+        on_network(lab, region, words, python),
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -58,25 +65,29 @@ def sent_gb(lab: Lab) -> float:
     return float(sum(site["sent_bytes"] for site in lab.status()["sites"])) / BYTES_PER_GB
 
 
+def run_job(lab: Lab, job: str, *words: str, python: str | Path = sys.executable) -> dict[str, Any]:
+    """Run a job in the first site; returns what it says, and what was sent between sites."""
+    before_gb = sent_gb(lab)
+    done = subprocess.run(
+        on_network(lab, REGIONS[0], [f"tests.lab.end_to_end.{job}", *words], python),
+        cwd=ROOT,
+        input=TOPOLOGY.to_json(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {**found, "sent_gb": sent_gb(lab) - before_gb}
+
+
 def dask_job(lab: Lab, how: str) -> dict[str, Any]:
-    """Run the job on a new cluster; returns what it says, and what was sent between sites."""
+    """Run the job on a new cluster."""
     scheduler = f"tcp://{private_address(0)}:8786"
     plain = ["--no-dashboard"]
     serve = ["distributed.cli.dask_scheduler", "--port", "8786", *plain]
     with started(lab, REGIONS[0], *serve), started_workers(lab, scheduler, plain):
-        before_gb = sent_gb(lab)
-        job = ["tests.lab.end_to_end.dask_job", scheduler, how]
-        done = subprocess.run(
-            on_network(lab, REGIONS[0], job),
-            cwd=ROOT,
-            input=TOPOLOGY.to_json(),
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return {**found, "sent_gb": sent_gb(lab) - before_gb}
+        return run_job(lab, "dask_job", scheduler, how)
 
 
 @contextmanager
@@ -101,3 +112,39 @@ def test_dask_reduces_as_soon_as_predicted(lab_of: Callable[..., Lab]) -> None:
     assert placed["sent_gb"] <= WITHIN * placed["predicted_gb"]
     assert placed["sent_gb"] < 0.85 * even["sent_gb"]
     assert placed["took_s"] < 0.8 * even["took_s"]
+
+
+def ray_job(lab: Lab, how: str) -> dict[str, Any]:
+    """Run the job on a new cluster, with a node in each site."""
+    python = python_of("ray")
+    head = f"{private_address(0)}:6379"
+    plain = ("--block", "--disable-usage-stats", "--object-store-memory", "200000000")
+    # In a folder of a short name: Ray's sockets are in it, whose paths may be 107 bytes long.
+    with TemporaryDirectory(dir="/tmp", prefix="ray") as folder, ExitStack() as stack:
+        for number, region in enumerate(REGIONS):
+            joins = ("--head", "--port", "6379", "--include-dashboard", "false")
+            words = (*joins, "--temp-dir", folder) if number == 0 else ("--address", head)
+            node = started(
+                lab,
+                region,
+                *("ray.scripts.scripts", "start", *words, *plain, "--num-cpus", "1"),
+                *("--node-ip-address", private_address(number)),
+                *("--resources", json.dumps({region: 1000})),
+                python=python,
+            )
+            stack.enter_context(node)
+            # A node finds those that have begun, not those that begin at the same time.
+            ready = ["tests.lab.end_to_end.ray_nodes", head, str(number + 1)]
+            waiting = on_network(lab, REGIONS[0], ready, python)
+            subprocess.run(waiting, cwd=ROOT, check=True, timeout=150, capture_output=True)
+        return run_job(lab, "ray_job", head, how, python=python)
+
+
+def test_ray_sends_weights_as_soon_as_predicted(lab_of: Callable[..., Lab]) -> None:
+    python_of("ray")
+    lab = lab_of(TOPOLOGY, "ray")
+    trees, plain = ray_job(lab, "trees"), ray_job(lab, "plain")
+    print(trees, plain)
+    assert trees["copies"] == plain["copies"] == 24
+    assert trees["took_s"] <= WITHIN * trees["predicted_s"]
+    assert trees["took_s"] < 0.8 * plain["took_s"]
