@@ -201,7 +201,7 @@ class Catalogue:
     _price_of_pair: dict[tuple[str, str], EgressPrice] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    _patterns: list[_Patterns] = field(default_factory=list, init=False, compare=False, repr=False)
+    _terms: dict[str, set[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _alike: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
     _first_alike: dict[tuple[object, ...], str] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -304,19 +304,14 @@ class Catalogue:
         A thousand regions have a million pairs, but no more prices than there are kinds of regions.
         """
         if (found := self._alike.get(region_id)) is None:
-            if not self._patterns:
-                found_in = ((price.sources, price.destinations) for price in self.egress_prices)
-                self._patterns.extend(_parsed(patterns) for both in found_in for patterns in both)
-            region = self.region(region_id)
-            named = region_id in self.discounts or any(region_id in p.ids for p in self._patterns)
+            if not self._terms:
+                self._terms.update(_terms_of(self.egress_prices))
+            region, terms = self.region(region_id), self._terms
             kind = (
-                *(region.provider, region.continent, region.country, region_id if named else ""),
-                *(
-                    _holds(*term, region, None)
-                    for patterns in self._patterns
-                    for terms in patterns.others
-                    for term in terms
-                ),
+                *(region.provider, region.continent, region.country),
+                region_id if region_id in self.discounts or region_id in terms["id"] else "",
+                *map(region_id.startswith, terms["prefix"]),
+                *(_holds("glob", glob, region, None) for glob in terms["glob"]),
             )
             found = self._alike[region_id] = self._first_alike.setdefault(kind, region_id)
         return found
@@ -399,6 +394,17 @@ def _rules_of(provider: str, prices: Iterable[EgressPrice]) -> list[_Rule]:
         if sources:
             rules.append(_Rule(price, _parsed(sources), _parsed(price.destinations)))
     return rules[::-1]
+
+
+def _terms_of(prices: Iterable[EgressPrice]) -> dict[str, set[str]]:
+    """Return what sources and destinations of prices are told by, as far as it is their ids."""
+    found: dict[str, set[str]] = {"id": set(), "prefix": set(), "glob": set()}
+    for price in prices:
+        for pattern in (*price.sources, *price.destinations):
+            for term in pattern.split("&"):
+                kind, text = _parsed_term(term.strip())
+                found.setdefault(kind, set()).add(text)
+    return found
 
 
 def _may_cover(provider: str, pattern: str) -> bool:

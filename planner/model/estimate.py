@@ -165,6 +165,11 @@ class Origin(NamedTuple):
             return "" if "{" in template else template
         return template.format(of=self.figures)
 
+    @property
+    def rate_cut(self) -> RateCut | None:
+        """Where the rate falls during a transfer."""
+        return None if self.figures is None else self.figures.rate_cut
+
 
 UNKNOWN = Origin("baseline")
 METHODS: frozenset[str] = frozenset(get_args(Method))
@@ -345,9 +350,7 @@ class Estimate:
         measured_at_s = self.measured_at_s
         if measured_at_s is None or self.expected <= 0 or (self.prior or otherwise) is None:
             return self
-        days = (now_s - measured_at_s) // SECONDS_PER_DAY
-        if since_s is not None:
-            days -= max(0.0, (since_s - measured_at_s) // SECONDS_PER_DAY)
+        days = days_aged(measured_at_s, now_s, since_s)
         if days <= 0:
             return self
         own = _logs(self.low, self.expected, self.high)
@@ -358,11 +361,53 @@ class Estimate:
             assert otherwise is not None
             spread, memory_years = otherwise
             prior = (own[0], spread, spread)
-        kept = exp(-days / (DAYS_PER_YEAR * memory_years))
+        kept = kept_after(days, memory_years)
         expected, below, above = faded(kept, own, prior)
         return Estimate(
             exp(expected - below), exp(expected), exp(expected + above), self.origin, self.prior
         )
+
+
+def days_aged(measured_at_s: float, now_s: float, since_s: float | None) -> float:
+    """Return the whole days by which :meth:`.Estimate.aged` ages what was measured."""
+    days = (now_s - measured_at_s) // SECONDS_PER_DAY
+    if since_s is not None:
+        days -= max(0.0, (since_s - measured_at_s) // SECONDS_PER_DAY)
+    return days
+
+
+def kept_after(days: float, memory_years: float) -> float:
+    """Return the correlation with a level that was measured so many days ago."""
+    return exp(-days / (DAYS_PER_YEAR * memory_years))
+
+
+def aged_level(
+    level: float,
+    measured_at_s: float,
+    prior: float | None,
+    memory_years: float,
+    now_s: float,
+    since_s: float | None,
+) -> float:
+    """Return what :meth:`.Estimate.aged` expects, of what was expected.
+
+    Parameters
+    ----------
+    level : float
+        Above 0.
+    measured_at_s : float
+    prior : float | None
+        What the prior expects; None where it fades around itself.
+    memory_years : float
+    now_s, since_s : float
+    """
+    days = days_aged(measured_at_s, now_s, since_s)
+    if days <= 0:
+        return level
+    own = log(level)
+    return exp(
+        faded_level(kept_after(days, memory_years), own, own if prior is None else log(prior))
+    )
 
 
 def _logs(low: float, expected: float, high: float) -> tuple[float, float, float]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from planner.model.estimate import AddressKind, Bound, Estimate, Fading
+from planner.model.estimate import AddressKind, Bound, Estimate, Fading, RateCut
 from planner.model.notebook import html_table
 from planner.model.quotas.vcpus import VmQuota
 from planner.model.units import MBPS_PER_GBPS
@@ -87,9 +87,34 @@ class Link:
         """Return ``min(k f, A)``: what one VM pair reaches with k connections."""
         flow_mbps: float = getattr(self.per_flow_mbps, bound)
         saturated_gbps: float = getattr(self.aggregate_gbps, bound)
-        if connections == 1:
-            return min(flow_mbps / MBPS_PER_GBPS, saturated_gbps)
         return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
+
+    @property
+    def expected(self) -> Expected:
+        """What is expected of it."""
+        rate = self.aggregate_gbps
+        flow_mbps, rtt_ms = self.per_flow_mbps.expected, self.rtt_ms.expected
+        return Expected(rtt_ms, flow_mbps, rate.expected, rate.origin.rate_cut)
+
+
+class Expected(NamedTuple):
+    """What is expected of a link: as much of it as questions look at for every link.
+
+    Attributes
+    ----------
+    rtt_ms, per_flow_mbps, aggregate_gbps : float
+    rate_cut : RateCut | None
+        Where the aggregate falls during a transfer.
+    """
+
+    rtt_ms: float
+    per_flow_mbps: float
+    aggregate_gbps: float
+    rate_cut: RateCut | None
+
+    def rate_gbps(self, connections: int) -> float:
+        """Return :meth:`.Link.rate_gbps`, as expected."""
+        return min(connections * self.per_flow_mbps / MBPS_PER_GBPS, self.aggregate_gbps)
 
 
 @dataclass(frozen=True, slots=True)

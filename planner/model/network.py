@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from planner.model.columns.rows import Aged, Among, LinkRow, maker_of, passing, replaced
+from planner.model.columns.rows import Aged, Among, LinkRow, expected, maker_of, passing, replaced
 from planner.model.errors import DataError, InputError
-from planner.model.estimate import AddressKind, Bound, Estimate
+from planner.model.estimate import ADDRESS_KINDS, AddressKind, Bound, Estimate
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
@@ -374,8 +374,9 @@ _NO_LINKS: Mapping[str, Link] = {}
 def _cap(
     cap_of: Callable[[AddressKind], Estimate], bound: Bound, address: AddressKind | None
 ) -> float:
-    kinds: tuple[AddressKind, ...] = (address,) if address else ("public", "private")
-    return max(float(getattr(cap_of(kind), bound)) for kind in kinds)
+    if address:
+        return float(getattr(cap_of(address), bound))
+    return max(float(getattr(cap_of(kind), bound)) for kind in ADDRESS_KINDS)
 
 
 def _among(kept: frozenset[str], links: Links) -> Links:
@@ -414,8 +415,8 @@ class Rates:
     def out_of(self, src: str) -> list[float]:
         """Return Gbit/s towards every site in the network's order; 0 where there is no link."""
         if src not in self._rows:
-            links = self._network.links.get(src, {})
-            self._rows[src] = self._rates(links.get(dst) for dst in self._network.sites)
+            row = self._network.links.get(src, {})
+            self._rows[src] = self._rates((row, dst) for dst in self._network.sites)
         return self._rows[src]
 
     def into(self, dst: str) -> list[float]:
@@ -423,10 +424,14 @@ class Rates:
         if dst not in self._columns:
             links = self._network.links
             self._columns[dst] = self._rates(
-                links.get(src, _NO_LINKS).get(dst) for src in self._network.sites
+                (links.get(src, _NO_LINKS), dst) for src in self._network.sites
             )
         return self._columns[dst]
 
-    def _rates(self, links: Iterable[Link | None]) -> list[float]:
+    def _rates(self, links: Iterable[tuple[Mapping[str, Link], str]]) -> list[float]:
         connections, bound = self._connections, self._bound
-        return [link.rate_gbps(connections, bound) if link else 0.0 for link in links]
+        if bound == "expected":
+            found = (expected(row, dst) for row, dst in links)
+            return [link.rate_gbps(connections) if link else 0.0 for link in found]
+        made = (row.get(dst) for row, dst in links)
+        return [link.rate_gbps(connections, bound) if link else 0.0 for link in made]

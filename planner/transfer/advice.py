@@ -15,6 +15,7 @@ from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome, Cost
 from planner.model.baseline import baseline_site, least_cap, with_vm_types
 from planner.model.catalogue import Catalogue, VmType
+from planner.model.columns.rows import passing
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
@@ -239,7 +240,7 @@ class Adviser:
         vm = self.catalogue.vm_types.get(site.vm_type)
         cap = vm.egress_gbps if vm else 0.0
         measured = []
-        for link in self.network.links[src].values():
+        for link in passing(self.network.links[src]):
             if link.aggregate_gbps.source == "measured":
                 measured.append(link.aggregate_gbps.high)
                 if measured[-1] >= UNLUCKY_SHARE * cap:

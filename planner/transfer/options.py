@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from planner.model.columns.rows import expected
 from planner.model.estimate import Bound, Estimate
-from planner.model.link import Link
+from planner.model.link import Expected
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
@@ -53,36 +54,6 @@ class Option:
         return len(self.allocation.relay_gbps) == 1 and not self.allocation.direct_gbps
 
 
-class _Figures(NamedTuple):
-    """Positions of both ends, and what the network carries from and to them at one bound.
-
-    Of one VM pair with all its connections, and of one connection.
-    """
-
-    src: int
-    dst: int
-    out_of_gbps: list[float]
-    into_gbps: list[float]
-    flow_out_of_gbps: list[float]
-    flow_into_gbps: list[float]
-    egress_gbps: list[float]
-    ingress_gbps: list[float]
-
-    @classmethod
-    def of(cls, request: TransferRequest, network: Network, bound: Bound) -> _Figures:
-        src, dst, position = request.src, request.dst, network.index
-        rates, flows = network.rates(request.connections, bound), network.rates(1, bound)
-        return cls(
-            position[src],
-            position[dst],
-            rates.out_of(src),
-            rates.into(dst),
-            flows.out_of(src),
-            flows.into(dst),
-            *network.caps(bound),
-        )
-
-
 class OptionEvaluator:
     """Turns allocations for one request on one network into options."""
 
@@ -94,7 +65,6 @@ class OptionEvaluator:
         self.fees = MeteredFees(request, network, prices)
         self.regions = list(network.sites)
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
-        self._figures: dict[Bound, _Figures] = {}
 
     def option(self, allocation: Allocation, rate_gbps: float | None = None) -> Option:
         """Return an allocation's duration and value, by default at its expected rate."""
@@ -143,9 +113,9 @@ class OptionEvaluator:
         src, dst, links = self.request.src, self.request.dst, self.network.links
         if (src, True) not in rows:
             row = links.get(src, {})
-            rows[src, True] = [_rtt_ms(row.get(region)) for region in self.regions]
+            rows[src, True] = [_rtt_ms(expected(row, region)) for region in self.regions]
         if (dst, False) not in rows:
-            column = (links.get(region, {}).get(dst) for region in self.regions)
+            column = (expected(links.get(region, {}), dst) for region in self.regions)
             rows[dst, False] = [_rtt_ms(link) for link in column]
         return [a + b for a, b in zip(rows[src, True], rows[dst, False], strict=True)]
 
@@ -179,10 +149,9 @@ class OptionEvaluator:
 
     def rate_at(self, allocation: Allocation, bound: Bound) -> float:
         """Return the rate of the same VMs and path shares at the estimates' bounds."""
-        figures = self._figures.get(bound)
-        if figures is None:
-            figures = self._figures[bound] = _Figures.of(self.request, self.network, bound)
-        src, dst, out_of, into, flow_out_of, flow_into, egress_gbps, ingress_gbps = figures
+        src, dst = self.request.src, self.request.dst
+        egress_gbps, ingress_gbps = self.network.caps(bound)
+        at = self.network.index
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
         loads: list[float]
         if self.network.has_private_links:
@@ -191,27 +160,40 @@ class OptionEvaluator:
                 gbps / (getattr(cap, bound) * vms) for vms, flows in ends for cap, gbps in flows
             ]
         else:
-            loads = [rate / (egress_gbps[src] * src_vms), rate / (ingress_gbps[dst] * dst_vms)]
+            loads = [
+                rate / (egress_gbps[at[src]] * src_vms),
+                rate / (ingress_gbps[at[dst]] * dst_vms),
+            ]
         out_connections = in_connections = 0.0
         if flow := allocation.direct_gbps:
-            if out_of[dst] <= 0:
+            pair_gbps, flow_gbps = self._link_gbps(src, dst, bound)
+            if pair_gbps <= 0:
                 return 0.0
-            out_connections = in_connections = flow / flow_out_of[dst]
-            loads.append(flow / (out_of[dst] * min(src_vms, dst_vms)))
+            out_connections = in_connections = flow / flow_gbps
+            loads.append(flow / (pair_gbps * min(src_vms, dst_vms)))
         for k, flow in allocation.relay_gbps.items():
-            vm_gbps = min(out_of[k], into[k], ingress_gbps[k], egress_gbps[k])
+            in_gbps, in_flow_gbps = self._link_gbps(src, self.regions[k], bound)
+            out_gbps, out_flow_gbps = self._link_gbps(self.regions[k], dst, bound)
+            vm_gbps = min(in_gbps, out_gbps, ingress_gbps[k], egress_gbps[k])
             if vm_gbps <= 0:
                 return 0.0
-            out_connections += flow / flow_out_of[k]
-            in_connections += flow / flow_into[k]
-            loads.append(flow / (out_of[k] * src_vms))
-            loads.append(flow / (into[k] * dst_vms))
+            out_connections += flow / in_flow_gbps
+            in_connections += flow / out_flow_gbps
+            loads.append(flow / (in_gbps * src_vms))
+            loads.append(flow / (out_gbps * dst_vms))
             loads.append(flow / (vm_gbps * allocation.relay_vms[k]))
         each = self.request.connections
         loads += [out_connections / (each * src_vms), in_connections / (each * dst_vms)]
         possible = rate / max(loads)
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
+
+    def _link_gbps(self, src: str, dst: str, bound: Bound) -> tuple[float, float]:
+        """Return what one VM pair reaches with all its connections, and what with one of them."""
+        link = self.network.links.get(src, {}).get(dst)
+        if link is None:
+            return 0.0, 0.0
+        return link.rate_gbps(self.request.connections, bound), link.rate_gbps(1, bound)
 
 
 CappedFlow: TypeAlias = tuple[Estimate, float]
@@ -227,5 +209,5 @@ def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
     ]
 
 
-def _rtt_ms(link: Link | None) -> float:
-    return link.rtt_ms.expected if link else inf
+def _rtt_ms(link: Expected | None) -> float:
+    return link.rtt_ms if link else inf

@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 from planner.model.catalogue import VmType
 
 ValueT = TypeVar("ValueT")
+MOST_MISSING_KEPT = 100
+"""Ids that a table lacks, such as types without a price of their own in any region."""
 
 
 class LineTable(Mapping[str, ValueT], Generic[ValueT]):
@@ -29,6 +31,7 @@ class LineTable(Mapping[str, ValueT], Generic[ValueT]):
     def __init__(self, text: str) -> None:
         self.text = text
         self._read: dict[str, ValueT] = {}
+        self._missing: set[str] = set()
 
     def value(self, row: list[Any]) -> ValueT:
         """Return what a line says."""
@@ -38,8 +41,12 @@ class LineTable(Mapping[str, ValueT], Generic[ValueT]):
         """Return the value of a type."""
         found = self._read.get(type_id)
         if found is None:
+            if type_id in self._missing:
+                raise KeyError(type_id)
             start = self.text.find(f"\n[{json.dumps(type_id)},") + 1
             if not start:
+                if len(self._missing) < MOST_MISSING_KEPT:
+                    self._missing.add(type_id)
                 raise KeyError(type_id)
             end = self.text.find("\n", start)
             found = self._read[type_id] = self.value(json.loads(self.text[start:end]))

@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 
 from planner.model.columns.block import (
     COUNTS,
+    EXPECTED,
     FIGURE_COUNTS,
     FIGURE_NUMBERS,
     FORMATS,
     LOSS,
+    NEWEST_S,
     PRIOR,
+    PRIOR_EXPECTED,
+    PRIOR_MEMORY_YEARS,
     SIDE,
     Block,
 )
@@ -41,7 +45,6 @@ Floats: TypeAlias = NDArray[np.float64]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """From the surest on: a figure made of several is as sure as the last of them."""
 NO_LINK = -1
-_EXPECTED, _NEWEST_S = 1, 3  # of FIGURE_NUMBERS
 _NO_PRIOR = Prior(nan, nan, nan, nan)
 
 
@@ -185,12 +188,12 @@ class ArrayReader:
         origins = found.row(src, COUNTS + figure * FIGURE_COUNTS)
         prior_expected = memory_years = none
         if name == "aggregate_gbps":
-            low, expected, _, years = (found.row(src, PRIOR + part) for part in range(4))
-            prior_expected = np.where(np.isnan(low), nan, expected)
-            memory_years = np.where(np.isnan(low), nan, years)
-        newest_s = found.row(src, begin + _NEWEST_S)
+            has_none = np.isnan(found.row(src, PRIOR))
+            prior_expected = np.where(has_none, nan, found.row(src, PRIOR_EXPECTED))
+            memory_years = np.where(has_none, nan, found.row(src, PRIOR_MEMORY_YEARS))
+        newest_s = found.row(src, begin + NEWEST_S)
         return FigureArrays(
-            found.row(src, begin + _EXPECTED),
+            found.row(src, begin + EXPECTED),
             found.kinds[origins],
             np.where(found.ageless[origins], nan, newest_s),
             prior_expected,

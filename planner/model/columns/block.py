@@ -28,8 +28,11 @@ Column: TypeAlias = "tuple[Sequence[Any], int]"
 
 FIGURE_NUMBERS = 5
 """low, expected, high, newest_s and oldest_s of each figure, figure by figure."""
+EXPECTED, NEWEST_S = 1, 3
+"""Of the numbers of a figure."""
 LOSS, PRIOR = 15, 16
 """Loss in percent, and the four numbers of the aggregate's prior."""
+PRIOR_EXPECTED, PRIOR_MEMORY_YEARS = PRIOR + 1, PRIOR + 3
 COUNTS, FIGURE_COUNTS = 20, 3
 """Number of the origin, samples and links of each figure, figure by figure."""
 LIMIT, ADDRESS = 29, 30

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.model.columns.block import (
     ADDRESS,
     COUNTS,
+    EXPECTED,
     FIGURE_COUNTS,
     FIGURE_NUMBERS,
     LIMIT,
     LOSS,
+    NEWEST_S,
     PRIOR,
     SIDE,
     Block,
 )
-from planner.model.columns.rows import LinkRow, Maker
-from planner.model.estimate import ADDRESS_KINDS, Estimate, Origin, Prior
-from planner.model.link import LIMITED_BY, Link
+from planner.model.columns.rows import Ageing, LinkRow, Maker
+from planner.model.estimate import ADDRESS_KINDS, AGELESS, Estimate, Origin, Prior, aged_level
+from planner.model.link import FADING, LIMITED_BY, LINK_FIGURES, Expected, Link, LinkFigure
 
 
 class Origins:
@@ -68,6 +70,7 @@ class LinkColumns:
         self._of_row: dict[int, list[tuple[int, Block]]] = {}
         for (row, column), block in sorted(blocks.items(), key=lambda item: item[0]):
             self._of_row.setdefault(row, []).append((column * SIDE, block))
+        self._have_private: dict[int, bool] = {}
 
     def __len__(self) -> int:
         """Return how many links there are."""
@@ -94,12 +97,59 @@ class LinkColumns:
 
     def link(self, src: str, dst: str) -> Link | None:
         """Return a link, made anew; None where there is none."""
+        found = self._place(src, dst)
+        return found and self._link(src, dst, *found)
+
+    def expected(self, src: str, dst: str, aged: Sequence[Ageing]) -> Expected | None:
+        """Return what is expected of a link; see :meth:`.Maker.expected`."""
+        found = self._place(src, dst)
+        if found is None:
+            return None
+        block, at = found
+        columns = block.columns
+        levels: list[float] = []
+        for figure, name in enumerate(LINK_FIGURES):
+            begin = figure * FIGURE_NUMBERS
+            values, mask = columns[begin + EXPECTED]
+            level = values[at & mask]
+            values, mask = columns[begin + NEWEST_S]
+            newest_s = values[at & mask]
+            values, mask = columns[COUNTS + figure * FIGURE_COUNTS]
+            origin = self.origins[values[at & mask]]
+            if aged and level > 0 and newest_s == newest_s and origin.method not in AGELESS:
+                level = self._aged(level, newest_s, name, block, at, aged)
+            levels.append(level)
+        rtt_ms, per_flow_mbps, aggregate_gbps = levels
+        return Expected(rtt_ms, per_flow_mbps, aggregate_gbps, origin.rate_cut)
+
+    def _aged(
+        self,
+        level: float,
+        newest_s: float,
+        name: LinkFigure,
+        block: Block,
+        at: int,
+        aged: Sequence[Ageing],
+    ) -> float:
+        fading = FADING[name]
+        prior, memory_years = None, fading.memory_years if fading else None
+        if name == "aggregate_gbps":
+            low, expected, _, years = (v[at & mask] for v, mask in block.columns[PRIOR:COUNTS])
+            if low == low:
+                prior, memory_years = expected, years
+        if memory_years is not None:
+            for ageing in aged:
+                level = aged_level(level, newest_s, prior, memory_years, *ageing)
+        return level
+
+    def _place(self, src: str, dst: str) -> tuple[Block, int] | None:
+        """Return the block of a link, and where it is in its columns."""
         source, destination = self.numbers.get(src), self.numbers.get(dst)
         if source is None or destination is None:
             return None
         block = self._blocks.get((source // SIDE, destination // SIDE))
         at = None if block is None else block.at(source % SIDE, destination % SIDE)
-        return None if block is None or at is None else self._link(src, dst, block, at)
+        return None if block is None or at is None else (block, at)
 
     def between(self, src: str, dst: str) -> Iterator[Link]:
         """Yield the links out of a source, then those of others into a destination, by number."""
@@ -112,7 +162,14 @@ class LinkColumns:
 
     def has_private(self, src: str) -> bool:
         """Whether a link may be over private addresses out of a region, or one near it."""
-        return any(block.has_private() for _, block in self.blocks_of(src))
+        number = self.numbers.get(src)
+        if number is None:
+            return False
+        row = number // SIDE
+        if row not in self._have_private:
+            found = self._of_row.get(row, ())
+            self._have_private[row] = any(block.has_private() for _, block in found)
+        return self._have_private[row]
 
     def blocks_of(self, src: str) -> list[tuple[int, Block]]:
         """Return the blocks with links out of a region, and the number of their first ends."""
@@ -171,6 +228,10 @@ class ColumnsRow(Maker):
     def make(self, dst: str) -> Link | None:
         """Return a link of the columns."""
         return self.columns.link(self.src, dst)
+
+    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
+        """Return what is expected of a link of the columns."""
+        return self.columns.expected(self.src, dst, aged)
 
     def may_be_private(self) -> bool:
         """Look at the column of addresses."""

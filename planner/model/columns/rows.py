@@ -8,10 +8,13 @@ models, or from those of another row. Any thread may read one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from planner.model.link import Link
+from planner.model.link import Expected, Link
+
+Ageing: TypeAlias = tuple[float, float | None]
+"""As :meth:`.Link.aged` is told."""
 
 
 class Maker(ABC):
@@ -29,6 +32,20 @@ class Maker(ABC):
     def may_be_private(self) -> bool:
         """Whether a link may be over private addresses."""
 
+    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
+        """Return what is expected of a link, in less time than it takes to make it.
+
+        Parameters
+        ----------
+        dst : str
+        aged : sequence of Ageing
+            By what it is to be aged, one after the other.
+        """
+        link = self.make(dst)
+        for to_s, since_s in aged:
+            link = link and link.aged(to_s, since_s)
+        return link.expected if link else None
+
 
 class LinkRow(dict[str, Link]):
     """Destination to link, of one source; a mapping that nobody may change.
@@ -41,10 +58,11 @@ class LinkRow(dict[str, Link]):
     maker : Maker
     """
 
-    __slots__ = ("_order", "maker")
+    __slots__ = ("_expected", "_order", "maker")
 
     def __init__(self, maker: Maker) -> None:
         self.maker = maker
+        self._expected: dict[str, Expected] = {}
         self._order: list[str] | None = None
 
     def __reduce__(self) -> tuple[type[LinkRow], tuple[Maker]]:
@@ -68,6 +86,16 @@ class LinkRow(dict[str, Link]):
         link = self.maker.make(dst)
         # Of two threads, both get the one that was first.
         return None if link is None else self.setdefault(dst, link)
+
+    def expected(self, dst: str) -> Expected | None:
+        """Return what is expected of the link to a region; None where there is none."""
+        found = self._expected.get(dst)
+        if found is None:
+            link = dict.get(self, dst)
+            found = self.maker.expected(dst) if link is None else link.expected
+            if found is not None:
+                self._expected[dst] = found
+        return found
 
     def __contains__(self, dst: object) -> bool:
         """Whether there is a link to a region."""
@@ -193,6 +221,10 @@ class Aged(Maker):
         link = self.links.make(dst)
         return link and link.aged(self.to_s, self.since_s)
 
+    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
+        """Return what is expected of a link, aged."""
+        return self.links.expected(dst, ((self.to_s, self.since_s), *aged))
+
     def may_be_private(self) -> bool:
         """Ask the other row."""
         return self.links.may_be_private()
@@ -211,6 +243,10 @@ class Among(Maker):
     def make(self, dst: str) -> Link | None:
         """Return a link to a region that is kept."""
         return self.links.make(dst) if dst in self.kept else None
+
+    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
+        """Return what is expected of a link to a region that is kept."""
+        return self.links.expected(dst, aged) if dst in self.kept else None
 
     def may_be_private(self) -> bool:
         """Ask the other row."""
@@ -231,6 +267,10 @@ class Joined(Maker):
         """Return a link of the first, else of the second."""
         return self.links.make(dst) or self.further.make(dst)
 
+    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
+        """Return what is expected of a link of the first, else of the second."""
+        return self.links.expected(dst, aged) or self.further.expected(dst, aged)
+
     def may_be_private(self) -> bool:
         """Ask both."""
         return self.links.may_be_private() or self.further.may_be_private()
@@ -243,6 +283,10 @@ class Replaced(Joined):
         """Return a link of the second, else of the first."""
         return self.further.make(dst) or self.links.make(dst)
 
+    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
+        """Return what is expected of a link of the second, else of the first."""
+        return self.further.expected(dst, aged) or self.links.expected(dst, aged)
+
 
 def maker_of(row: Mapping[str, Link]) -> Maker:
     """Return what makes links of a row that another one is made of."""
@@ -254,6 +298,14 @@ def replaced(row: Mapping[str, Link], links: Mapping[str, Link]) -> Mapping[str,
     if isinstance(row, LinkRow):
         return LinkRow(Replaced(row.maker, Given(links)))
     return {**row, **links}
+
+
+def expected(row: Mapping[str, Link], dst: str) -> Expected | None:
+    """Return what is expected of a link of a row, without making it; None where there is none."""
+    if isinstance(row, LinkRow):
+        return row.expected(dst)
+    link = row.get(dst)
+    return link.expected if link else None
 
 
 def passing(row: Mapping[str, Link], to: Iterable[str] | None = None) -> Iterable[Link]:

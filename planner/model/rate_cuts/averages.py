@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from planner.model.columns.rows import replaced
+from planner.model.columns.rows import expected, replaced
 from planner.model.estimate import RateCut
 from planner.model.link import Link
 from planner.model.network import Network
@@ -44,7 +44,7 @@ def average_gbps(cut: RateCut, volume_gb: float) -> float:
 
 def in_words(link: Link, volume_gb: float) -> str | None:
     """Return what a plan says of a link whose rate falls; None for other links."""
-    cut = _cut_of(link)
+    cut = link.aggregate_gbps.origin.rate_cut
     if cut is None:
         return None
     after = f"{cut.after_gb:.3g} GB" if cut.cause == "volume" else f"{cut.after_s:.0f} s"
@@ -62,24 +62,24 @@ def in_words(link: Link, volume_gb: float) -> str | None:
 def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Link, RateCut]]:
     """Yield the links out of a source, and into a destination, whose rate falls."""
     falls: dict[tuple[str, bool], list[tuple[Link, RateCut]]] = network.kept.setdefault("falls", {})
-    row = network.usual.get(src, {})
     if (src, True) not in falls:
-        falls[src, True] = _that_fall(row.values())
+        falls[src, True] = _that_fall(network, ((src, region) for region in network.sites))
     if (dst, False) not in falls:
-        into = (links.get(dst) for links in network.usual.values())
-        falls[dst, False] = _that_fall(link for link in into if link)
+        falls[dst, False] = _that_fall(network, ((region, dst) for region in network.sites))
     yield from falls[src, True]
-    yield from [(link, cut) for link, cut in falls[dst, False] if link.src in row]
+    row = network.usual.get(src, {})
+    yield from [(link, cut) for link, cut in falls[dst, False] if expected(row, link.src)]
 
 
-def _that_fall(links: Iterable[Link]) -> list[tuple[Link, RateCut]]:
-    # The burst at the start is the VM's, and all its links share it.
-    return [(link, cut) for link in links if (cut := _cut_of(link)) and cut.cause != "burst"]
-
-
-def _cut_of(link: Link) -> RateCut | None:
-    figures = link.aggregate_gbps.origin.figures
-    return figures.rate_cut if figures is not None else None
+def _that_fall(network: Network, pairs: Iterable[tuple[str, str]]) -> list[tuple[Link, RateCut]]:
+    links, found = network.usual, []
+    for src, dst in pairs:
+        row = links.get(src, {})
+        seen = expected(row, dst)
+        # The burst at the start is the VM's, and all its links share it.
+        if seen and seen.rate_cut and seen.rate_cut.cause != "burst":
+            found.append((row[dst], seen.rate_cut))
+    return found
 
 
 def _first_gb(cut: RateCut) -> float:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.model.catalogue import Catalogue, EgressPrice, Tier
+from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import (
@@ -127,6 +127,38 @@ def test_rows_hold_what_each_pair_costs(
             assert fee == expected
         hourly = [price_list.vm_usd_per_h(region) for region in network.sites]
         assert site_vms_usd_per_h(price_list, network) == hourly
+
+
+_OWN = ("own:a1", "own:a2", "own:b1", "else:a1", "else:b2")
+_ANY = ("*", "own:*", "own:a*", "*:a1", "own:a2", "else:b2", "own:* & country:DE", "continent:EU")
+_SEEN_FROM = (*_ANY, "same-provider", "other-provider & own:a*", "same-continent")
+
+
+@patient
+@given(
+    st.lists(st.tuples(st.sampled_from(_ANY), st.sampled_from(_SEEN_FROM)), max_size=6),
+    st.sets(st.sampled_from([*_OWN, "own", "rule 1"])),
+    st.permutations([(src, dst) for src in _OWN for dst in _OWN if src != dst]),
+)
+def test_a_price_is_that_of_its_own_pair(
+    rules: list[tuple[str, str]], discounted: set[str], pairs: list[tuple[str, str]]
+) -> None:
+    prices = tuple(
+        EgressPrice(str(number), (source,), (destination,), (Tier(float(number)),))
+        for number, (source, destination) in enumerate(rules)
+    )
+    regions = {name: Region(name, country="DE", continent="EU") for name in _OWN[1:4]}
+    discounts = {subject: {"egress": 0.1} for subject in discounted}
+    catalogue = Catalogue(regions, {}, {}, {}, prices, discounts=discounts)
+
+    def price(catalogue: Catalogue, pair: tuple[str, str]) -> EgressPrice | None:
+        try:
+            return catalogue.egress_price(*pair)
+        except DataError:
+            return None
+
+    for pair in pairs:  # one has been asked for others before, the other has not
+        assert price(catalogue, pair) == price(replace(catalogue), pair)
 
 
 def charged_by_the_gb(

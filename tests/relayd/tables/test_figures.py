@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from math import nan
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from planner.model.baseline import with_regions, with_vm_types
 from planner.model.calibration import calibrated
 from planner.model.columns.arrays import KINDS, ArrayReader, FigureArrays
+from planner.model.columns.rows import expected as expected_of
 from planner.model.errors import DataError
 from planner.model.estimate import Estimate, Method, Origin, Prior
 from planner.model.link import Link
@@ -102,9 +104,11 @@ def test_figures_of_columns_are_those_of_links(
                 np.testing.assert_equal(found.values[i, j], value)
                 assert found.sources is None or found.sources[i][j] == source
     reader = ArrayReader(network.sites)
+    view = pickle.loads(pickle.dumps(view, 5))  # of which no link is made yet
     for src, row in view.links.items():
         for dst, at_s in zip(network.sites, newest_samples_s(row, reader), strict=True):
             link = links.get((src, dst))
+            assert expected_of(row, dst) == (link and link.expected)
             np.testing.assert_equal(at_s, nan if link is None else _newest_s(link))
     assert measured_regions(view) == {
         end
