@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from benchmarks.service import make_store
+from probes.importers.physics import PhysicalGate
+from probes.samples import Quarantined, Sample
+from relayd.catalogue.loading import load_catalogue
 from relayd.dashboard.pages import PAGES
+from relayd.snapshots.building import make_snapshot
+from relayd.store import open_store
+from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.tokens import Tokens
 from scripts.small_png import pixels, with_palette
 from tests.dashboard.browser import chromium, settle, watched
 from tests.http.running import ROOT, served
@@ -51,6 +59,8 @@ SHOTS = {page.name: page.path for page in PAGES} | {
     "schedule": f"/plan?question=schedule#transfers={quote(TRANSFERS)}",
     "map": f"/map?{PAIR}&volume_gb=1000&objective=time",
 }
+# Samples that a token sent of this link, for the pages of what is in doubt.
+DOUBTED = ("azure:westeurope", "aws:eu-west-1")
 SETTLED_MS = 700  # charts are drawn after their figures have come
 
 
@@ -64,6 +74,7 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         db, what = make_store(folder)
+        add_doubts(db)
         print(f"A store with {what}")
         own = {"XDG_CONFIG_HOME": name, "XDG_DATA_HOME": name}
         with served(db, environment=own) as service, chromium() as browser:
@@ -78,6 +89,30 @@ def main(names: list[str]) -> int:
                         path.write_bytes(content)
                         print(f"{path.relative_to(ROOT)}: {len(content) / 1e3:.0f} kB")
     return 0
+
+
+def add_doubts(db: Path) -> None:
+    """Add tokens, samples in quarantine, and samples that contradict the own prober's."""
+    now_s = time.time() - 3600
+    usual = Sample(*DOUBTED, "rtt_ms", 19.0, now_s, "ping")
+    false = [usual._replace(value=80.0 + n, measured_at_s=now_s - n) for n in range(6)]
+    own = [usual._replace(value=19.0 + n / 10, measured_at_s=now_s - 60 * n) for n in range(1, 9)]
+    apart = [
+        Quarantined(sample, str(PhysicalGate(load_catalogue()).fault(sample)))
+        for sample in (
+            usual._replace(value=0.4),
+            usual._replace(metric="aggregate_mbps", value=9e6, connections=64, tool="iperf3 3.16"),
+        )
+    ]
+    with open_store(db, mode="write") as store:
+        append(store, own)
+        ingest(store, Batch("service", "live", reporter="ci"), [*false, *apart])
+        make_snapshot(store, load_catalogue())
+        tokens = Tokens(store.database)
+        tokens.create("ana", ["admin"])
+        tokens.create("dashboards", ["read", "plan"], expires_at_s=time.time() + 7 * 86400)
+        tokens.create("ci", ["ingest"], requests_per_s=20, max_series=5000)
+        tokens.note_used({1: time.time() - 40, 2: time.time() - 7200, 3: time.time() - 3600})
 
 
 def _settle(page: Page) -> None:

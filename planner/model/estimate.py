@@ -163,6 +163,8 @@ class Origin(NamedTuple):
         template = _BASIS[self.method]
         if self.figures is None:
             return "" if "{" in template else template
+        if self.method == "median-of-samples" and self.figures.connections is None:
+            return ""  # of round trips, which have none
         return template.format(of=self.figures)
 
     @property

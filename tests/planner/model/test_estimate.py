@@ -100,6 +100,11 @@ def test_a_sentence_has_the_figures_of_its_method(method: Method, said: str) -> 
     assert Origin("inferred", method, figures=FULL).basis == said
 
 
+def test_round_trips_rest_on_no_connections() -> None:
+    of_a_token = Figures(reported_by=("token ci",))
+    assert Origin("measured", "median-of-samples", figures=of_a_token).basis == ""
+
+
 @given(rtt=_estimates, flow=_estimates)
 def test_an_estimate_is_the_same_after_json(rtt: Estimate, flow: Estimate) -> None:
     aggregate = replace(exactly(3.0), prior=Prior(1.0, 2.0, 4.0, 0.5))

@@ -21,7 +21,7 @@ onUnauthorized(null); // here is where others are sent to
 function next() {
   const given = new URLSearchParams(location.hash.slice(1)).get("next") ?? "./";
   const target = URL.canParse(given, location.href) ? new URL(given, location.href) : null;
-  return target?.origin === location.origin ? target : new URL("./", location.href);
+  return target?.origin === location.origin && target.protocol === location.protocol ? target : new URL("./", location.href);
 }
 
 function go(token, isKept) {
