@@ -72,7 +72,7 @@ def test_samples_are_accepted_and_rejected_after_seeing_what_that_changes(
                 page.locator("table.effects").wait_for()
                 assert seen.violations() == []
                 assert fits(seen)
-        with watched(browser) as seen:
+        with watched(browser, allowed=("ERR_CONNECTION_REFUSED",)) as seen:
             page = seen.open(f"{service.url}/quarantine")
             assert page.locator("table.quarantine tbody tr").count() == 20
             # All of it by keyboard.
@@ -108,6 +108,13 @@ def test_samples_are_accepted_and_rejected_after_seeing_what_that_changes(
             assert page.get_by_role("checkbox").count() == 0
             page.reload()
             page.get_by_text("accepted by anybody").first.wait_for()
+            # A service that has gone is said, and nothing is lost of what was chosen.
+            page.get_by_label("Show").select_option("rejected")
+            page.get_by_role("checkbox").check()
+            service.stop()
+            page.get_by_role("button", name="Accept …", exact=True).click()
+            page.get_by_text("The service does not answer.").wait_for()
+            assert page.get_by_role("checkbox").is_checked()
         with open_store(doubtful, mode="read") as store:
             accepted = quarantined(store.database, Wanted("accepted"), limit=99)
         assert {row.decided_because for row in accepted} == {"a tunnel"}

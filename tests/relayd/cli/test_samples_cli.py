@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from probes.samples import Sample
+from probes.samples import Quarantined, Sample
 from relayd.store import open_store
 from relayd.store.changes import this_user
 from relayd.store.samples.ingest import Batch, append, ingest
@@ -63,3 +63,41 @@ def test_disputed_samples_are_named_and_retracted_after_consent(
         ("samples confirm", who),
     ]
     assert relayd("samples", "retract", "--db", db, "--yes").code == 2
+
+
+def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
+    relayd: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    db = str(tmp_path / "relayd.db")
+    own = Sample(SRC, DST, "rtt_ms", 115.0, time.time() - 9000, "ping")
+    apart = [
+        Quarantined(
+            own._replace(value=1.5, measured_at_s=own.measured_at_s + n), "faster than light"
+        )
+        for n in range(1, 4)
+    ]
+    with open_store(db, mode="create") as store:
+        append(store, [own])
+        ingest(
+            store, Batch("a.csv", "csv"), [Quarantined(one, "faster than light") for one in apart]
+        )
+
+    refused = relayd("samples", "accept", "1", "2", "--db", db)
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert "2 samples to accept" in refused.out
+    assert f"{SRC} > {DST}" in refused.out
+    done = relayd("samples", "accept", "1", "2", "--db", db, "--yes", "--reason", "a tunnel")
+    assert "`relayd samples retract --batch 3` takes them back" in done.out
+    assert "Snapshot " in done.out
+    rejected = json.loads(relayd("samples", "reject", "3", "--db", db, "--yes", "--json").out)
+    assert (rejected["done"], rejected["changed"], rejected["batch"]) == (True, [], None)
+    again = relayd("samples", "reject", "3", "--db", db, "--yes")
+    assert (again.code, "was rejected before" in again.err) == (2, True)
+    assert relayd("samples", "accept", "x", "--db", db, "--yes").code == 2
+    assert relayd("samples", "quarantine", "--db", db).out == "None.\n"
+    for state, numbers in (("accepted", [2, 1]), ("rejected", [3])):
+        shown = relayd("samples", "quarantine", "--state", state, "--db", db, "--json").out
+        assert [row["number"] for row in json.loads(shown)["quarantine"]] == numbers
+    changes = json.loads(relayd("store", "changes", "--db", db, "--json").out)["changes"]
+    assert [each["action"] for each in changes[:2]] == ["samples reject", "samples accept"]
