@@ -78,9 +78,7 @@ def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
     ]
     with open_store(db, mode="create") as store:
         append(store, [own])
-        ingest(
-            store, Batch("a.csv", "csv"), [Quarantined(one, "faster than light") for one in apart]
-        )
+        ingest(store, Batch("a.csv", "csv"), apart)
 
     refused = relayd("samples", "accept", "1", "2", "--db", db)
     assert refused.code == 2
