@@ -398,19 +398,12 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
             )
     changed = {name for name in sites if sites[name] is not network.sites[name]}
 
-    def of_vms(links: Links) -> dict[str, dict[str, Link]]:
+    def of_vms(links: Links) -> Links:
         """Return links with those of changed VMs from models."""
-        found: dict[str, dict[str, Link]] = {}
-        for src, row in links.items():
-            found[src] = {}
-            for dst, link in row.items():
-                new: Link | None = link
-                if src in changed or dst in changed:
-                    ends = sites[src], sites[dst]
-                    new = link_by_models(*ends, link.rtt_ms, catalogue, link.address, link.loss_pct)
-                if new is not None:
-                    found[src][dst] = new
-        return found
+        return {
+            src: LinkRow(WithVms(src, maker_of(row), changed, sites, catalogue))
+            for src, row in links.items()
+        }
 
     return network.with_(
         sites=sites,
@@ -418,6 +411,49 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
         others=of_vms(network.others),
         verified=_still_shown(network.verified, changed),
     )
+
+
+class WithVms(Maker):
+    """Makes the links from one region as they would be with other VMs in some regions.
+
+    Parameters
+    ----------
+    src : str
+    links : Maker
+        As they are with the VMs of now.
+    changed : set of str
+        The regions with other VMs.
+    sites : mapping
+        Of all regions, with those VMs.
+    catalogue : Catalogue
+    """
+
+    def __init__(
+        self,
+        src: str,
+        links: Maker,
+        changed: set[str],
+        sites: Mapping[str, Site],
+        catalogue: Catalogue,
+    ) -> None:
+        self._src, self._links, self._changed = src, links, changed
+        self._sites, self._catalogue = sites, catalogue
+
+    def names(self) -> Iterable[str]:
+        """Return the same destinations."""
+        return self._links.names()
+
+    def make(self, dst: str) -> Link | None:
+        """Return a link, from models where a VM at its ends is another one."""
+        link = self._links.make(dst)
+        if link is None or not self._changed.intersection((self._src, dst)):
+            return link
+        ends = self._sites[self._src], self._sites[dst]
+        return link_by_models(*ends, link.rtt_ms, self._catalogue, link.address, link.loss_pct)
+
+    def may_be_private(self) -> bool:
+        """Ask for those with the VMs of now: addresses stay."""
+        return self._links.may_be_private()
 
 
 def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:
