@@ -171,6 +171,7 @@ def start_by_hand(seen: Watched, service: Served) -> None:
     regions.wait_for()
     for region in (US, SA, GCP):
         assert region in regions.inner_text()
+    assert "relayd catalogue update" in text_of(page, ".forecast .aging")  # of old prices
     assert seen.violations() == []
     # What was agreed to is what was shown: another budget needs another dry run.
     budget.fill("3")

@@ -119,6 +119,7 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
     grid: Served, page: Watched
 ) -> None:
     shown = page.open(f"{grid.url}/matrix?metric=fee")
+    assert "relayd catalogue update" in shown.locator(".aging").inner_text()  # of old prices
     for metric, title in (
         ("per-flow", "Per-flow"),
         ("aggregate", "Aggregate"),

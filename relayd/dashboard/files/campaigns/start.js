@@ -2,6 +2,7 @@
 
 import { post } from "../shared/api.js";
 import { cardTable } from "../shared/parts.js";
+import { oldPrices } from "../shared/prices.js";
 import { budgetOf, PHASES } from "./state.js";
 import { element, facts, replace } from "../shared/dom.js";
 import { duration, figure, percent, usd, volume } from "../shared/format.js";
@@ -36,9 +37,9 @@ export function startForm(fleet) {
     }
     replace(result, element("p", { class: "muted" }, "Asking what it would take …"));
     try {
-      const found = await post("v1/campaigns/forecast", asked);
+      const [found, outdated] = await Promise.all([post("v1/campaigns/forecast", asked), oldPrices()]);
       say("");
-      replace(result, forecast(found, asked));
+      replace(result, outdated, forecast(found, asked));
     } catch (error) {
       forget();
       fail(error);

@@ -2,7 +2,8 @@
 
 import { element, replace } from "../shared/dom.js";
 import { count, percent, usd } from "../shared/format.js";
-import { redraw, since, withCode } from "../shared/parts.js";
+import { redraw, since } from "../shared/parts.js";
+import { oldPriceNotes } from "../shared/prices.js";
 
 const PROMISED = 0.9; // share of samples that bounds should hold
 const TOO_FEW_INSIDE = 0.5;
@@ -69,7 +70,7 @@ function tile({ name, href, kind, value, note }) {
 
 export function showTiles(prices, part, found, isEmpty) {
   const old = isEmpty ? [] : found.knowledge.old_prices;
-  redraw(prices, old, () => replace(prices, old.map((text) => element("p", { class: "aging", role: "alert" }, withCode(text)))));
+  redraw(prices, old, () => replace(prices, oldPriceNotes(old)));
   if (isEmpty) {
     replace(part);
     return;

@@ -13,6 +13,7 @@ import { Overview } from "./overview.js";
 import { COUNTRY, rangeOf, selected } from "./selection.js";
 import { MatrixTable } from "./table.js";
 import { pairAddress } from "../shared/pairs.js";
+import { oldPrices } from "../shared/prices.js";
 import { content, emptyState, restsOn, say, show } from "../shared/shell.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
@@ -81,9 +82,10 @@ async function draw({ isRebuilt = true, renew = false } = {}) {
   turn += 1;
   const mine = turn;
   parts.grid.setAttribute("aria-busy", "true");
-  let matrix;
+  let matrix, outdated;
   try {
-    matrix = await shownMatrix({ renew });
+    // A matrix of prices is shown also where nobody can say how old they are.
+    [matrix, outdated] = await Promise.all([shownMatrix({ renew }), state.metric === "fee" ? oldPrices().catch(() => null) : null]);
   } finally {
     if (mine === turn) parts.grid.removeAttribute("aria-busy");
   }
@@ -103,7 +105,7 @@ async function draw({ isRebuilt = true, renew = false } = {}) {
   built = shown;
   view.paint(matrix, metric, scale);
   showZoom(picked);
-  replace(parts.legend, !isEmpty && legend(metric, scale, matrix));
+  replace(parts.legend, !isEmpty && [outdated, legend(metric, scale, matrix)]);
   replace(parts.blocks, isOne && !isEmpty && blocksTable(metric, matrix));
   showFinding(matrix);
   showEmpty(matrix);
