@@ -91,7 +91,7 @@ def read_detail(text: str) -> dict[str, Any]:
     """
     try:
         found = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, get_args
@@ -19,7 +20,8 @@ from probes.samples import Metric, Sample, Skipped
 if TYPE_CHECKING:
     import pyarrow
 
-BATCH_ROWS = 16_384
+BATCH_ROWS = 2048
+"""Rows in memory at a time: each may have a long detail."""
 NEEDED = ("src", "dst", "metric", "value", "measured_at_s")
 TYPES = {
     **dict.fromkeys(("src", "dst", "metric"), "string"),
@@ -50,6 +52,7 @@ BAD_INTERVALS = "intervals is not a count"
 BAD_ADDRESS = "address is neither public nor private"
 LONG_NAME = "a zone, VM type or tool has over 100 characters"
 LONG_DETAIL = "detail has over 100,000 characters"
+NO_OBJECT = "detail is no JSON object"
 NUL = "a text holds the character U+0000"
 
 _OF_ONE_VM = frozenset({"egress_cap_mbps", "ingress_cap_mbps"})
@@ -80,10 +83,16 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         remedy = "Install it: pip install 'relayd[parquet]'."
         raise InputError("parquet", "needs pyarrow", remedy=remedy) from None
     try:
-        file = pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True)
-        names = _columns(file.schema_arrow.names, options.name)
+        schema = pyarrow.parquet.read_schema(stream)
+        names = _columns(schema.names, options.name)
+        # As codes, so that what many rows say is in memory once.
+        texts = [name for name in names if pyarrow.types.is_string(schema.field(name).type)]
+        file = pyarrow.parquet.ParquetFile(
+            stream, read_dictionary=texts, page_checksum_verification=True
+        )
         endpoints, number = Endpoints(), 0
         for batch in file.iter_batches(BATCH_ROWS, columns=names):
+            batch.validate(full=True)  # damage may be in codes, or in texts
             rows = zip(*_lists(batch, options.name), strict=True)
             for at, row in enumerate(rows, number + 1):
                 yield _sample(at, row, endpoints, options)
@@ -107,6 +116,9 @@ def _columns(found: Sequence[str], name: str) -> list[str]:
             remedy=f"A row is a sample, with the columns {', '.join(NEEDED)}, such as `relayd "
             "export samples` writes.",
         )
+    twice = [column for column in TYPES if found.count(column) > 1]
+    if twice:
+        raise FormatError(name, "has a column twice", value=twice[0], remedy="Rename one.")
     return [column for column in TYPES if column in found]
 
 
@@ -121,7 +133,12 @@ def _lists(batch: pyarrow.RecordBatch, name: str) -> list[list[Any]]:
             continue
         values = batch.column(column)
         try:
-            found.append(values.cast(pyarrow.type_for_alias(alias)).to_pylist())
+            if isinstance(values, pyarrow.DictionaryArray) and alias == "string":
+                once = values.dictionary.cast(pyarrow.string()).to_pylist()
+                codes = values.indices.to_pylist()
+                found.append([None if code is None else once[code] for code in codes])
+            else:
+                found.append(values.cast(pyarrow.type_for_alias(alias)).to_pylist())
         except pyarrow.ArrowException:
             raise FormatError(
                 name,
@@ -199,13 +216,19 @@ def _fault(sample: Sample) -> str:
     if sample.address not in _ADDRESSES:
         return BAD_ADDRESS
     names = (sample.tool, sample.src_zone, sample.dst_zone, sample.src_vm, sample.dst_vm)
+    if max(map(len, names)) > MOST_NAME:
+        return LONG_NAME
+    if len(sample.detail) > MOST_DETAIL:
+        return LONG_DETAIL
     return _fault_of_texts(names, sample.detail) or limits.fault(metric, sample.value, "value")
 
 
-@lru_cache(maxsize=4096)  # many samples say the same
+@lru_cache(maxsize=256)  # many samples say the same
 def _fault_of_texts(names: tuple[str, ...], detail: str) -> str:
-    if any(len(name) > MOST_NAME for name in names):
-        return LONG_NAME
-    if len(detail) > MOST_DETAIL:
-        return LONG_DETAIL
-    return NUL if any("\0" in text for text in (*names, detail)) else ""
+    if any("\0" in text for text in (*names, detail)):
+        return NUL
+    try:
+        is_object = not detail or isinstance(json.loads(detail), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    return "" if is_object else NO_OBJECT

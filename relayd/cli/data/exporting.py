@@ -79,7 +79,8 @@ def _write_samples(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"folder": str(folder), "samples": written}))
     else:
-        print(f"{written:,} samples in {folder}. `relayd import parquet {folder}` reads them.")
+        reads = f" `relayd import parquet {folder}` reads them." if written else ""
+        print(f"{written:,} samples in {folder}.{reads}")
     return 0
 
 

@@ -93,11 +93,15 @@ def _files(path: Path, format_name: str) -> list[_Input]:
         return [_Input(_readable(path), path.name)]
     if format_name != "parquet":
         raise InputError(str(path), "is a folder", remedy="Name the files in it.")
-    inside = [file.relative_to(path) for file in sorted(path.rglob("*.parquet"))]
+    found = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+    inside = [file.relative_to(path) for file in found]
     # As data sets have them: what begins so is no part of one.
     of = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
     if not of:
         raise InputError(str(path), "holds no file *.parquet", remedy="Name another folder.")
+    for file in of:
+        if not str(file).isprintable():
+            raise InputError(ascii(str(file)), "is no name to be shown", remedy="Rename the file.")
     return [_Input(_readable(path / file), str(file)) for file in of]
 
 

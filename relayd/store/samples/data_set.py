@@ -6,11 +6,10 @@ sample, with columns as :class:`~probes.samples.Sample` names its fields, and wh
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,9 +22,9 @@ from relayd.store.samples.reading import StoredSamples
 if TYPE_CHECKING:
     import pyarrow.parquet
 
-BATCH_ROWS = 65_536
-# What waits of a month is written when it has so many rows.
-LEAST_ROWS_OF_GROUP = 32_768
+BATCH_ROWS = 8192
+MOST_BYTES = 64_000_000
+"""Of rows that wait to be written."""
 
 
 def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | None = None) -> int:
@@ -52,30 +51,30 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
     except ImportError:
         remedy = "Install it: pip install 'relayd[parquet]'."
         raise InputError("--format parquet", "needs pyarrow", remedy=remedy) from None
-    beside = folder.absolute().with_name(f".{folder.absolute().name}.partial")
-    written = 0
+    if folder.is_symlink() or (folder.exists() and not _is_empty(folder)):
+        raise InputError(
+            "--output",
+            "is there already",
+            value=str(folder),
+            remedy="Name a new folder, or remove this one.",
+        )
     rows = (
         row for row in samples.reported() if since_s is None or row.sample.measured_at_s >= since_s
     )
+    written = 0
     try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(
-                "--output",
-                "is there already",
-                value=str(folder),
-                remedy="Name a new folder, or remove this one.",
-            )
-        shutil.rmtree(beside, ignore_errors=True)  # of an export that was interrupted
-        beside.mkdir()
-        with ExitStack() as open_files:
-            months = _Months(beside, open_files)
+        beside = TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.")
+        with beside as name:
+            whole = Path(name) / "whole"
+            whole.mkdir()
+            months = _Months(whole)
             while chunk := list(islice(rows, BATCH_ROWS)):
                 months.add(_table(chunk))
                 written += len(chunk)
             months.end()
-        if folder.exists():
-            folder.rmdir()
-        beside.rename(folder)
+            if folder.exists():
+                folder.rmdir()
+            whole.rename(folder)
     except OSError as error:
         raise InputError(
             "--output",
@@ -83,54 +82,52 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
             value=str(folder),
             remedy="Name a folder where you may write, on a disk with room.",
         ) from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return written
 
 
-class _Months:
-    """Files of months, each written in groups of many rows."""
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
-    def __init__(self, folder: Path, open_files: ExitStack) -> None:
-        self._folder, self._open_files = folder, open_files
-        self._writers: dict[str, pyarrow.parquet.ParquetWriter] = {}
+
+class _Months:
+    """Files of months: what waits of a month becomes one when it is much."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._waiting: dict[str, list[pyarrow.Table]] = {}
+        self._files = count()
 
     def add(self, table: pyarrow.Table) -> None:
-        """Take rows in; those of a month are written when they are many."""
+        """Take rows in; the month that has most of them is written when all take much memory."""
         times_s = table.column("measured_at_s").to_numpy()
         months = times_s.astype("M8[s]").astype("M8[M]")
         for month in np.unique(months):
-            waiting = self._waiting.setdefault(str(month), [])
-            waiting.append(table.filter(months == month))
-            if sum(map(len, waiting)) >= LEAST_ROWS_OF_GROUP:
-                self._write(str(month))
+            self._waiting.setdefault(str(month), []).append(table.filter(months == month))
+        sizes = {month: _bytes(of) for month, of in self._waiting.items()}
+        if sum(sizes.values()) > MOST_BYTES:
+            self._write(max(sizes, key=sizes.__getitem__))
 
     def end(self) -> None:
         """Write what waits."""
-        for month in self._waiting:
+        for month in list(self._waiting):
             self._write(month)
 
     def _write(self, month: str) -> None:
         import pyarrow
         import pyarrow.parquet
 
-        waiting = self._waiting[month]
-        if not waiting:
-            return
-        if month not in self._writers:
-            path = self._folder / f"month={month}"
-            path.mkdir()
-            self._writers[month] = self._open_files.enter_context(
-                pyarrow.parquet.ParquetWriter(
-                    path / "part-0.parquet",
-                    waiting[0].schema,
-                    compression="zstd",
-                    write_page_checksum=True,
-                )
-            )
-        self._writers[month].write_table(pyarrow.concat_tables(waiting))
-        waiting.clear()
+        path = self._folder / f"month={month}"
+        path.mkdir(exist_ok=True)
+        pyarrow.parquet.write_table(
+            pyarrow.concat_tables(self._waiting.pop(month)),
+            path / f"part-{next(self._files)}.parquet",
+            compression="zstd",
+            write_page_checksum=True,
+        )
+
+
+def _bytes(tables: Sequence[pyarrow.Table]) -> int:
+    return sum(table.nbytes for table in tables)
 
 
 def _table(rows: Sequence[Reported]) -> pyarrow.Table:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import FormatError
 from probes.importers import parquet
-from probes.samples import Sample
+from probes.samples import Sample, read_detail
 from tests.probes.importers.reading import outcomes, patient, reasons, samples
 
 GOOD: dict[str, Any] = {
@@ -48,7 +50,7 @@ _samples = st.builds(
     _texts,
     _texts,
     _texts,
-    _texts,
+    st.just("") | st.dictionaries(_texts, _texts, max_size=2).map(json.dumps),
     st.sampled_from([None, "public", "private"]),
     st.booleans(),
     st.none() | st.integers(1, 10**6),
@@ -89,6 +91,7 @@ def test_wrong_rows_are_left_out_with_a_reason() -> None:
         parquet.LONG_NAME: {"src_vm": "x" * 101},
         parquet.LONG_DETAIL: {"detail": "x" * 100_001},
         parquet.NUL: {"tool": "a\0b"},
+        parquet.NO_OBJECT: {"detail": "[1, 2]"},
         "value is negative": {"value": -1.0},
         "value is NaN": {"value": float("nan")},
         "value is not a number": {"value": None},
@@ -101,6 +104,34 @@ def test_wrong_rows_are_left_out_with_a_reason() -> None:
     assert [one.row for one in found[1:] if not isinstance(one, Sample)] == list(
         range(2, len(rows) + 1)
     )
+
+
+def test_what_is_nested_too_deeply_is_no_detail() -> None:
+    (found,) = outcomes("parquet", written({**GOOD, "detail": "[" * 99_000}))
+    assert found == (1, parquet.NO_OBJECT)
+    assert read_detail("[" * 99_000) == {}
+
+
+def test_what_many_rows_say_is_held_once() -> None:
+    detail = json.dumps({"x": "y" * 90_000})
+    content = written(*[{**GOOD, "detail": detail}] * parquet.BATCH_ROWS)
+    tracemalloc.start()
+    try:
+        assert len(samples("parquet", content)) == parquet.BATCH_ROWS
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(detail)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_column_twice_is_refused() -> None:
+    table = pyarrow.table([pyarrow.array(["aws:a"])] * 2, names=["src", "src"])
+    names = [name for name in GOOD if name != "src"]
+    for name in names:
+        table = table.append_column(name, pyarrow.array([GOOD[name]]))
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(table, stream)
+    with pytest.raises(FormatError, match="has a column twice"):
+        outcomes("parquet", stream.getvalue())
 
 
 def test_rows_are_counted_over_groups(monkeypatch: pytest.MonkeyPatch) -> None:
