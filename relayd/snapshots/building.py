@@ -25,13 +25,10 @@ from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
-from relayd.store.samples.decisions import Decision, last_decision
+from relayd.store.samples.decisions import HEEDED, Decision, all_heeded, last_decision
 from relayd.store.samples.retention import vm_votes
 from relayd.store.samples.series_states import SeriesStates
 from relayd.store.samples.waiting import BEGUN, FAILED
-
-DECISIONS_HEEDED = "decisions_heeded"
-"""Name of the last decision about samples that the newest snapshot heeds."""
 
 
 def make_snapshot(
@@ -62,7 +59,7 @@ def make_snapshot(
         latest
         and not anew
         and latest.samples_through == samples_through
-        and (metadata.get(DECISIONS_HEEDED) or 0) == decisions_through
+        and all_heeded(store.database)
         and latest.catalogue_digest == catalogue.digest
     ):
         return snapshot_of(latest)
@@ -128,7 +125,7 @@ def _made(
     store.snapshots.save(row, list(network), list(network.sites.values()), others, event)
     if decisions_through:  # after it: what is not noted yet is heeded once more
         with store.database.transaction():
-            Metadata(store.database).set(DECISIONS_HEEDED, decisions_through)
+            Metadata(store.database).set(HEEDED, decisions_through)
     SeriesStates(store.database).save(found.states, found.head, found.instead_of)
     return saved
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
-from tests.http.running import REGIONS, eventually, run, served
+from relayd.store import open_store
+from relayd.store.samples.decisions import Selection, decide
+from tests.http.running import REGIONS, Served, eventually, run, served
 from tests.http.test_tokens import QUICK, bearer, make
 
 EFFECTS, DECISIONS = "/v1/samples/decisions/effects", "/v1/samples/decisions"
@@ -80,6 +85,28 @@ def test_retracting_and_restoring_by_a_selection(store: Path) -> None:
         assert service.ask("POST", DECISIONS, restoring).json["samples"] == seen["samples"]
 
 
+def test_a_decision_made_while_no_service_runs_is_heeded(store: Path) -> None:
+    with open_store(store, mode="write") as opened:
+        assert decide(opened.database, "retract", Selection(src=US, dst=SA), who="me", reason="")
+    with served(store, environment=QUICK) as service:
+        eventually(lambda: not _is_measured(service))
+
+
+def test_a_decision_that_nobody_waits_for_any_more_is_audited_and_heeded(store: Path) -> None:
+    retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
+    quick = _with("relayd.http.server.store_access", "LIMIT_S", 3.0)
+    with served(store, environment=QUICK, within=quick) as service:
+        with closing(sqlite3.connect(store, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            answer = service.ask("POST", DECISIONS, retracting)
+            assert (answer.status, answer.json["kind"]) == (503, "unavailable")
+            assert "still finishes" in answer.json["detail"]
+            other.execute("ROLLBACK")
+        eventually(lambda: not _is_measured(service))
+    kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+    assert (kept[0]["action"], kept[0]["address"]) == ("samples retract", "127.0.0.1")
+
+
 def test_what_is_no_decision_is_refused(store: Path) -> None:
     with served(store) as service:
         for wrong in (
@@ -95,3 +122,18 @@ def test_what_is_no_decision_is_refused(store: Path) -> None:
             for path in (EFFECTS, DECISIONS):
                 answer = service.ask("POST", path, wrong)
                 assert (answer.status, answer.json["kind"]) == (422, "input"), wrong
+
+
+def _is_measured(service: Served) -> bool:
+    link = service.get(f"/v1/links/{US}/{SA}").json["link"]
+    return bool(link["aggregate_gbps"]["source"] == "measured")
+
+
+def _with(module: str, name: str, value: float) -> tuple[str, ...]:
+    """Return what runs a service with another limit."""
+    return (
+        sys.executable,
+        "-c",
+        f"import runpy, sys, {module} as it; it.{name} = {value}; sys.argv = sys.argv[3:]; "
+        "runpy.run_module('relayd', run_name='__main__')",
+    )

@@ -16,8 +16,15 @@ from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.snapshots.effects import MOVED, Effect, effects_of
 from relayd.store import open_store
-from relayd.store.changes import record_change, this_user
-from relayd.store.samples.decisions import Decision, Selection, decide, decisions, selected
+from relayd.store.changes import this_user
+from relayd.store.samples.decisions import (
+    Decision,
+    Selection,
+    decide,
+    decisions,
+    in_words,
+    selected,
+)
 from relayd.store.samples.quarantine import accept, reject, to_decide
 from relayd.times import seconds_of, utc_text
 
@@ -42,8 +49,6 @@ def run(options: argparse.Namespace) -> int:
         if ids and agreed(f"{decision.capitalize()} them?", options, "--yes"):
             who, why = this_user(), options.reason
             done = decide(store.database, decision, selection, who=who, reason=why)
-            words = _in_words(selection.stated())
-            record_change(store.database, f"samples {decision}", f"{done} of {words}")
         snapshot = make_snapshot(store, catalogue) if done else None
     if options.json:
         content = {
@@ -76,8 +81,6 @@ def run_on_quarantine(options: argparse.Namespace) -> int:
         if is_done:
             decide_on = accept if accepting else reject
             batch = decide_on(store.database, numbers, who=this_user(), reason=options.reason)
-            subject = f"{len(samples)} of quarantine: {', '.join(map(str, numbers))}"
-            record_change(store.database, f"samples {decision}", subject)
         snapshot = make_snapshot(store, catalogue) if batch else None
     if options.json:
         content = {
@@ -107,7 +110,7 @@ def listed(options: argparse.Namespace) -> int:
             "at": utc_text(row.at_s),
             "by": row.who,
             "samples": row.samples,
-            "selection": row.selection if options.json else _in_words(row.selection),
+            "selection": row.selection if options.json else in_words(row.selection),
             "reason": row.reason,
         }
         for row in found
@@ -191,7 +194,3 @@ def _show(decision: str, count: int, changed: list[Effect]) -> None:
         print(text.left_table(("link or VM", "figure", "now", "then", "change"), rows))
     if len(changed) > MOST_SHOWN:
         print(f"... and {len(changed) - MOST_SHOWN:,} more")
-
-
-def _in_words(selection: dict[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in selection.items())

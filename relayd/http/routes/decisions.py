@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from aiohttp import web
@@ -30,14 +31,16 @@ async def post_decision(context: RequestContext) -> web.Response:
     """Decide about samples."""
     service, body = context.service, context.body
     who = service.access.holder(context.request) or "anybody"
-    samples, batch_id = await service.store.write(
-        lambda store: _decided(store, body.model_dump(), who)
-    )
-    if samples:
-        subject = f"{samples} of {_in_words(body)}"
-        address = context.request.remote or ""
-        await service.record_change(f"samples {body.decision}", subject, who=who, address=address)
-        service.has_new_samples()
+    address, loop = context.request.remote or "", asyncio.get_running_loop()
+
+    # Here, in the store's thread: it is finished, too, after nobody waits for it any more.
+    def write(store: Store) -> tuple[int, int | None]:
+        decided = _decided(store, body.model_dump(), who, address)
+        if decided[0]:
+            loop.call_soon_threadsafe(service.has_new_samples)
+        return decided
+
+    samples, batch_id = await service.store.write(write)
     content = {"samples": samples, "batch_id": batch_id}
     return document_response(service.current.snapshot, content)
 
@@ -68,23 +71,18 @@ def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> d
     return {"samples": count, "total": len(changed), "changed": shown}
 
 
-def _decided(store: Store, request: dict[str, Any], who: str) -> tuple[int, int | None]:
+def _decided(
+    store: Store, request: dict[str, Any], who: str, address: str
+) -> tuple[int, int | None]:
     """Make a decision; return how many samples it was about, and the batch of those accepted."""
-    decision, numbers, reason = request["decision"], request["quarantined"], request["reason"]
+    database, decision, numbers = store.database, request["decision"], request["quarantined"]
+    by = {"who": who, "reason": request["reason"], "address": address}
     if decision == "accept":
-        return len(set(numbers)), accept(store.database, numbers, who=who, reason=reason)
+        return len(set(numbers)), accept(database, numbers, **by)
     if decision == "reject":
-        reject(store.database, numbers, who=who, reason=reason)
+        reject(database, numbers, **by)
         return len(set(numbers)), None
-    selection = Selection(**request["selection"])
-    return decide(store.database, decision, selection, who=who, reason=reason), None
-
-
-def _in_words(given: DecisionRequest) -> str:
-    if given.selection is None:
-        return f"quarantine: {', '.join(map(str, given.quarantined))}"
-    stated = Selection(**given.selection.model_dump()).stated()
-    return ", ".join(f"{name} {value}" for name, value in stated.items())
+    return decide(database, decision, Selection(**request["selection"]), **by), None
 
 
 ROUTES = (

@@ -37,6 +37,7 @@ from relayd.store import Location, SnapshotRow, Store
 from relayd.store.changes import record_change
 from relayd.store.kept_token import FirstToken, first_token
 from relayd.store.links.states import LinkStates
+from relayd.store.samples.decisions import all_heeded
 from relayd.store.samples.newest import newest_samples
 from relayd.store.tokens import Token, Tokens
 from relayd.store.verifications import Verifications
@@ -153,7 +154,7 @@ class Service:
         await self._read()
         await self.workers.warm(self.current.version)
         self._add_gauges()
-        if state.last_sample_id > (state.latest.samples_through if state.latest else 0):
+        if await self.store.read(lambda store: _lacks_snapshot(store, state.latest)):
             self.has_new_samples()  # it ended before it could make one
         work = [self._refresh_forever(), self.watcher.run()]
         if self.peers.shared.processes > 1:
@@ -181,7 +182,7 @@ class Service:
         }
 
     def has_new_samples(self) -> None:
-        """Ask for a snapshot, because samples came."""
+        """Ask for a snapshot, because samples came or were decided about."""
         self._batches += 1
         if self.peers.leads:
             self.snapshots.want()
@@ -386,7 +387,6 @@ class _State(NamedTuple):
     tokens: list[Token]
     link_states: Mapping[Pair, LinkState]
     verification: int
-    last_sample_id: int
     newer: NewerSamples | None
 
 
@@ -404,6 +404,11 @@ def _state(store: Store) -> _State:
         Tokens(store.database).list(),
         LinkStates(store.database).now(time.time()),
         Verifications(store.database).last_id(),
-        store.samples.last_id(),
         newer_than(store, latest),
     )
+
+
+def _lacks_snapshot(store: Store, latest: SnapshotRow | None) -> bool:
+    """Whether samples, or decisions about them, are newer than the latest snapshot."""
+    through = latest.samples_through if latest else 0
+    return store.samples.last_id() > through or not all_heeded(store.database)

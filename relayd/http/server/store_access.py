@@ -130,8 +130,9 @@ class _Side:
                 raise ProblemError(
                     503,
                     "unavailable",
-                    f"The store has not answered for {LIMIT_S:g} s. Try again: a sample that is "
-                    "there already is not stored twice.",
+                    f"The store has not answered for {LIMIT_S:g} s. What it has begun to write it "
+                    "still finishes. Try again: a sample that is there already is not stored, nor "
+                    "decided about, twice.",
                     headers={"Retry-After": "5"},
                 ) from None
         finally:

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from planner.model.errors import InputError
 from probes.samples import Metric
+from relayd.store.changes import record_change
 from relayd.store.database import Database
+from relayd.store.metadata import Metadata
 
 Decision: TypeAlias = Literal["retract", "restore", "confirm"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
+HEEDED = "decisions_heeded"
+"""Name of the last decision about samples that the newest snapshot heeds."""
 
 _IDS = (
     "SELECT samples.id FROM samples JOIN batches ON batches.id = samples.batch_id "
@@ -119,9 +124,17 @@ def selected(database: Database, decision: Decision, selection: Selection) -> li
 
 
 def decide(
-    database: Database, decision: Decision, selection: Selection, *, who: str, reason: str
+    database: Database,
+    decision: Decision,
+    selection: Selection,
+    *,
+    who: str,
+    reason: str,
+    address: str = "",
 ) -> int:
     """Make a decision about all samples of a selection; return how many it changed.
+
+    It is recorded with the changes, too; ``address`` is from where it was asked for.
 
     Raises
     ------
@@ -157,12 +170,24 @@ def decide(
             database.insert("retracted_samples", [(sample, number, None) for sample in ids])
         else:
             database.insert("confirmed_samples", [(sample, number) for sample in ids])
+        subject = f"{len(ids)} of {in_words(selection.stated())}"
+        record_change(database, f"samples {decision}", subject, who=who, address=address)
     return len(ids)
+
+
+def in_words(stated: Mapping[str, object]) -> str:
+    """Return what a selection states as one text."""
+    return ", ".join(f"{name} {value}" for name, value in stated.items())
 
 
 def last_decision(database: Database) -> int:
     """Return the id of the last decision; 0 where there is none."""
     return int(database.row("SELECT coalesce(max(id), 0) FROM sample_decisions")[0])
+
+
+def all_heeded(database: Database) -> bool:
+    """Return whether the newest snapshot heeds all decisions."""
+    return (Metadata(database).get(HEEDED) or 0) == last_decision(database)
 
 
 def retracted_ids(database: Database) -> set[int]:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from planner.model.errors import InputError
 from probes.importers.physics import FAULTS
 from probes.samples import Quarantined, Sample
+from relayd.store.changes import record_change
 from relayd.store.database import Database
 from relayd.store.samples.writing import SampleWriter
 from relayd.version import __version__
@@ -193,8 +194,10 @@ def _undecidable(number: int, problem: str, remedy: str) -> InputError:
     return InputError("quarantined", problem, value=number, remedy=remedy)
 
 
-def reject(database: Database, numbers: Collection[int], *, who: str, reason: str) -> None:
-    """Note that samples in quarantine stay there for good.
+def reject(
+    database: Database, numbers: Collection[int], *, who: str, reason: str, address: str = ""
+) -> None:
+    """Note that samples in quarantine stay there for good; recorded with the changes, too.
 
     Raises
     ------
@@ -203,13 +206,16 @@ def reject(database: Database, numbers: Collection[int], *, who: str, reason: st
     """
     with database.transaction():
         to_decide(database, numbers, accepting=False)
-        _note(database, "reject", numbers, who, reason, None)
+        _note(database, "reject", numbers, who, reason, address, None)
 
 
-def accept(database: Database, numbers: Collection[int], *, who: str, reason: str) -> int:
+def accept(
+    database: Database, numbers: Collection[int], *, who: str, reason: str, address: str = ""
+) -> int:
     """Let samples in quarantine count as the own prober's; return the batch that has them now.
 
-    They stay in quarantine, too, with the decision: nothing is removed.
+    They stay in quarantine, too, with the decision: nothing is removed. It is recorded with the
+    changes; ``address`` is from where it was asked for.
 
     Raises
     ------
@@ -229,7 +235,7 @@ def accept(database: Database, numbers: Collection[int], *, who: str, reason: st
         )
         accepted = writer.add(samples)
         writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
-        _note(database, "accept", numbers, who, reason, writer.batch_id)
+        _note(database, "accept", numbers, who, reason, address, writer.batch_id)
     return writer.batch_id
 
 
@@ -239,13 +245,16 @@ def _note(
     numbers: Collection[int],
     who: str,
     reason: str,
+    address: str,
     batch_id: int | None,
 ) -> None:
-    now_s = time.time()
+    now_s, decided = time.time(), sorted(set(numbers))
     database.insert(
         "quarantine_decisions",
-        [(number, decision, now_s, who, reason, batch_id) for number in sorted(set(numbers))],
+        [(number, decision, now_s, who, reason, batch_id) for number in decided],
     )
+    subject = f"{len(decided)} of quarantine: {', '.join(map(str, decided))}"
+    record_change(database, f"samples {decision}", subject, who=who, address=address)
 
 
 def quarantine_reasons(database: Database, wanted: Wanted = ALL_OPEN) -> list[ReasonCount]:
