@@ -18,7 +18,7 @@ from relayd.store.samples.quarantine import Wanted, quarantined
 from relayd.store.tokens import Tokens
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
-from tests.http.running import Served, eventually, served
+from tests.http.running import Served, eventually, served, with_limit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -118,6 +118,23 @@ def test_samples_are_accepted_and_rejected_after_seeing_what_that_changes(
         with open_store(doubtful, mode="read") as store:
             accepted = quarantined(store.database, Wanted("accepted"), limit=99)
         assert {row.decided_because for row in accepted} == {"a tunnel"}
+
+
+def test_samples_are_accepted_where_seeing_what_that_changes_takes_too_long(
+    doubtful: Path, browser: Browser
+) -> None:
+    quick = with_limit("relayd.http.routes.decisions", "LIMIT_S", 0.001)
+    with (
+        served(doubtful, environment=QUICK, within=quick) as service,
+        watched(browser, allowed=("status of 503",)) as seen,
+    ):
+        page = seen.open(f"{service.url}/quarantine")
+        page.get_by_role("button", name="Select all shown").click()
+        page.get_by_role("button", name="Accept …", exact=True).click()
+        page.get_by_text("The decision can be made all the same.").wait_for()
+        assert page.get_by_text("20 samples.").is_visible()
+        page.get_by_role("button", name="Accept", exact=True).click()
+        page.get_by_text("20 samples accepted.").wait_for()
 
 
 def test_what_is_in_dispute_is_decided_by_its_source(doubtful: Path, browser: Browser) -> None:

@@ -197,3 +197,13 @@ def eventually(
         assert time.monotonic() < deadline_s, otherwise()
         time.sleep(0.05)
     return value
+
+
+def with_limit(module: str, name: str, value: float) -> tuple[str, ...]:
+    """Return what runs a service with another limit."""
+    return (
+        sys.executable,
+        "-c",
+        f"import runpy, sys, {module} as it; it.{name} = {value}; sys.argv = sys.argv[3:]; "
+        "runpy.run_module('relayd', run_name='__main__')",
+    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
 from relayd.store import open_store
 from relayd.store.samples.decisions import Selection, decide
-from tests.http.running import REGIONS, Served, eventually, run, served
+from tests.http.running import REGIONS, Served, eventually, run, served, with_limit
 from tests.http.test_tokens import QUICK, bearer, make
 
 EFFECTS, DECISIONS = "/v1/samples/decisions/effects", "/v1/samples/decisions"
@@ -94,7 +93,7 @@ def test_a_decision_made_while_no_service_runs_is_heeded(store: Path) -> None:
 
 def test_a_decision_that_nobody_waits_for_any_more_is_audited_and_heeded(store: Path) -> None:
     retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
-    quick = _with("relayd.http.server.store_access", "LIMIT_S", 3.0)
+    quick = with_limit("relayd.http.server.store_access", "LIMIT_S", 3.0)
     with served(store, environment=QUICK, within=quick) as service:
         with closing(sqlite3.connect(store, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -105,6 +104,29 @@ def test_a_decision_that_nobody_waits_for_any_more_is_audited_and_heeded(store: 
         eventually(lambda: not _is_measured(service))
     kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
     assert (kept[0]["action"], kept[0]["address"]) == ("samples retract", "127.0.0.1")
+
+
+def test_samples_that_came_after_the_effects_were_shown_are_not_decided_about(store: Path) -> None:
+    retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
+    sample = {"src": US, "dst": SA, "metric": "rtt_ms", "value": 117.0}
+    with served(store, environment=QUICK) as service:
+        seen = service.ask("POST", EFFECTS, retracting).json
+        later = {"samples": [{**sample, "measured_at_s": time.time() - 60}]}
+        assert service.ask("POST", "/v1/samples", later).json["accepted"] == 1
+        shown = {**retracting, "through": seen["through"]}
+        assert service.ask("POST", DECISIONS, shown).json["samples"] == seen["samples"]
+        assert service.ask("POST", EFFECTS, retracting).json["samples"] == 1
+        assert service.ask("POST", DECISIONS, shown).json["samples"] == 0
+
+
+def test_effects_that_take_too_long_say_what_can_be_decided_without_them(store: Path) -> None:
+    retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
+    quick = with_limit("relayd.http.routes.decisions", "LIMIT_S", 0.001)
+    with served(store, environment=QUICK, within=quick) as service:
+        answer = service.ask("POST", EFFECTS, retracting)
+        assert (answer.status, answer.json["kind"]) == (503, "timeout")
+        shown = {**retracting, "through": answer.json["through"]}
+        assert service.ask("POST", DECISIONS, shown).json["samples"] == answer.json["samples"] > 0
 
 
 def test_what_is_no_decision_is_refused(store: Path) -> None:
@@ -127,13 +149,3 @@ def test_what_is_no_decision_is_refused(store: Path) -> None:
 def _is_measured(service: Served) -> bool:
     link = service.get(f"/v1/links/{US}/{SA}").json["link"]
     return bool(link["aggregate_gbps"]["source"] == "measured")
-
-
-def _with(module: str, name: str, value: float) -> tuple[str, ...]:
-    """Return what runs a service with another limit."""
-    return (
-        sys.executable,
-        "-c",
-        f"import runpy, sys, {module} as it; it.{name} = {value}; sys.argv = sys.argv[3:]; "
-        "runpy.run_module('relayd', run_name='__main__')",
-    )

@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
     decision: Decision = options.decision
     selection = _selection(options, catalogue)
     with open_store(store_location(options, settings), mode="write") as store:
-        ids = frozenset(selected(store.database, decision, selection))
+        through = store.samples.last_id()  # what comes while the user thinks was not shown
+        ids = frozenset(selected(store.database, decision, selection, through=through))
         changed: list[Effect] = []
         if ids:
             changed = effects_of(store, catalogue, change=(decision, ids))
@@ -47,8 +48,14 @@ def run(options: argparse.Namespace) -> int:
             _show(decision, len(ids), changed)
         done = 0
         if ids and agreed(f"{decision.capitalize()} them?", options, "--yes"):
-            who, why = this_user(), options.reason
-            done = decide(store.database, decision, selection, who=who, reason=why)
+            done = decide(
+                store.database,
+                decision,
+                selection,
+                who=this_user(),
+                reason=options.reason,
+                through=through,
+            )
         snapshot = make_snapshot(store, catalogue) if done else None
     if options.json:
         content = {

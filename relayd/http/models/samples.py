@@ -87,9 +87,6 @@ def _kind(reason: str) -> str:
     return reason
 
 
-_Kind = Annotated[str, AfterValidator(_kind), Field(json_schema_extra={"enum": list(FAULTS)})]
-
-
 class QuarantineQuery(Page):
     """Which samples of quarantine."""
 
@@ -175,6 +172,13 @@ class DecisionRequest(RequestModel):
     )
     selection: SelectionGiven | None = Field(None, description="Of samples not in quarantine.")
     reason: str = Field("", max_length=500, description="Why, for the record.")
+    through: int | None = Field(
+        None,
+        ge=0,
+        le=2**53,
+        description="The last sample that `selection` means, as the effects have it: samples that "
+        "came later are left as they are.",
+    )
 
     @model_validator(mode="after")
     def _names_samples(self) -> Self:
@@ -200,6 +204,9 @@ class EffectsAnswer(ResponseModel):
 
     snapshot: Snapshot
     samples: int = Field(description="How many it is about.")
+    through: int = Field(
+        description="The last sample there is, or that was asked for; to be sent with the decision."
+    )
     total: int = Field(description="Figures that would change by over 0.1 %.")
     changed: list[EffectSeen] = Field(description="The first 100, the largest ratio first.")
 

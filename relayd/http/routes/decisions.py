@@ -9,6 +9,7 @@ from aiohttp import web
 
 from relayd.http.models.samples import DecisionAnswer, DecisionRequest, EffectsAnswer
 from relayd.http.responses.json_responses import document_response
+from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
@@ -16,15 +17,34 @@ from relayd.store.samples.decisions import Selection, decide, selected
 from relayd.store.samples.quarantine import accept, reject, to_decide
 
 MOST_EFFECTS = 100
+LIMIT_S = 300.0
+"""Longest time for effects: all links are estimated twice."""
 
 
 async def post_decision_effects(context: RequestContext) -> web.Response:
     """Show what a decision about samples would do to estimates; nothing is decided."""
-    service = context.service
-    found = await service.workers.ask(
-        service.current.version, decision_effects, service.store.path, context.body.model_dump()
-    )
-    return document_response(service.current.snapshot, found)
+    service, request = context.service, context.body.model_dump()
+    workers, path = service.workers, service.store.path
+    meant = await workers.ask(service.current.version, samples_meant, path, request)
+    effects: dict[str, Any] = {"total": 0, "changed": []}
+    if meant["samples"] and request["decision"] != "reject":
+        request |= {"through": meant["through"]}
+        try:
+            async with service.previews.turn():
+                effects = await workers.ask_apart(
+                    service.current.version, decision_effects, path, request, limit_s=LIMIT_S
+                )
+        except ProblemError as problem:
+            if problem.content["kind"] != "timeout":
+                raise
+            raise ProblemError(
+                503,
+                "timeout",
+                f"Estimating all links with these samples and without takes longer than the "
+                f"{LIMIT_S:g} s that it may. The decision can be made all the same.",
+                **meant,
+            ) from None
+    return document_response(service.current.snapshot, {**meant, **effects})
 
 
 async def post_decision(context: RequestContext) -> web.Response:
@@ -45,8 +65,23 @@ async def post_decision(context: RequestContext) -> web.Response:
     return document_response(service.current.snapshot, content)
 
 
+def samples_meant(_wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
+    """Return about how many samples a decision is, and the last there is; in a worker.
+
+    Raises
+    ------
+    InputError
+        If it can't be made.
+    """
+    through = request["through"]
+    with open_store(location, mode="read") as store:
+        through = store.samples.last_id() if through is None else through
+        found = _meant(store, {**request, "through": through})
+    return {"samples": len(found), "through": through}
+
+
 def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a decision would do, as JSON types; in a worker, because it takes a while.
+    """Return what a decision would do, as JSON types; in a process, because it takes a while.
 
     Raises
     ------
@@ -57,18 +92,22 @@ def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> d
 
     decision = request["decision"]
     with open_store(location, mode="read") as store:
-        if decision in ("accept", "reject"):
-            accepting = decision == "accept"
-            samples = to_decide(store.database, request["quarantined"], accepting=accepting)
-            count = len(samples)
-            changed = effects_of(store, wan.catalogue, accepted=samples) if accepting else []
+        meant = _meant(store, request)
+        if decision == "accept":
+            changed = effects_of(store, wan.catalogue, accepted=meant)
         else:
-            selection = Selection(**request["selection"])
-            ids = frozenset(selected(store.database, decision, selection))
-            count = len(ids)
-            changed = effects_of(store, wan.catalogue, change=(decision, ids)) if ids else []
+            changed = effects_of(store, wan.catalogue, change=(decision, frozenset(meant)))
     shown = [effect._asdict() for effect in changed[:MOST_EFFECTS]]
-    return {"samples": count, "total": len(changed), "changed": shown}
+    return {"total": len(changed), "changed": shown}
+
+
+def _meant(store: Store, request: dict[str, Any]) -> list[Any]:
+    """Return the samples in quarantine that a decision is about, or the ids of others."""
+    database, decision = store.database, request["decision"]
+    if decision in ("accept", "reject"):
+        return to_decide(database, request["quarantined"], accepting=decision == "accept")
+    selection = Selection(**request["selection"])
+    return selected(database, decision, selection, through=request["through"])
 
 
 def _decided(
@@ -82,7 +121,8 @@ def _decided(
     if decision == "reject":
         reject(database, numbers, **by)
         return len(set(numbers)), None
-    return decide(database, decision, Selection(**request["selection"]), **by), None
+    selection, through = Selection(**request["selection"]), request["through"]
+    return decide(database, decision, selection, **by, through=through), None
 
 
 ROUTES = (
@@ -93,7 +133,7 @@ ROUTES = (
         "Show what a decision about samples would change",
         "admin",
         "Estimates all links twice, from all samples: with the decision and without. Nothing is "
-        "decided.",
+        "decided. Where that takes too long, the problem `timeout` has `samples` and `through`.",
         body=DecisionRequest,
         answer=EffectsAnswer,
         statuses=(422,),

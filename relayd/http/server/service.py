@@ -25,6 +25,7 @@ from relayd.http.responses.problems import ProblemError
 from relayd.http.server.connections import Connections, most_connections
 from relayd.http.server.current_state import RENEW_AFTER_S, Current, read_current, with_states
 from relayd.http.server.event_stream import EventStream
+from relayd.http.server.fair_queue import FairQueue
 from relayd.http.server.memory import release_memory
 from relayd.http.server.settings import ServiceSettings
 from relayd.http.server.snapshot_maker import SnapshotMaker
@@ -121,6 +122,8 @@ class Service:
             self.workers,
             lambda: self.current,
         )
+        # Each takes a process of its own and, of a large store, a core for minutes.
+        self.previews = FairQueue(1, 8, 2, "the effects of a decision")
         self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
         self._noted_used_s = time.monotonic()
         self._batches = self.peers.earlier_batches

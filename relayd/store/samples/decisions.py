@@ -100,8 +100,10 @@ class DecisionRow(NamedTuple):
     samples: int
 
 
-def selected(database: Database, decision: Decision, selection: Selection) -> list[int]:
-    """Return the ids of the samples that a decision would change.
+def selected(
+    database: Database, decision: Decision, selection: Selection, *, through: int | None = None
+) -> list[int]:
+    """Return the ids of the samples that a decision would change; none above ``through``.
 
     Raises
     ------
@@ -120,6 +122,8 @@ def selected(database: Database, decision: Decision, selection: Selection) -> li
     for name, value in stated.items():
         values += [len(f"{value} "), f"{value} "] if name == "tool" else [value]
     conditions = [_STATES[decision], *(_CONDITIONS[name] for name in stated)]
+    if through is not None:
+        conditions, values = [*conditions, "samples.id <= ?"], [*values, through]
     return [number for (number,) in database.rows(_IDS.format(" AND ".join(conditions)), values)]
 
 
@@ -131,10 +135,18 @@ def decide(
     who: str,
     reason: str,
     address: str = "",
+    through: int | None = None,
 ) -> int:
     """Make a decision about all samples of a selection; return how many it changed.
 
-    It is recorded with the changes, too; ``address`` is from where it was asked for.
+    It is recorded with the changes, too.
+
+    Parameters
+    ----------
+    address : str
+        From where it was asked for; ``""`` for a command.
+    through : int, optional
+        The last sample that is meant: not those that came after somebody looked.
 
     Raises
     ------
@@ -144,7 +156,7 @@ def decide(
         If the database can't take it; then nothing is decided.
     """
     with database.transaction():
-        ids = selected(database, decision, selection)
+        ids = selected(database, decision, selection, through=through)
         if not ids:
             database.roll_back()
             return 0

@@ -19,13 +19,23 @@ const samples = (number) => `${count(number)} ${number === 1 ? "sample" : "sampl
 // title: of the button; request: what is decided about which samples; reason(): why, as typed;
 // decided(answer): called when it is done.
 export function decision(title, request, reason, decided) {
-  return asksTwice(title, title.replace(" …", ""), async () => told(request.decision, await post("v1/samples/decisions/effects", request)),
-    async () => decided(await post("v1/samples/decisions", { ...request, reason: reason() })));
+  let through; // samples that come after these were counted are not decided about
+  return asksTwice(title, title.replace(" …", ""), async () => {
+    const found = await post("v1/samples/decisions/effects", request).catch(withoutEffects);
+    through = found.through;
+    return told(request.decision, found);
+  }, async () => decided(await post("v1/samples/decisions", { ...request, through, reason: reason() })));
+}
+
+// Of a store so large that the effects take too long, the decision is offered without them.
+function withoutEffects(problem) {
+  if (problem.kind !== "timeout" || !("samples" in problem.content)) throw problem;
+  return problem.content;
 }
 
 function told(chosen, found) {
   return [element("p", {}, element("strong", {}, `${samples(found.samples)}. `), withCode(MEANINGS[chosen])),
-    chosen !== "reject" && changes(found)];
+    chosen !== "reject" && (found.changed ? changes(found) : element("p", { class: "warn" }, found.detail))];
 }
 
 function changes({ total, changed }) {

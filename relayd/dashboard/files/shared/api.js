@@ -7,6 +7,7 @@ export class Problem extends Error {
   constructor(status, content) {
     super(content.detail || content.title || `The service answered ${status}.`);
     this.status = status;
+    this.content = content;
     this.kind = content.kind ?? "";
     this.field = content.field ?? "";
     this.requestId = content.request_id ?? "";
