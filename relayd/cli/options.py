@@ -18,6 +18,9 @@ from relayd.sources.wan import Wan
 from relayd.store import Address, Location, default_path, parse_location
 from relayd.store.location import SERVICE_SCHEMES
 
+MOST_WHOLE = 2**53
+"""Of numbers that are given; the service has the same bound. JSON's readers know no larger ones."""
+
 
 def wan_of(options: argparse.Namespace) -> Wan:
     """Open the store and the catalogue that a command names, or a mirror of a service."""
@@ -71,11 +74,14 @@ def region_id(name: str | None, field: str, catalogue: Catalogue) -> str:
 
 
 def whole_number(text: str, field: str) -> int:
-    """Read a whole number."""
+    """Read a whole number, one that a store can hold."""
     try:
-        return int(text)
+        found = int(text)
     except ValueError:
         raise InputError(field, "is not a whole number", value=text) from None
+    if abs(found) > MOST_WHOLE:
+        raise InputError(field, "is too large", value=text, remedy=f"At most {MOST_WHOLE}.")
+    return found
 
 
 def number(text: str, field: str) -> float:

@@ -129,6 +129,24 @@ def test_effects_that_take_too_long_say_what_can_be_decided_without_them(store: 
         assert service.ask("POST", DECISIONS, shown).json["samples"] == answer.json["samples"] > 0
 
 
+def test_regions_are_meant_by_any_of_their_names(store: Path) -> None:
+    with served(store) as service:
+        by_id = service.ask("POST", EFFECTS, {"decision": "retract", "selection": {"src": US}}).json
+        selection = {"src": "us-east-1"}
+        asked = {"decision": "retract", "selection": selection}
+        assert service.ask("POST", EFFECTS, asked).json["samples"] == by_id["samples"] > 0
+        assert service.get("/v1/quarantine?src=us-east-1&dst=aws:sa-east-1").status == 200
+        assert service.get("/v1/quarantine?src=aws:gone-1").json["samples"] == []
+        selection["src"] = "nowhere"
+        wrong = [service.ask("POST", path, asked) for path in (EFFECTS, DECISIONS)]
+        wrong.append(service.get("/v1/quarantine?src=nowhere"))
+        assert [(each.status, each.json["field"]) for each in wrong] == [
+            (422, "selection.src"),
+            (422, "selection.src"),
+            (422, "src"),
+        ]
+
+
 def test_what_is_no_decision_is_refused(store: Path) -> None:
     with served(store) as service:
         for wrong in (

@@ -229,7 +229,7 @@ def _selecting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(*flags("--src"), metavar="REGION", help="of links out of this region")
     parser.add_argument(*flags("--dst"), metavar="REGION", help="of links into this region")
     parser.add_argument("--metric", metavar="NAME", help="such as aggregate_mbps")
-    parser.add_argument("--batch", metavar="N", type=int, help="of this batch (`samples list`)")
+    parser.add_argument("--batch", metavar="N", help="of this batch (`samples list`)")
     parser.add_argument("--since", metavar="TIME", help="measured at this time or later, ISO 8601")
     parser.add_argument("--until", metavar="TIME", help="measured at this time or earlier")
     parser.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")

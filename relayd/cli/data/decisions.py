@@ -163,7 +163,7 @@ def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
         address=options.address,
         tool=options.tool,
         metric=options.metric,
-        batch=options.batch,
+        batch=whole_number(options.batch, "--batch") if options.batch else None,
         src=region_id(options.src, "--src", catalogue) or None,
         dst=region_id(options.dst, "--dst", catalogue) or None,
         since_s=_time_s(options.since, "--since"),

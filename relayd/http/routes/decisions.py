@@ -11,6 +11,7 @@ from relayd.http.models.samples import DecisionAnswer, DecisionRequest, EffectsA
 from relayd.http.responses.json_responses import document_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
+from relayd.http.routes.quarantine import region_meant
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import Selection, decide, selected
@@ -23,7 +24,7 @@ LIMIT_S = 300.0
 
 async def post_decision_effects(context: RequestContext) -> web.Response:
     """Show what a decision about samples would do to estimates; nothing is decided."""
-    service, request = context.service, context.body.model_dump()
+    service, request = context.service, _request(context)
     workers, path = service.workers, service.store.path
     meant = await workers.ask(service.current.version, samples_meant, path, request)
     effects: dict[str, Any] = {"total": 0, "changed": []}
@@ -49,13 +50,13 @@ async def post_decision_effects(context: RequestContext) -> web.Response:
 
 async def post_decision(context: RequestContext) -> web.Response:
     """Decide about samples."""
-    service, body = context.service, context.body
+    service, request = context.service, _request(context)
     who = service.access.holder(context.request) or "anybody"
     address, loop = context.request.remote or "", asyncio.get_running_loop()
 
     # Here, in the store's thread: it is finished, too, after nobody waits for it any more.
     def write(store: Store) -> tuple[int, int | None]:
-        decided = _decided(store, body.model_dump(), who, address)
+        decided = _decided(store, request, who, address)
         if decided[0]:
             loop.call_soon_threadsafe(service.has_new_samples)
         return decided
@@ -63,6 +64,16 @@ async def post_decision(context: RequestContext) -> web.Response:
     samples, batch_id = await service.store.write(write)
     content = {"samples": samples, "batch_id": batch_id}
     return document_response(service.current.snapshot, content)
+
+
+def _request(context: RequestContext) -> dict[str, Any]:
+    """Return what is asked for as JSON types, with ids in place of names of regions."""
+    request: dict[str, Any] = context.body.model_dump()
+    if selection := request["selection"]:
+        wan = context.service.current.wan
+        for end in ("src", "dst"):
+            selection[end] = region_meant(wan, selection[end], f"selection.{end}")
+    return request
 
 
 def samples_meant(_wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from typing import Any
 
 from aiohttp import web
 
+from planner.model.errors import UnknownRegionError
 from relayd.http.models.samples import Quarantine, QuarantineQuery
 from relayd.http.responses.cursors import page_of, whole_position
 from relayd.http.responses.json_responses import document_response
 from relayd.http.route import RequestContext, Route
 from relayd.questions.disputes import DisputedFigure
+from relayd.sources.wan import Wan
 from relayd.store.samples.quarantine import QuarantinedRow, Wanted, quarantine_reasons, quarantined
 
 
@@ -19,7 +21,9 @@ async def list_quarantine(context: RequestContext) -> web.Response:
     """List samples in quarantine, and how many there are of each kind."""
     service, query = context.service, context.query
     before_id = whole_position(query.cursor) or None
-    wanted = Wanted(query.state, query.reason or "", query.src or "", query.dst or "")
+    wan = service.current.wan
+    src, dst = region_meant(wan, query.src, "src"), region_meant(wan, query.dst, "dst")
+    wanted = Wanted(query.state, query.reason or "", src or "", dst or "")
     rows, reasons = await service.store.read(
         lambda store: (
             quarantined(store.database, wanted, limit=query.limit + 1, before_id=before_id),
@@ -30,7 +34,7 @@ async def list_quarantine(context: RequestContext) -> web.Response:
     current = service.current
     # Some 20,000 links take a moment, once a snapshot: others are answered meanwhile.
     disputed = await asyncio.to_thread(lambda: current.disputes)
-    disputed = [figure for figure in disputed if _is_of(figure, query.src, query.dst)]
+    disputed = [figure for figure in disputed if _is_of(figure, src, dst)]
     content = {
         "disputes": [figure.sentence for figure in disputed],
         "disputed": [figure._asdict() for figure in disputed],
@@ -39,6 +43,24 @@ async def list_quarantine(context: RequestContext) -> web.Response:
         "next_cursor": next_cursor,
     }
     return document_response(current.snapshot, content)
+
+
+def region_meant(wan: Wan, name: str | None, field: str) -> str | None:
+    """Return the region that a name stands for, where one is given.
+
+    An id may be of none that is known: nothing is known of those whose samples do not count.
+
+    Raises
+    ------
+    UnknownRegionError, AmbiguousRegionError
+        If another name stands for none or for several.
+    """
+    try:
+        return wan.resolve(name, field).region_id if name else None
+    except UnknownRegionError:
+        if name and ":" in name:
+            return name
+        raise
 
 
 def _is_of(figure: DisputedFigure, src: str | None, dst: str | None) -> bool:

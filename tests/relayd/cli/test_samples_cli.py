@@ -93,6 +93,9 @@ def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
     again = relayd("samples", "reject", "3", "--db", db, "--yes")
     assert (again.code, "was rejected before" in again.err) == (2, True)
     assert relayd("samples", "accept", "x", "--db", db, "--yes").code == 2
+    for words in (("accept", "9" * 23), ("retract", "--batch", "9" * 23)):
+        large = relayd("samples", *words, "--db", db, "--yes")
+        assert (large.code, "is too large" in large.err) == (2, True)
     assert relayd("samples", "quarantine", "--db", db).out == "None.\n"
     for state, numbers in (("accepted", [2, 1]), ("rejected", [3])):
         shown = relayd("samples", "quarantine", "--state", state, "--db", db, "--json").out
