@@ -52,6 +52,15 @@ def apart(options: argparse.Namespace) -> int:
             "measured at": utc_text(row.sample.measured_at_s),
             "reason": row.reason,
         }
+        | (
+            {
+                "decided by": row.decided_by,
+                "decided at": utc_text(row.decided_at_s),
+                "because": row.decided_because,
+            }
+            if row.decided_at_s is not None
+            else {}
+        )
         for row in found
     ]
     return print_rows(options, "quarantine", rows)

@@ -99,6 +99,9 @@ def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
     assert relayd("samples", "quarantine", "--db", db).out == "None.\n"
     for state, numbers in (("accepted", [2, 1]), ("rejected", [3])):
         shown = relayd("samples", "quarantine", "--state", state, "--db", db, "--json").out
-        assert [row["number"] for row in json.loads(shown)["quarantine"]] == numbers
+        rows = json.loads(shown)["quarantine"]
+        assert [row["number"] for row in rows] == numbers
+        because = "a tunnel" if state == "accepted" else ""
+        assert {(row["decided by"], row["because"]) for row in rows} == {(this_user(), because)}
     changes = json.loads(relayd("store", "changes", "--db", db, "--json").out)["changes"]
     assert [each["action"] for each in changes[:2]] == ["samples reject", "samples accept"]
