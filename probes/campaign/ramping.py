@@ -126,9 +126,16 @@ def _with_udp(task: ProbeTask) -> ProbeTask:
 
 
 def _with_flow(task: ProbeTask, link: Link | None, flow_s: float) -> ProbeTask:
-    volume = task.expected_gbps * task.duration_s + _flow_gbps(task, link) * flow_s
+    flow_gbps = _flow_gbps(task, link)
+    volume = task.expected_gbps * task.duration_s + flow_gbps * flow_s
     duration_s = task.duration_s + flow_s
-    return replace(task, flow_s=flow_s, duration_s=duration_s, expected_gbps=volume / duration_s)
+    return replace(
+        task,
+        flow_s=flow_s,
+        flow_gbps=flow_gbps,
+        duration_s=duration_s,
+        expected_gbps=volume / duration_s,
+    )
 
 
 def _flow_gbps(task: ProbeTask, link: Link | None) -> float:

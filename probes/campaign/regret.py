@@ -104,7 +104,7 @@ def regret_once_measured(
     network, regions
         What is known now of which regions.
     measured : collection of (source region, destination region)
-        None for the regret as things are.
+        None for the regret as things are. Links of other regions count for nothing.
     connections : int
         Of a transfer.
     """
@@ -112,7 +112,8 @@ def regret_once_measured(
     place = {region: i for i, region in enumerate(regions)}
     seen = np.zeros(rates.unknown.shape, dtype=bool)
     for src, dst in measured:
-        seen[place[src], place[dst]] = True
+        if src in place and dst in place:
+            seen[place[src], place[dst]] = True
     if not (rates.expected > 0).any():
         return 0.0
     total = 0.0

@@ -74,7 +74,8 @@ def per_flow_tasks(
     """
     by_type: dict[str, list[str]] = defaultdict(list)
     for host, region in region_of.items():
-        by_type[network.sites[region].vm_type].append(host)
+        if region in network.sites:  # of others nothing was measured yet
+            by_type[network.sites[region].vm_type].append(host)
     tasks = []
     senders_used: dict[str, int] = defaultdict(int)
     for receivers in by_type.values():
@@ -125,7 +126,8 @@ def cap_tasks(
     """
     by_type: dict[str, list[str]] = defaultdict(list)
     for host, region in region_of.items():
-        by_type[network.sites[region].vm_type].append(host)
+        if region in network.sites:  # of others nothing was measured yet
+            by_type[network.sites[region].vm_type].append(host)
     tasks = []
     for hosts in by_type.values():
         for host in hosts[:per_type]:

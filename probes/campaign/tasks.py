@@ -33,6 +33,8 @@ class ProbeTask:
     flow_s : float
         For how much of ``duration_s``, at most, one connection is measured by itself, before any
         other is opened.
+    flow_gbps : float
+        Rate to expect in that time, which ``expected_gbps`` is also the mean of.
     """
 
     phase: Phase
@@ -43,6 +45,7 @@ class ProbeTask:
     ramp: bool = False
     udp_s: float = 0.0
     flow_s: float = 0.0
+    flow_gbps: float = 0.0
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -54,6 +57,10 @@ class ProbeTask:
         """What it measures one after the other: one connection by itself, then many."""
         if not self.flow_s:
             return (self,)
-        one = ProbeTask("per-flow", self.pairs, 1, self.flow_s, self.expected_gbps)
-        many = replace(self, duration_s=self.duration_s - self.flow_s, flow_s=0.0)
+        one = ProbeTask("per-flow", self.pairs, 1, self.flow_s, self.flow_gbps)
+        many_s = self.duration_s - self.flow_s
+        volume = self.expected_gbps * self.duration_s - self.flow_gbps * self.flow_s
+        many = replace(
+            self, duration_s=many_s, expected_gbps=volume / many_s, flow_s=0.0, flow_gbps=0.0
+        )
         return one, many

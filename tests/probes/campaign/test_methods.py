@@ -116,6 +116,8 @@ def test_one_flow_comes_first_with_a_time_and_a_volume_of_its_own() -> None:
         assert (one.phase, one.connections, one.duration_s) == ("per-flow", 1, 10.0)
         assert (many.phase, many.connections, many.ramp) == ("aggregate", 64, before.ramp)
         assert many.duration_s == before.duration_s
+        assert one.expected_gbps == 0.5
+        assert many.expected_gbps == pytest.approx(before.expected_gbps)
         # One flow of 0.5 Gbit/s for 10 s.
         assert task_volume_gb(task) == pytest.approx(task_volume_gb(before) + 5.0 / 8)
         assert before.in_turn == (before,)

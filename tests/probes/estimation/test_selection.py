@@ -154,6 +154,20 @@ def test_measuring_frugally_pays_where_speed_is_all_that_counts() -> None:
     assert after.per_usd >= before.per_usd
 
 
+def test_hosts_of_regions_without_figures_are_left_out() -> None:
+    regions, _, tests = grid()
+    network = network_of(list(tests.values())[:40])
+    hosts = {f"host-{i}": region for i, region in enumerate(regions)}
+    more = {**hosts, "newcomer": "gcp:nowhere9"}
+    assert per_flow_tasks(more, network) == per_flow_tasks(hosts, network)
+    assert cap_tasks(more, network) == cap_tasks(hosts, network)
+    links = [(regions[0], regions[1])]
+    unknown = [("gcp:nowhere9", regions[0]), (regions[0], "gcp:nowhere9")]
+    assert regret_once_measured(network, regions, links + unknown, 64) == regret_once_measured(
+        network, regions, links, 64
+    )
+
+
 @pytest.mark.thorough
 def test_the_regret_that_measuring_saves_is_foretold_as_the_docs_say() -> None:
     page = (Path(__file__).parents[3] / "docs" / "measuring-method.md").read_text()
