@@ -13,7 +13,7 @@ from probes.importers.physics import FAULTS
 from probes.samples import Quarantined, Sample
 from relayd.store.changes import record_change
 from relayd.store.database import Database
-from relayd.store.samples.writing import SampleWriter
+from relayd.store.samples.writing import SampleWriter, batch_with
 from relayd.version import __version__
 
 _MOST_AT_ONCE = 500
@@ -158,8 +158,8 @@ def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) 
     Raises
     ------
     InputError
-        If one is not in quarantine, or was accepted or (to be rejected) rejected before, or is
-        still in the future.
+        If one is not in quarantine, or was accepted or (to be rejected) rejected before; or, to be
+        accepted, is still in the future or in the store already: nothing would be added.
     """
     found: dict[int, tuple[Sample, str | None]] = {}
     wanted = sorted(set(numbers))
@@ -186,6 +186,13 @@ def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) 
                 number,
                 "is still in the future",
                 "Let who sent it set its clock and send its samples again.",
+            )
+        if accepting and (batch := batch_with(database, sample)) is not None:
+            raise _undecidable(
+                number,
+                f"is in the store already, in batch {batch}",
+                f"Let that one count: `relayd samples restore --batch {batch}` if it was "
+                f"retracted, else `relayd samples confirm --batch {batch}`; reject this one.",
             )
     return [found[number][0] for number in wanted]
 

@@ -274,6 +274,35 @@ class SampleWriter:
         )
 
 
+def batch_with(database: Database, sample: Sample) -> int | None:
+    """Return the batch that has a sample with the same values, retracted or not; None if none."""
+    digest, _ = _of_texts(sample.detail, sample.address, sample.new_level, sample.intervals)
+    rows = database.rows(
+        "SELECT samples.batch_id FROM samples JOIN setups ON setups.id = setup_id "
+        "WHERE src_id = (SELECT id FROM regions WHERE name = ?) "
+        "AND dst_id = (SELECT id FROM regions WHERE name = ?) "
+        "AND metric_id = (SELECT id FROM metrics WHERE name = ?) "
+        "AND measured_at_s = ? AND value = ? AND connections = ? AND duration_s = ? "
+        "AND warmed_up = ? AND detail_digest = ? "
+        "AND tool = ? AND src_zone = ? AND dst_zone = ? AND src_vm = ? AND dst_vm = ?",
+        (
+            *sample[:3],
+            sample.measured_at_s + 0.0,
+            sample.value + 0.0,
+            sample.connections or 0,
+            (sample.duration_s or 0) + 0.0,
+            int(sample.warmed_up),
+            digest,
+            sample.tool,
+            sample.src_zone,
+            sample.dst_zone,
+            sample.src_vm,
+            sample.dst_vm,
+        ),
+    )
+    return int(rows[0][0]) if rows else None
+
+
 @lru_cache(maxsize=4096)  # many samples of a file say the same
 def _of_texts(
     detail: str, address: AddressKind | None, new_level: bool, intervals: int | None

@@ -99,3 +99,20 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
         assert decide(database, "retract", Selection(batch=accepted_in), who="b", reason="") == 4
         undone = estimated(store, catalogue, through=store.samples.last_id()).network
         assert effects(before, undone) == []
+
+
+def test_what_the_store_has_already_is_not_accepted_in_vain(spot: Spot) -> None:
+    twin = Sample(
+        *("aws:us-east-1", "aws:sa-east-1", "aggregate_mbps", 4e3, 1.79e9, "iperf3", 8, 10.0, True),
+        *("a", "b", "m5.large", "m5.large", '{"a": 1}', "private", True, 3),
+    )
+    plain = Sample("aws:us-east-1", "aws:sa-east-1", "rtt_ms", 1.0, 1.79e9, "ping")
+    with open_store(spot.where, mode="create") as store:
+        append(store, [twin, plain])
+        batch = Batch("service", "live", reporter="b")
+        ingest(store, batch, [Quarantined(one, "x") for one in (twin, plain)])
+        decide(store.database, "retract", Selection(metric="rtt_ms"), who="ana", reason="")
+        for row in quarantined(store.database, limit=9):
+            with pytest.raises(InputError, match="in the store already, in batch 1.*restore"):
+                accept(store.database, [row.id], who="bob", reason="")
+            reject(store.database, [row.id], who="bob", reason="")
