@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from math import inf, isfinite, log
 from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
-from planner.model.link import LINK_FIGURES, SITE_FIGURES
+from planner.model.estimate import AddressKind
+from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link
 from planner.model.network import Network
 from probes.samples import Sample
 from relayd.snapshots.building import estimated
@@ -19,13 +21,22 @@ MOVED = 0.001
 
 
 class Effect(NamedTuple):
-    """A figure that becomes another; ``dst`` is ``""`` for those of a VM."""
+    """A figure that becomes another, in the unit its name ends in; None where there is none.
+
+    Attributes
+    ----------
+    dst : str
+        ``""`` for figures of a VM.
+    address : AddressKind | None
+        Of links: over which kind.
+    """
 
     src: str
     dst: str
     figure: str
-    before: float
-    after: float
+    before: float | None
+    after: float | None
+    address: AddressKind | None = None
 
 
 def effects_of(
@@ -43,26 +54,41 @@ def effects_of(
 
 
 def effects(before: Network, after: Network) -> list[Effect]:
-    """Return the expected figures that differ, those by the largest ratio first."""
-    return sorted(_found(before, after), key=lambda one: (-_size(one), one[:3]))
+    """Return the expected figures that differ: what appears or vanishes, then the largest ratio."""
+    return sorted(_found(before, after), key=lambda one: (-_size(one), one[:3], one.address or ""))
 
 
 def _found(before: Network, after: Network) -> Iterator[Effect]:
-    for old in before:
-        if (new := after.usual.get(old.src, {}).get(old.dst)) is not None:
-            yield from _moved(old.src, old.dst, old, new, LINK_FIGURES)
-    for name, site in before.sites.items():
-        if name in after.sites:
-            yield from _moved(name, "", site, after.sites[name], SITE_FIGURES)
+    old, new = _links(before), _links(after)
+    for src, dst, address in old.keys() | new.keys():
+        key = (src, dst, address)
+        for figure, was, now in _moved(old.get(key), new.get(key), LINK_FIGURES):
+            yield Effect(src, dst, figure, was, now, address)
+    for name in before.sites.keys() | after.sites.keys():
+        sites = before.sites.get(name), after.sites.get(name)
+        for figure, was, now in _moved(*sites, SITE_FIGURES):
+            yield Effect(name, "", figure, was, now)
+
+
+def _links(network: Network) -> dict[tuple[str, str, AddressKind], Link]:
+    """Return the links of usual times, over addresses in use or not."""
+    rows = chain(network.usual.values(), network.others.values())
+    return {(link.src, link.dst, link.address): link for row in rows for link in row.values()}
 
 
 def _moved(
-    src: str, dst: str, old: object, new: object, figures: tuple[str, ...]
-) -> Iterator[Effect]:
+    old: object | None, new: object | None, figures: tuple[str, ...]
+) -> Iterator[tuple[str, float | None, float | None]]:
     for figure in figures:
-        was, now = getattr(old, figure).expected, getattr(new, figure).expected
-        if isfinite(was + now) and abs(now - was) > MOVED * was:
-            yield Effect(src, dst, figure, was, now)
+        was, now = _known(old, figure), _known(new, figure)
+        one_sided = (was is None) is not (now is None)
+        if one_sided or (was is not None and now is not None and abs(now - was) > MOVED * was):
+            yield figure, was, now
+
+
+def _known(owner: object | None, figure: str) -> float | None:
+    expected: float = inf if owner is None else getattr(owner, figure).expected
+    return expected if isfinite(expected) else None
 
 
 def _size(effect: Effect) -> float:

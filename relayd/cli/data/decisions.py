@@ -190,14 +190,22 @@ def _show(decision: str, count: int, changed: list[Effect]) -> None:
     if changed:
         rows = [
             (
-                f"{one.src} > {one.dst}" if one.dst else one.src,
+                (f"{one.src} > {one.dst}" if one.dst else one.src)
+                + (" (private)" if one.address == "private" else ""),
                 one.figure,
-                f"{one.before:.4g}",
-                f"{one.after:.4g}",
-                f"{one.after / one.before - 1:+.0%}" if one.before else "-",
+                *("-" if value is None else f"{value:.4g}" for value in (one.before, one.after)),
+                _change(one),
             )
             for one in changed[:MOST_SHOWN]
         ]
         print(text.left_table(("link or VM", "figure", "now", "then", "change"), rows))
     if len(changed) > MOST_SHOWN:
         print(f"... and {len(changed) - MOST_SHOWN:,} more")
+
+
+def _change(effect: Effect) -> str:
+    if effect.after is None:
+        return "vanishes"
+    if effect.before is None:
+        return "appears"
+    return f"{effect.after / effect.before - 1:+.0%}" if effect.before else "-"

@@ -195,8 +195,9 @@ class EffectSeen(ResponseModel):
     src: str
     dst: str = Field(description="Empty for a figure of a VM.")
     figure: str
-    before: float
-    after: float
+    before: float | None = Field(description="Null for what appears.")
+    after: float | None = Field(description="Null for what vanishes.")
+    address: AddressKind | None = Field(description="Over which kind a link is; null for a VM.")
 
 
 class EffectsAnswer(ResponseModel):

@@ -9,9 +9,9 @@ from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
-from relayd.snapshots.effects import effects, effects_of
+from relayd.snapshots.effects import Effect, effects, effects_of
 from relayd.store import open_store
-from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.decisions import Selection, decide, selected
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.quarantine import (
     Wanted,
@@ -101,6 +101,30 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
         assert effects(before, undone) == []
 
 
+def test_links_and_caps_that_appear_or_vanish_are_effects_over_either_address(spot: Spot) -> None:
+    catalogue = load_catalogue()
+    private = Sample(
+        *("aws:us-east-1", "aws:sa-east-1", "aggregate_mbps", 4e3, 1.79e9, "iperf3", 8, 10.0),
+        address="private",
+    )
+    public = private._replace(address="public", value=3e3)
+    only = Sample("dc:one", "aws:sa-east-1", "rtt_ms", 180.0, 1.79e9, "ping")
+    with open_store(spot.where, mode="create") as store:
+        append(store, [private, public, only])
+
+        def retracting(selection: Selection) -> dict[tuple[str | None, ...], Effect]:
+            ids = selected(store.database, "retract", selection)
+            found = effects_of(store, catalogue, change=("retract", ids))
+            return {(one.src, one.dst, one.figure, one.address): one for one in found}
+
+        gone = retracting(Selection(src="dc:one"))
+        rtt = gone["dc:one", "aws:sa-east-1", "rtt_ms", "public"]
+        assert rtt.before == pytest.approx(180.0, rel=0.1)
+        assert rtt.after is None
+        both = retracting(Selection(metric="aggregate_mbps", src="aws:us-east-1"))
+        assert {key[3] for key in both if key[:2] == private[:2]} == {"private", "public"}
+
+
 def test_what_the_store_has_already_is_not_accepted_in_vain(spot: Spot) -> None:
     twin = Sample(
         *("aws:us-east-1", "aws:sa-east-1", "aggregate_mbps", 4e3, 1.79e9, "iperf3", 8, 10.0, True),
@@ -113,6 +137,6 @@ def test_what_the_store_has_already_is_not_accepted_in_vain(spot: Spot) -> None:
         ingest(store, batch, [Quarantined(one, "x") for one in (twin, plain)])
         decide(store.database, "retract", Selection(metric="rtt_ms"), who="ana", reason="")
         for row in quarantined(store.database, limit=9):
-            with pytest.raises(InputError, match="in the store already, in batch 1.*restore"):
+            with pytest.raises(InputError, match="in the store already, in batch 1"):
                 accept(store.database, [row.id], who="bob", reason="")
             reject(store.database, [row.id], who="bob", reason="")

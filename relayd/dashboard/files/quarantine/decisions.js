@@ -4,7 +4,7 @@ import { post } from "../shared/api.js";
 import { asksTwice } from "../shared/asking.js";
 import { element } from "../shared/dom.js";
 import { FIGURES } from "../shared/figures.js";
-import { count, figure } from "../shared/format.js";
+import { count, figure, UNKNOWN } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
 import { cardTable, withCode } from "../shared/parts.js";
 
@@ -40,14 +40,20 @@ function told(chosen, found) {
 
 function changes({ total, changed }) {
   if (!total) return element("p", {}, "No estimate would change by over 0.1 %.");
-  const rows = changed.map(({ src, dst, figure: name, before, after }) => {
+  const rows = changed.map(({ src, dst, figure: name, before, after, address }) => {
     const [words, shown] = FIGURES[name] ?? [name, figure];
-    return { cells: [dst ? pairLink(src, dst) : src, words, shown(before), shown(after),
-      before ? `${after > before ? "+" : "−"}${figure(Math.abs(100 * (after / before - 1)))} %` : "was nothing"] };
+    const value = (of) => (of === null ? UNKNOWN : shown(of));
+    return { cells: [dst ? [pairLink(src, dst), address === "private" && " (private)"] : src, words, value(before), value(after), change(before, after)] };
   });
   const shown = total > rows.length ? `; the first ${rows.length}` : "";
   return cardTable("effects", `What it would change: ${count(total)} ${total === 1 ? "figure" : "figures"}, the largest change first${shown}`,
     [["Link or VM"], ["Figure"], ["Now", "number"], ["Then", "number"], ["Change", "number"]], rows);
+}
+
+function change(before, after) {
+  if (after === null) return "vanishes";
+  if (before === null) return "appears";
+  return before ? `${after > before ? "+" : "−"}${figure(Math.abs(100 * (after / before - 1)))} %` : "was nothing";
 }
 
 export const said = (verb, { samples: number, batch_id: batch }) => [`${samples(number)} ${verb}. The next snapshot heeds it`,
