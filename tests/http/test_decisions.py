@@ -158,10 +158,14 @@ def test_what_is_no_decision_is_refused(store: Path) -> None:
             {"decision": "retract", "selection": {}},
             {"decision": "forget", "selection": {"src": US}},
             {"decision": "reject", "quarantined": [0]},
+            {"decision": "retract", "selection": {"src": f"{US}\0"}},
+            {"decision": "retract", "selection": {"source": "token \0"}},
+            {"decision": "retract", "selection": {"src": US}, "reason": "\0"},
         ):
             for path in (EFFECTS, DECISIONS):
                 answer = service.ask("POST", path, wrong)
                 assert (answer.status, answer.json["kind"]) == (422, "input"), wrong
+        assert service.get("/v1/quarantine?src=a%00b").status == 422
 
 
 def _is_measured(service: Served) -> bool:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from planner.model.estimate import Addresses, HeldTo, Kind, Method
 
 MOST_NAME = 200
 """Characters of a name: of a region, an alias, a rule."""
 
-Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not hold the character U+0000: no store keeps it")
+    return text
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(_without_nul)]
+"""Of a request, and looked for or kept in the store: PostgreSQL takes no U+0000."""
+
+Name: TypeAlias = Annotated[Text, Field(min_length=1, max_length=MOST_NAME)]
 
 
 class RequestModel(BaseModel):

@@ -11,13 +11,13 @@ from planner.model.network import Snapshot
 from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S, MIN_TIME_S
 from probes.importers.physics import FAULTS
 from probes.samples import Metric
-from relayd.http.models.common import MOST_NAME, Name, Page, RequestModel, ResponseModel
+from relayd.http.models.common import MOST_NAME, Name, Page, RequestModel, ResponseModel, Text
 from relayd.store.samples.quarantine import State
 
 MOST_INTERVALS = 10**6
 MOST_DECIDED = 1000
 
-Word: TypeAlias = Annotated[str, Field(max_length=100)]
+Word: TypeAlias = Annotated[Text, Field(max_length=100)]
 
 
 class SampleGiven(RequestModel):
@@ -146,7 +146,7 @@ class DisputedSeen(ResponseModel):
 class SelectionGiven(RequestModel):
     """Which samples are meant: those to which all that is stated applies."""
 
-    source: Annotated[str, Field(max_length=MOST_NAME + 10)] | None = Field(
+    source: Annotated[Text, Field(max_length=MOST_NAME + 10)] | None = Field(
         None, description="Who reported them: `files`, `token NAME`, `address IP`."
     )
     token: Name | None = Field(None, description="Name of the token that sent them.")
@@ -171,7 +171,7 @@ class DecisionRequest(RequestModel):
         [], max_length=MOST_DECIDED, description="Ids of samples in quarantine."
     )
     selection: SelectionGiven | None = Field(None, description="Of samples not in quarantine.")
-    reason: str = Field("", max_length=500, description="Why, for the record.")
+    reason: Text = Field("", max_length=500, description="Why, for the record.")
     through: int | None = Field(
         None,
         ge=0,
