@@ -181,6 +181,16 @@ def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> N
         pass
 
 
+def test_a_wish_to_stop_that_nobody_took_does_not_stop_the_next_run(store: Store) -> None:
+    campaigns = Campaigns(store)
+    number = campaigns.begin({}).row.id
+    campaigns.ask_to_stop(number)
+    with campaigns.alone():
+        assert not campaigns.take_stop(number)
+        campaigns.ask_to_stop(number)
+        assert campaigns.take_stop(number)
+
+
 def test_replicas_never_reserve_the_same_money_of_a_day(store: Store, spot: Spot) -> None:
     """Each of three has a connection of its own, and asks for a third more than there is."""
 

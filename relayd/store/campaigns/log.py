@@ -258,6 +258,8 @@ class Campaigns:
                 )
             self._store.lease = lease
             try:
+                # Of an earlier run that ended before it took it: nobody wants to stop this one.
+                Metadata(self._database).set(_TO_STOP, 0)
                 yield
             finally:
                 self._store.lease = None
