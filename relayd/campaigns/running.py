@@ -115,6 +115,7 @@ class CampaignRunner:
         *,
         timeouts: Timeouts | None = None,
         why: str = "",
+        by_watcher: bool = False,
         announce_end: bool = True,
         on_progress: Callable[[StageProgress], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
@@ -128,6 +129,8 @@ class CampaignRunner:
         ----------
         why : str
             Reason for the start event.
+        by_watcher : bool
+            Whether the watcher runs it, which would go on with it if somebody stopped it.
         announce_end : bool
             Whether to write the event of its end; False leaves that to the caller.
         """
@@ -149,7 +152,7 @@ class CampaignRunner:
         campaigns = Campaigns(self._store)
         events.add("started", **({"why": why} if why else {}))
         try:
-            with campaigns.under_way():
+            with campaigns.under_way(by_watcher=by_watcher):
                 work = self._run(campaign, limits, timeouts, progress, on_note)
                 report = await while_held(self._store.lease, work, is_to_stop)
         except asyncio.CancelledError:

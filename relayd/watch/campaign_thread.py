@@ -116,6 +116,7 @@ class CampaignThread:
                     campaign,
                     limits,
                     why=self.due.why,
+                    by_watcher=True,
                     announce_end=False,
                     on_progress=lambda now: self.on_progress(number, now),
                 )

@@ -132,7 +132,12 @@ def test_what_the_watcher_measures_is_not_stopped_by_request(store: Path) -> Non
     with served(store) as service, open_store(store, mode="write") as opened:
         campaigns = Campaigns(opened)
         number = campaigns.begin({"started_by": STARTED_BY_WATCHER}).row.id
-        with campaigns.under_way():
+        with campaigns.under_way(by_watcher=True):
+            seen = service.get(f"/v1/campaigns/{number}").json["campaign"]
+            assert (seen["is_running"], seen["may_be_stopped"]) == (True, False)
             refused = service.ask("POST", f"/v1/campaigns/{number}/stop")
         assert (refused.status, refused.json["kind"]) == (409, "conflict")
         assert "daily budget" in refused.json["detail"]
+        with campaigns.under_way():  # something else goes on with it
+            stopped = service.ask("POST", f"/v1/campaigns/{number}/stop")
+            assert (stopped.status, stopped.json["campaign"]["may_be_stopped"]) == (202, True)

@@ -43,6 +43,9 @@ class CampaignSeen(ResponseModel):
     started_at_s: float
     finished_at_s: float | None = Field(description="null while something is left to do.")
     is_running: bool = Field(description="Whether some process is running it now.")
+    may_be_stopped: bool = Field(
+        description="Whether it is running and `stop` ends it; the watcher would go on."
+    )
     options: dict[str, Any]
     probes: ProbeCounts
     sent_gb: float

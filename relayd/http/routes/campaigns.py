@@ -17,8 +17,8 @@ from relayd.http.route import RequestContext, Route
 from relayd.http.server.service import Service
 from relayd.store import Store
 from relayd.store.campaigns.details import failures, last_event, stages
-from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
-from relayd.store.campaigns.pages import CampaignState, campaign, campaign_page, running
+from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.pages import CampaignState, Running, campaign, campaign_page, running
 
 MOST_DIGITS = 18
 
@@ -61,9 +61,10 @@ async def post_campaign_stop(context: RequestContext) -> web.Response:
     )
     if row is None:
         raise _unknown(str(number))
-    if number not in _at_work(service, at_work):
+    runners = _at_work(service, at_work)
+    if number not in runners:
         raise ProblemError(409, "conflict", f"Campaign {number} is not running.")
-    if row.options.get("started_by") == STARTED_BY_WATCHER:
+    if runners[number]:
         raise ProblemError(
             409,
             "conflict",
@@ -105,7 +106,7 @@ async def _answer(service: Service, number: int, status: int) -> web.Response:
     return response
 
 
-def _read(store: Store, number: int) -> tuple[CampaignState, int | None, dict[str, Any]] | None:
+def _read(store: Store, number: int) -> tuple[CampaignState, Running | None, dict[str, Any]] | None:
     row = campaign(store.database, number)
     if row is None:
         return None
@@ -120,15 +121,22 @@ def _read(store: Store, number: int) -> tuple[CampaignState, int | None, dict[st
     )
 
 
-def _at_work(service: Service, stored: int | None) -> set[int | None]:
+def _at_work(service: Service, stored: Running | None) -> dict[int | None, bool]:
+    """Return the campaigns that run, with whether the watcher runs them."""
     # Ours begins, and ends, a little outside of the time in which the store knows of it.
-    return {stored, service.campaigns.running, service.watcher.campaign}
+    ours = {service.campaigns.running: False, service.watcher.campaign: True}
+    return {**({stored.id: stored.by_watcher} if stored else {}), **ours}
 
 
-def _seen(row: CampaignState, at_work: set[int | None]) -> dict[str, Any]:
+def _seen(row: CampaignState, at_work: dict[int | None, bool]) -> dict[str, Any]:
     counts = {name: getattr(row, name) for name in ("planned", "done", "failed")}
     others = {key: value for key, value in row._asdict().items() if key not in counts}
-    return {**others, "is_running": row.id in at_work, "probes": counts}
+    return {
+        **others,
+        "is_running": row.id in at_work,
+        "may_be_stopped": not at_work.get(row.id, True),
+        "probes": counts,
+    }
 
 
 def _unknown(text: str) -> ProblemError:

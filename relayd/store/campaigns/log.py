@@ -17,6 +17,7 @@ from relayd.store.samples.writing import SampleWriter
 from relayd.version import __version__
 
 _TO_STOP = "campaign_to_stop"
+_RUN_BY_WATCHER = "campaign_run_by_watcher"
 STARTED_BY_WATCHER = "watch"
 """What `started_by` of its options says of a campaign that the watcher began."""
 
@@ -228,14 +229,19 @@ class Campaigns:
         metadata.set(_TO_STOP, 0)
         return True
 
+    def is_run_by_watcher(self) -> bool:
+        """Return whether the campaign that runs, or ran last, is run by the watcher."""
+        return bool(Metadata(self._database).get(_RUN_BY_WATCHER))
+
     @contextmanager
-    def under_way(self) -> Iterator[None]:
-        """Hold the lease that shows other processes that the newest campaign is running.
+    def under_way(self, *, by_watcher: bool = False) -> Iterator[None]:
+        """Hold the lease that shows other processes that the newest campaign is running, and whose.
 
         It may be that of a campaign that was killed just now: one at a time is the prober.
         """
         with self._store.new_lease("campaign") as lease:
             with suppress(StoreError):
+                Metadata(self._database).set(_RUN_BY_WATCHER, float(by_watcher))
                 lease.acquire(even_if_held=True)
             yield
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from relayd.store.campaigns.log import Campaigns
 from relayd.store.database import Database
 from relayd.store.leases import is_held
 from relayd.store.opening import Store
@@ -50,12 +51,19 @@ def campaign_page(database: Database, *, before_id: int = 0, limit: int) -> list
     return _read(database, 0, before_id or _BEYOND, limit)
 
 
-def running(store: Store) -> int | None:
-    """Return the number of the campaign that some process is running now."""
+class Running(NamedTuple):
+    """The campaign that some process is running now, and whether that is the watcher."""
+
+    id: int
+    by_watcher: bool
+
+
+def running(store: Store) -> Running | None:
+    """Return the campaign that some process is running now."""
     if not is_held(store.database, "campaign"):
         return None
     row = store.database.row("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")
-    return None if row is None else int(row[0])
+    return None if row is None else Running(int(row[0]), Campaigns(store).is_run_by_watcher())
 
 
 def campaign(database: Database, number: int) -> CampaignState | None:

@@ -57,7 +57,7 @@ function showAll(parts, found) {
 }
 
 async function offerToStop(part, campaign) {
-  const running = campaign.is_running && !byWatcher(campaign);
+  const running = campaign.may_be_stopped;
   const allowed = running && (await may("probe"));
   redraw(part, [running, allowed], () => replace(part, allowed ? stopping(campaign)
     : running && needsScope("Stopping a campaign", "probe")));
