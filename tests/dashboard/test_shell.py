@@ -134,6 +134,13 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
         assert not shown.evaluate("sessionStorage.getItem('relayd-token')")
         shown.go_back()
         field.wait_for()  # what was shown is not shown again
+        field.fill(token)
+        shown.keyboard.press("Enter")
+        shown.locator("table.matrix").wait_for()
+        shown.get_by_role("link", name="Token", exact=True).click()
+        shown.get_by_role("heading", name="Token 1: reader").wait_for()
+        shown.get_by_role("button", name="Sign out").click()
+        shown.get_by_text("You are signed out").wait_for()
         # An address leads to no other origin.
         shown.goto(f"{service.url}/sign-in#next=https%3A%2F%2Fevil.example%2F")
         field.fill(token)

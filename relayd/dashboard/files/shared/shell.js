@@ -84,7 +84,10 @@ if (keptToken()) {
 }
 signOut.addEventListener("click", () => {
   keepToken("");
-  location.assign(`${signIn.href}#signed-out`);
+  const target = new URL(`${signIn.href}#signed-out`);
+  const isHere = target.pathname === location.pathname;
+  location.assign(target);
+  if (isHere) location.reload(); // another # alone loads nothing
 });
 // Going back shows a page as it was left, perhaps by somebody who has signed out since.
 addEventListener("pageshow", (event) => {
