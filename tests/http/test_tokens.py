@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,11 @@ def test_tokens_are_listed_with_their_last_use_and_without_secrets(store: Path) 
         for secret in secrets.values():
             assert secret.encode() not in listed.content
             assert digest_of(secret).encode() not in listed.content
+        with closing(sqlite3.connect(store, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # nothing can be stored now
+            busy = service.get("/v1/tokens", **bearer(secrets["admin"])).json["tokens"]
+            assert busy[0]["last_used_at_s"] > used[0]
+            other.execute("ROLLBACK")
     # It is kept at least when the service ends.
     kept = json.loads(run("token", "list", "--json", db=store).stdout)["tokens"]
     used = [each["last_used_at_s"] for each in kept]

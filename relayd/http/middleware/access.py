@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
@@ -36,10 +36,15 @@ class Access:
         """Take the tokens that the store has now."""
         self._by_digest = {token.digest: token for token in tokens}
 
-    def take_used(self) -> dict[int, float]:
-        """Return when tokens were used last, by their numbers, since this was asked before."""
-        used, self._used_at_s = self._used_at_s, {}
-        return used
+    def used(self) -> dict[int, float]:
+        """Return when tokens were used last, by their numbers, where that is not kept yet."""
+        return dict(self._used_at_s)
+
+    def forget_used(self, kept: Mapping[int, float]) -> None:
+        """Drop times that the store has now, but for tokens that were used again since."""
+        for number, used_s in kept.items():
+            if self._used_at_s.get(number) == used_s:
+                del self._used_at_s[number]
 
     def holder(self, request: web.Request) -> str | None:
         """Return the name of the token that a request came with, valid or not; None if unknown."""

@@ -27,13 +27,17 @@ async def get_token(context: RequestContext) -> web.Response:
 async def list_tokens(context: RequestContext) -> web.Response:
     """List all tokens."""
     service = context.service
-    await service.note_used_tokens()
     tokens, series = await service.store.read(
         lambda store: (Tokens(store.database).list(), series_by_source(store.database))
     )
+    used = service.access.used()  # which the store has not, or not yet
     content = {
         "tokens": [
-            {**token.metadata(), "series": series.get(source_of_token(token.name), 0)}
+            {
+                **token.metadata(),
+                "last_used_at_s": used.get(token.id, token.last_used_at_s),
+                "series": series.get(source_of_token(token.name), 0),
+            }
             for token in tokens
         ],
         "requests_per_s": service.settings.requests_per_s,

@@ -125,7 +125,6 @@ class Service:
         # Each takes a process of its own and, of a large store, a core for minutes.
         self.previews = FairQueue(1, 8, 2, "the effects of a decision")
         self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s, log)
-        self._noted_used_s = time.monotonic()
         self._batches = self.peers.earlier_batches
         self._heard = peers.batches()
 
@@ -159,7 +158,7 @@ class Service:
         self._add_gauges()
         if await self.store.read(lambda store: _lacks_snapshot(store, state.latest)):
             self.has_new_samples()  # it ended before it could make one
-        work = [self._refresh_forever(), self.watcher.run()]
+        work = [self._refresh_forever(), self._note_used_forever(), self.watcher.run()]
         if self.peers.shared.processes > 1:
             work.append(self._tell_forever())
         if self.peers.leads:
@@ -302,12 +301,21 @@ class Service:
             except Exception as error:  # noqa: BLE001 - the next attempt may go well
                 self.log.error("fault", error)
 
+    async def _note_used_forever(self) -> None:
+        """Keep when tokens were used, for ever: nothing else waits for a store that is busy."""
+        while True:
+            await asyncio.sleep(NOTE_USED_EVERY_S)
+            try:
+                await self.note_used_tokens()
+            except Exception as error:  # noqa: BLE001 - the next attempt may go well
+                self.log.error("fault", error)
+
     async def note_used_tokens(self) -> None:
-        """Keep when tokens were used; what can't be kept now is said of their next use."""
-        self._noted_used_s = time.monotonic()
-        if used := self.access.take_used():
+        """Keep when tokens were used; what can't be kept now is tried again."""
+        if used := self.access.used():
             with contextlib.suppress(RelaydError, ProblemError):
                 await self.store.write(lambda store: Tokens(store.database).note_used(used))
+                self.access.forget_used(used)
 
     async def refresh(self) -> None:
         """Take up new snapshots, tokens and link states of the store."""
@@ -317,8 +325,6 @@ class Service:
             await self._expire_link_states()
             raise
         self._renew_tokens(state.tokens)
-        if time.monotonic() - self._noted_used_s > NOTE_USED_EVERY_S:
-            await self.note_used_tokens()
         known = self._latest.id if self._latest else None
         found = state.latest.id if state.latest else None
         stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
