@@ -39,7 +39,8 @@ class CampaignForecast:
     everything_s : float
     regret, regret_after : float
         Expected share of throughput that direct transfers and those over one relay lose for lack
-        of measurements, now and after the campaign; the mean over all ordered pairs of regions.
+        of measurements, now and after all of the campaign, whatever its budget allows; the mean
+        over all ordered pairs of regions.
     """
 
     rounds: list[Round]
@@ -52,9 +53,9 @@ class CampaignForecast:
 
     @property
     def regret_saved_per_usd(self) -> float | None:
-        """What a dollar saves of the expected regret; None where the campaign costs nothing."""
-        usd = self.cost.egress_usd
-        return (self.regret - self.regret_after) / usd if usd > 0 else None
+        """What a dollar saves of the expected regret; None where that or the cost is nothing."""
+        usd, saved = self.cost.egress_usd, self.regret - self.regret_after
+        return saved / usd if usd > 0 and saved > 0 else None
 
     @property
     def duration_s(self) -> float:

@@ -52,7 +52,7 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
     worth = "" if saved is None else f"; a dollar saves {100 * saved:.2g} percentage points"
     print(
         "Expected regret, the share of throughput lost for lack of measurements: "
-        f"{forecast.regret:.1%} now, {forecast.regret_after:.1%} after it{worth}.",
+        f"{forecast.regret:.1%} now, {forecast.regret_after:.1%} after all of it{worth}.",
         file=stream,
     )
 

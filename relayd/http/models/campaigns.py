@@ -117,9 +117,9 @@ class RegretSeen(ResponseModel):
     """Expected regret: the share of throughput lost for lack of measurements."""
 
     before: float = Field(description="The mean over all ordered pairs of regions, now.")
-    after: float = Field(description="The same after the campaign.")
+    after: float = Field(description="The same after all of it, if the budget allows that.")
     saved_per_usd: float | None = Field(
-        description="What a dollar of egress saves of it; null where the campaign costs nothing."
+        description="What a dollar of egress saves of it; null where that or its cost is nothing."
     )
 
 

@@ -70,7 +70,7 @@ function forecast({ campaign, all_pairs: everything, regret }, asked) {
       ["Egress", [element("strong", {}, usd(campaign.egress_usd)), over ? " – more than the budget: it ends when that is used up" : ` of a budget of ${usd(asked.budget_usd)}`]],
       ["Volume", volume(campaign.volume_gb)],
       ["Time", `${duration(campaign.duration_s)} in ${figure(campaign.rounds)} rounds`],
-      ["Expected regret", `${percent(100 * regret.before)} of throughput lost for lack of measurements, ${percent(100 * regret.after)} after it`],
+      ["Expected regret", `${percent(100 * regret.before)} of throughput lost for lack of measurements, ${percent(100 * regret.after)} after all of it`],
       ["All pairs would take", `${usd(everything.egress_usd)}, ${volume(everything.volume_gb)}, ${duration(everything.duration_s)}`],
     ]),
     element("div", { class: "grid" },
