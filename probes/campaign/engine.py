@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from planner.model.errors import StoreError
 from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter
-from probes.campaign.findings import Findings
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.probing import Prober
 from probes.campaign.queues import RETRY_BUSY_S, Job, JobQueues, jobs_in_rounds
@@ -120,8 +119,8 @@ class Engine:
         """Run a job's probe once."""
         if not job.is_ping:
             await asyncio.sleep(self.random.uniform(0.0, self.limits.jitter_s))
-        # Samples of an attempt that failed halfway are dropped; what it sent was charged.
-        job.findings = Findings(most_gb=job.most_gb)
+        # Samples of a part that failed halfway are dropped; what it sent was charged.
+        job.findings = job.findings.again(job.most_gb)
         job.attempts += 1
         await self.prober.probe(job.probe.task, job.findings)
 
@@ -305,7 +304,7 @@ class _Stage:
         self._unwritten.append(
             ProbeOutcome(
                 job.probe,
-                () if error else tuple(job.findings.samples),
+                tuple(job.findings.samples[: job.findings.kept] if error else job.findings.samples),
                 job.sent_gb,
                 job.usd,
                 max(1, job.attempts),

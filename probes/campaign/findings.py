@@ -24,6 +24,10 @@ class Findings:
     notes : list of str
     most_gb : float
         What it may send; infinite for no limit.
+    parts : int
+        How many of the probe's parts have ended.
+    kept : int
+        How many samples these gave: they count, whatever becomes of the rest.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -31,6 +35,18 @@ class Findings:
     busy_s: float = 0.0
     notes: list[str] = field(default_factory=list)
     most_gb: float = inf
+    parts: int = 0
+    kept: int = 0
+
+    def end_part(self) -> None:
+        """Keep what a part has found."""
+        self.parts += 1
+        self.kept = len(self.samples)
+
+    def again(self, most_gb: float) -> Findings:
+        """Return those of another attempt, which begins with what parts that ended have found."""
+        found = self.samples[: self.kept]
+        return Findings(found, most_gb=most_gb, parts=self.parts, kept=self.kept)
 
     @property
     def left_gb(self) -> float:

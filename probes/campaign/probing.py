@@ -90,14 +90,14 @@ class Prober:
         self._saturations: dict[str, Saturation] = {}
 
     async def probe(self, task: ProbeTask, findings: Findings) -> None:
-        """Run a probe; what it finds is added to the findings.
+        """Run a probe, but for its parts that have ended; what it finds is added to the findings.
 
         Raises
         ------
         ProbeError
             Naming the host at fault.
         """
-        for part in task.in_turn:
+        for part in task.in_turn[findings.parts :]:
             if part.phase == "rtt":
                 await self._round_trip(part, findings)
             elif part.phase == "per-flow":
@@ -108,6 +108,7 @@ class Prober:
                 await probe_cap(
                     self._tester, part, findings, warm_up_s(part, self._rtt_ms), self._rtt_ms
                 )
+            findings.end_part()
 
     def expected_s(self, task: ProbeTask) -> float:
         """Return the expected duration of a task."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,15 @@ from planner.model.link import Link
 from probes.analysis.fleet_caps import vm_caps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.campaign.costing import task_volume_gb
+from probes.campaign.findings import Findings
 from probes.campaign.method import Method
+from probes.campaign.probing import Prober
 from probes.campaign.ramping import UDP_S, Saturation, with_ramps
 from probes.campaign.state import task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
+from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
+from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.probe_options import window_bytes
@@ -122,6 +127,33 @@ def test_one_flow_comes_first_with_a_time_and_a_volume_of_its_own() -> None:
         assert task_volume_gb(task) == pytest.approx(task_volume_gb(before) + 5.0 / 8)
         assert before.in_turn == (before,)
         assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
+
+
+def test_a_part_that_ended_is_kept_and_not_measured_again() -> None:
+    (task, *_) = with_ramps(_tasks(), Method(), _fleet(), _link, (), lambda _: 1.0, flow_s=10.0)
+    ran: list[str] = []
+
+    class FailsOnce(Prober):
+        async def _one_flow(self, task: ProbeTask, findings: Findings) -> None:
+            ran.append(task.phase)
+            findings.samples.append(Sample("aws:a", "gcp:c", "per_flow_mbps", 500.0, 1e9, "test"))
+
+        async def _many_flows(self, task: ProbeTask, findings: Findings) -> None:
+            ran.append(task.phase)
+            findings.samples.append(Sample("aws:a", "gcp:c", "aggregate_mbps", 4e3, 1e9, "test"))
+            if ran.count("aggregate") == 1:
+                raise ProbeError("aws:a", "unreachable", "is gone")
+
+    prober, findings = FailsOnce(Sessions(_fleet(), "test"), lambda *_: 100.0), Findings()
+    with pytest.raises(ProbeError):
+        asyncio.run(prober.probe(task, findings))
+    again = findings.again(most_gb=5.0)
+    assert [sample.metric for sample in again.samples] == ["per_flow_mbps"]
+    assert again.left_gb == 5.0
+    asyncio.run(prober.probe(task, again))
+    assert ran == ["per-flow", "aggregate", "aggregate"]
+    assert [s.metric for s in again.samples] == ["per_flow_mbps", "aggregate_mbps"]
+    assert again.kept == 2
 
 
 @pytest.fixture(scope="module")
