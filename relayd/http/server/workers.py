@@ -30,6 +30,7 @@ from relayd.sources.wan import Wan
 
 T = TypeVar("T")
 _CHECK_PARENT_EVERY_S = 1.0
+_ENDS_WITHIN_S = 1.0
 VERSIONS_KEPT = 4
 
 
@@ -165,7 +166,12 @@ class Workers:
 
     def close(self) -> None:
         """End all processes: nobody waits any more for what they answer."""
+        manager: Any = self._pool._executor_manager_thread  # None before the first question
         _end(self._pool)
+        if manager is not None:
+            # It ends as the processes have. An interpreter that exits meanwhile may wake it by a
+            # pipe that it is closing, which is a traceback.
+            manager.join(_ENDS_WITHIN_S)
         with contextlib.suppress(OSError):
             self._folder.cleanup()
 
