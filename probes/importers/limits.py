@@ -14,6 +14,10 @@ MAX_RTT_MS = 60_000.0
 
 MAX_CONNECTIONS = 65_535
 MAX_DURATION_S = 31 * 86_400.0
+MAX_INTERVALS = 10**6
+
+OF_ONE_VM = frozenset({"egress_cap_mbps", "ingress_cap_mbps"})
+"""Metrics whose source and destination are one region: the VM's."""
 
 # A time in seconds since 1970 lies between 1973 and 2286; milliseconds do not fit in here.
 MIN_TIME_S, MAX_TIME_S = 1e8, 1e10

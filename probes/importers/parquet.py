@@ -38,7 +38,6 @@ TYPES = {
 """The type of each column, in the order of a sample's fields."""
 
 MOST_NAME, MOST_DETAIL = 100, 100_000
-MOST_INTERVALS = 10**6
 NO_TOOL = "parquet"
 
 BAD_REGION = "src or dst is not provider:region"
@@ -55,7 +54,6 @@ LONG_DETAIL = "detail has over 100,000 characters"
 NO_OBJECT = "detail is no JSON object"
 NUL = "a text holds the character U+0000"
 
-_OF_ONE_VM = frozenset({"egress_cap_mbps", "ingress_cap_mbps"})
 _METRICS = frozenset(get_args(Metric))
 _ADDRESSES = frozenset({None, *get_args(AddressKind)})
 
@@ -203,7 +201,7 @@ def _fault(sample: Sample) -> str:
     if metric not in _METRICS:
         return BAD_METRIC
     one_region = sample.src == sample.dst
-    if one_region is not (metric in _OF_ONE_VM):
+    if one_region is not (metric in limits.OF_ONE_VM):
         return SAME_REGION if one_region else NOT_SAME_REGION
     if not at_s or not limits.MIN_TIME_S <= at_s <= limits.MAX_TIME_S:
         return BAD_TIME
@@ -211,7 +209,7 @@ def _fault(sample: Sample) -> str:
         return BAD_CONNECTIONS
     if sample.duration_s is not None and not 0 < sample.duration_s <= limits.MAX_DURATION_S:
         return BAD_DURATION
-    if sample.intervals is not None and not 1 <= sample.intervals <= MOST_INTERVALS:
+    if sample.intervals is not None and not 1 <= sample.intervals <= limits.MAX_INTERVALS:
         return BAD_INTERVALS
     if sample.address not in _ADDRESSES:
         return BAD_ADDRESS

@@ -17,6 +17,7 @@ from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
 from relayd.store import Address, Location, default_path, parse_location
 from relayd.store.location import SERVICE_SCHEMES
+from relayd.times import seconds_of
 
 MOST_WHOLE = 2**53
 """Of numbers that are given; the service has the same bound. JSON's readers know no larger ones."""
@@ -82,6 +83,19 @@ def whole_number(text: str, field: str) -> int:
     if abs(found) > MOST_WHOLE:
         raise InputError(field, "is too large", value=text, remedy=f"At most {MOST_WHOLE}.")
     return found
+
+
+def time_s(text: str, field: str) -> float:
+    """Read an ISO 8601 time, in seconds since 1970; a time without a zone is UTC."""
+    try:
+        return seconds_of(text)
+    except ValueError:
+        raise InputError(
+            field,
+            "is not an ISO 8601 time",
+            value=text,
+            remedy="Write 2022-01-15 or 2022-01-15T12:00Z.",
+        ) from None
 
 
 def number(text: str, field: str) -> float:

@@ -10,7 +10,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from probes.samples import Metric
 from relayd.cli import text
-from relayd.cli.options import agreed, catalogue_of, region_id, store_location, whole_number
+from relayd.cli.options import agreed, catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import print_rows
 from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
@@ -26,7 +26,7 @@ from relayd.store.samples.decisions import (
     selected,
 )
 from relayd.store.samples.quarantine import accept, reject, to_decide
-from relayd.times import seconds_of, utc_text
+from relayd.times import utc_text
 
 MOST_SHOWN = 20
 _DONE: dict[Decision, str] = {"retract": "retracted", "restore": "restored", "confirm": "confirmed"}
@@ -166,23 +166,9 @@ def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
         batch=whole_number(options.batch, "--batch") if options.batch else None,
         src=region_id(options.src, "--src", catalogue) or None,
         dst=region_id(options.dst, "--dst", catalogue) or None,
-        since_s=_time_s(options.since, "--since"),
-        until_s=_time_s(options.until, "--until"),
+        since_s=None if options.since is None else time_s(options.since, "--since"),
+        until_s=None if options.until is None else time_s(options.until, "--until"),
     )
-
-
-def _time_s(written: str | None, field: str) -> float | None:
-    if written is None:
-        return None
-    try:
-        return seconds_of(written)
-    except ValueError:
-        raise InputError(
-            field,
-            "is not an ISO 8601 time",
-            value=written,
-            remedy="Write 2026-11-22 or 2026-11-22T12:00Z.",
-        ) from None
 
 
 def _show(decision: str, count: int, changed: list[Effect]) -> None:

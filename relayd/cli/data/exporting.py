@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, TextIO
 from planner.model.document import document_of
 from planner.model.errors import InputError
 from planner.model.graphs import imported_networkx
-from relayd.cli.options import store_location, wan_of
+from relayd.cli.options import store_location, time_s, wan_of
 from relayd.cli.output import unwritable
 from relayd.cli.text import formula_safe
 from relayd.settings import load_settings
 from relayd.store import open_store
 from relayd.store.samples.data_set import write_data_set
-from relayd.times import seconds_of
 
 if TYPE_CHECKING:
     from planner.model.network import Network
@@ -62,17 +61,7 @@ def _write_samples(options: argparse.Namespace) -> int:
         )
     if not options.output:
         raise InputError("--output", "is needed", remedy="Name a new folder: -o FOLDER.")
-    since_s = None
-    if options.since:
-        try:
-            since_s = seconds_of(options.since)
-        except ValueError:
-            raise InputError(
-                "--since",
-                "is not an ISO 8601 time",
-                value=options.since,
-                remedy="Write 2026-01-15 or 2026-01-15T12:00Z.",
-            ) from None
+    since_s = time_s(options.since, "--since") if options.since else None
     folder = Path(options.output)
     with open_store(store_location(options, load_settings()), mode="read") as store:
         written = write_data_set(store.samples, folder, since_s=since_s)

@@ -17,13 +17,12 @@ from planner.model.units import parse_duration_s
 from probes.importers import ImportOptions, read
 from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample, Skipped
-from relayd.cli.options import catalogue_of, region_id, store_location, whole_number
+from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.text import redrawn
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
-from relayd.times import seconds_of
 
 PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
@@ -121,7 +120,7 @@ def _import(
     path, name = file
     digest = content_digest(path)
     measured_at_s = (
-        _time_s(options.measured_at)
+        time_s(options.measured_at, "--measured-at")
         if options.measured_at
         else _earlier_time_s(store, digest) or path.stat().st_mtime
     )
@@ -191,18 +190,6 @@ def _progress(name: str, options: argparse.Namespace) -> Callable[[int], None] |
             sys.stderr.flush()
 
     return show
-
-
-def _time_s(written: str) -> float:
-    try:
-        return seconds_of(written)
-    except ValueError:
-        raise InputError(
-            "--measured-at",
-            "is not an ISO 8601 time",
-            value=written,
-            remedy="Write 2022-01-15 or 2022-01-15T12:00Z.",
-        ) from None
 
 
 def _print_report(file: _Input, report: ImportReport) -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
 from probes.importers.endpoints import Endpoints
-from probes.importers.limits import fault
+from probes.importers.limits import OF_ONE_VM, fault
 from probes.samples import Quarantined, Sample
 from relayd.http.middleware.json_documents import read_json
 from relayd.http.models.samples import SampleGiven
@@ -20,7 +20,6 @@ from relayd.http.responses.problems import ProblemError, invalid
 MOST_REJECTIONS = 100
 MOST_LINE_BYTES = 64_000
 MOST_DETAIL = 4_000
-_OF_ONE_VM = ("egress_cap_mbps", "ingress_cap_mbps")
 
 
 class SampleRows:
@@ -113,7 +112,7 @@ class SampleRows:
                 )
         assert src
         assert dst
-        if (src[0] == dst[0]) is not (given.metric in _OF_ONE_VM):
+        if (src[0] == dst[0]) is not (given.metric in OF_ONE_VM):
             of_one = "names one region as both" if src[0] == dst[0] else "must have one region as"
             raise InputError("dst", f"{of_one} ends for {given.metric}", value=given.dst)
         if problem := fault(given.metric, given.value, "value"):

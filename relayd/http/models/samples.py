@@ -8,13 +8,18 @@ from pydantic import AfterValidator, Field, model_validator
 
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
-from probes.importers.limits import MAX_CONNECTIONS, MAX_DURATION_S, MAX_TIME_S, MIN_TIME_S
+from probes.importers.limits import (
+    MAX_CONNECTIONS,
+    MAX_DURATION_S,
+    MAX_INTERVALS,
+    MAX_TIME_S,
+    MIN_TIME_S,
+)
 from probes.importers.physics import FAULTS
 from probes.samples import Metric
 from relayd.http.models.common import MOST_NAME, Name, Page, RequestModel, ResponseModel, Text
 from relayd.store.samples.quarantine import State
 
-MOST_INTERVALS = 10**6
 MOST_DECIDED = 1000
 
 Word: TypeAlias = Annotated[Text, Field(max_length=100)]
@@ -46,7 +51,7 @@ class SampleGiven(RequestModel):
         False, description="Whether it was measured twice, and the link has changed its level."
     )
     intervals: int | None = Field(
-        None, ge=1, le=MOST_INTERVALS, description="Of how many intervals it is the median."
+        None, ge=1, le=MAX_INTERVALS, description="Of how many intervals it is the median."
     )
 
 
