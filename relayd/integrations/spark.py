@@ -44,6 +44,8 @@ class SparkShuffle:
         By region, what was written there: compressed, as it goes over the network.
     read_in : dict
         By region, how many partitions were read there.
+    read_s : float
+        From when its readers were submitted until the last had ended, with all that they did.
     """
 
     stage: int
@@ -51,6 +53,7 @@ class SparkShuffle:
     partitions: int
     input_gb: dict[str, float]
     read_in: dict[str, int]
+    read_s: float
 
     @property
     def volume_gb(self) -> float:
@@ -146,6 +149,7 @@ class _Reading:
         self._attributes: dict[str, dict[str, str]] = {}
         self._names: dict[int, str] = {}
         self._readers: dict[int, list[int]] = {}
+        self._ran_ms: dict[int, tuple[int, int]] = {}
         self._written: dict[int, dict[str, int]] = {}
         self._read: dict[int, dict[str, int]] = {}
 
@@ -165,6 +169,9 @@ class _Reading:
     def _take_stage(self, stage: dict[str, Any]) -> None:
         number = stage["Stage ID"]
         self._names[number] = stage["Stage Name"]
+        began_ms, ended_ms = stage["Submission Time"], stage["Completion Time"]
+        first_ms, _ = self._ran_ms.get(number, (began_ms, ended_ms))  # of an earlier attempt
+        self._ran_ms[number] = first_ms, ended_ms
         for parent in stage["Parent IDs"]:
             self._readers.setdefault(parent, []).append(number)
 
@@ -199,14 +206,17 @@ class _Reading:
         found = []
         for stage, written in sorted(self._written.items()):
             read_in: dict[str, int] = {}
-            for reader in self._readers.get(stage, ()):
-                for region, tasks in self._read.get(reader, {}).items():
+            readers = [one for one in self._readers.get(stage, ()) if one in self._read]
+            for reader in readers:
+                for region, tasks in self._read[reader].items():
                     read_in[region] = read_in.get(region, 0) + tasks
             if read_in:
                 input_gb = {region: size / BYTES_PER_GB for region, size in written.items()}
                 partitions = sum(read_in.values())
                 name = self._names.get(stage, "")
-                found.append(SparkShuffle(stage, name, partitions, input_gb, read_in))
+                began_ms, ended_ms = zip(*(self._ran_ms[one] for one in readers), strict=True)
+                read_s = (max(ended_ms) - min(began_ms)) / 1000
+                found.append(SparkShuffle(stage, name, partitions, input_gb, read_in, read_s))
         return found
 
 
