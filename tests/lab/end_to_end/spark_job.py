@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from pyspark import RDD, SparkContext
 from pyspark.serializers import CPickleSerializer
@@ -24,13 +25,14 @@ def records(seed: int) -> Iterator[tuple[int, bytes]]:
 
 def seeds_at(context: SparkContext, parts: dict[str, int]) -> RDD[int]:
     """Return a number for each part, in a partition that prefers the host of the part."""
-    jvm, pickled = context._jvm, CPickleSerializer()
+    jvm: Any = context._jvm
+    pickled: Any = CPickleSerializer()
+    utils = jvm.org.apache.spark.api.python.PythonUtils
     hosts = [host for host, count in parts.items() for _ in range(count)]
     located = jvm.java.util.ArrayList()
     for seed, host in enumerate(hosts):
         only = jvm.java.util.ArrayList()
         only.add(host)
-        utils = jvm.org.apache.spark.api.python.PythonUtils
         located.add(jvm.scala.Tuple2(pickled.dumps(seed), utils.toSeq(only)))
     of_bytes = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("[B"))
     found = context._jsc.sc().makeRDD(utils.toSeq(located), of_bytes)

@@ -176,7 +176,7 @@ def spark_job(
         for number, region in enumerate(REGIONS)
     ]
     # Input is read where it lies, however long no core is free there.
-    words = ["--conf", "spark.locality.wait.node=600s", *options, JOB, str(CORES)]
+    words = ["--conf", "spark.locality.wait.node=600s", *options, str(JOB), str(CORES)]
     words += [f"{place.address}:{PARTS[place.region]}" for place in places]
     with cluster(home, folder, [(place, cores[place.region]) for place in places]) as master:
         before_gb = sent_gb(lab)
