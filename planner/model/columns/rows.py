@@ -295,9 +295,14 @@ def maker_of(row: Mapping[str, Link]) -> Maker:
 
 def replaced(row: Mapping[str, Link], links: Mapping[str, Link]) -> Mapping[str, Link]:
     """Return a row with some links replaced, or added at its end."""
-    if isinstance(row, LinkRow):
-        return LinkRow(Replaced(row.maker, Given(links)))
-    return {**row, **links}
+    if not isinstance(row, LinkRow):
+        return {**row, **links}
+    maker = row.maker
+    # One layer of replaced links, however often some are replaced: layers are looked through
+    # recursively.
+    if isinstance(maker, Replaced) and isinstance(maker.further, Given):
+        return LinkRow(Replaced(maker.links, Given({**maker.further.links, **links})))
+    return LinkRow(Replaced(maker, Given(links)))
 
 
 def expected(row: Mapping[str, Link], dst: str) -> Expected | None:
