@@ -25,6 +25,7 @@ if [ "${1:-}" != lab ]; then
   need java default-jre-headless
   need curl curl
   need rclone rclone
+  need rrdtool rrdtool
   need shellcheck shellcheck
   need openssl openssl
   need chromium chromium
