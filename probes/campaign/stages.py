@@ -155,9 +155,7 @@ def stage_tasks(
         per_type = len(region_of) if spec.thorough else 1
         return cap_tasks(region_of, network, per_type=per_type, connections=spec.connections), ""
     if spec.pairs or spec.thorough:
-        return _pairwise(
-            "aggregate", spec, region_of, network
-        ), "all pairs that were asked for were probed"
+        return _pairwise("aggregate", spec, region_of, network), "no other pairs were asked for"
     choice = choose_links(
         region_of,
         network,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
-from planner.model.errors import FormatError, InputError
+from planner.model.errors import FormatError, not_installed
 from planner.model.estimate import AddressKind
 from probes.importers import limits
 from probes.importers.endpoints import Endpoints
@@ -78,8 +78,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        remedy = "Install it: pip install 'relayd[parquet]'."
-        raise InputError("parquet", "needs pyarrow", remedy=remedy) from None
+        raise not_installed("pyarrow", "parquet", "read Parquet") from None
     try:
         schema = pyarrow.parquet.read_schema(stream)
         names = _columns(schema.names, options.name)

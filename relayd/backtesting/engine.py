@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from planner.model.errors import InputError
+from planner.model.errors import InputError, not_installed
 from probes.estimation.history_steps import Part
 from probes.estimation.replay import Scene, Tally, replay
 from relayd.version import __version__
@@ -47,11 +47,7 @@ def _on_cluster(parts: Iterable[Part], scene: Scene, address: str) -> Iterator[T
     try:
         from distributed import Client
     except ImportError:
-        raise InputError(
-            "--dask",
-            "needs the package distributed, which is not installed",
-            remedy="pip install 'relayd[dask]'",
-        ) from None
+        raise not_installed("distributed", "dask", "use a Dask cluster") from None
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -40,7 +40,9 @@ class CampaignForecast:
     regret, regret_after : float
         Expected share of throughput that direct transfers and those over one relay lose for lack
         of measurements, now and after all of the campaign, whatever its budget allows; the mean
-        over all ordered pairs of regions.
+        over all ordered pairs of regions of which something is known.
+    unknown_regions : tuple of str
+        Regions of the fleet of which nothing is known, so that the regret is not of them.
     """
 
     rounds: list[Round]
@@ -50,6 +52,7 @@ class CampaignForecast:
     everything_s: float
     regret: float
     regret_after: float
+    unknown_regions: tuple[str, ...]
 
     @property
     def regret_saved_per_usd(self) -> float | None:
@@ -101,6 +104,7 @@ class CampaignForecast:
                 "before": self.regret,
                 "after": self.regret_after,
                 "saved_per_usd": self.regret_saved_per_usd,
+                "unknown_regions": list(self.unknown_regions),
             },
         }
 
@@ -135,7 +139,8 @@ def forecast_campaign(
         if task.phase == "aggregate"
         for src, dst in task.pairs
     }
-    regions = [region for region in network.sites if region in region_of.values()]
+    in_fleet = set(region_of.values())
+    regions = [region for region in network.sites if region in in_fleet]
     return CampaignForecast(
         rounds,
         measured.cost(rounds),
@@ -147,6 +152,7 @@ def forecast_campaign(
         rounds_s(all_rounds, rtt_ms),
         regret_once_measured(network, regions, (), spec.connections),
         regret_once_measured(network, regions, links, spec.connections),
+        tuple(sorted(in_fleet - network.sites.keys())),
     )
 
 

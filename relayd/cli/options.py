@@ -10,7 +10,7 @@ from pathlib import Path
 
 from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
-from planner.model.errors import InputError
+from planner.model.errors import InputError, UnknownRegionError
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
 from relayd.sources.opening import open_with
@@ -69,9 +69,14 @@ def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:
 
 def region_id(name: str | None, field: str, catalogue: Catalogue) -> str:
     """Return the region that an option names, or ``""``; ids may be of no catalogue."""
-    if not name or ":" in name:
-        return name or ""
-    return resolve(name, catalogue, field=field).region_id
+    if not name:
+        return ""
+    try:
+        return resolve(name, catalogue, field=field).region_id
+    except UnknownRegionError:
+        if ":" not in name:
+            raise
+        return name
 
 
 def whole_number(text: str, field: str) -> int:

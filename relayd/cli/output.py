@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from planner.model.errors import InputError
+from planner.model.errors import InputError, not_installed
 from relayd.cli.text import formula_safe, left_table, shown_safely
 
 Row = Mapping[str, Any]
@@ -134,8 +134,7 @@ def _write_parquet(rows: Sequence[Row], file: Path | None) -> None:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        remedy = "Install it: pip install 'relayd[parquet]'."
-        raise InputError("--format parquet", "needs pyarrow", remedy=remedy) from None
+        raise not_installed("pyarrow", "parquet", "write Parquet") from None
     try:
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(map(dict, rows))), file)
     except OSError as error:

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.model.errors import InfeasibleError, InputError
+from planner.model.errors import InfeasibleError, InputError, not_installed
 from planner.model.units import BYTES_PER_GB, usd_text
 from relayd.fs.forecasting import CopyForecast, forecast_of
 from relayd.sources.opening import opened
@@ -179,9 +179,7 @@ def _place(address: str, field: str, options: Mapping[str, Any]) -> tuple[Any, s
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise InputError(
-            field, "needs fsspec", remedy="Install it with `pip install 'relayd[fsspec]'`."
-        ) from None
+        raise not_installed("fsspec", "fsspec", f"open {field}") from None
     try:
         place, path = url_to_fs(address, **options)
     except (ValueError, ImportError) as error:

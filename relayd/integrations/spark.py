@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.model.errors import FormatError, InputError
+from planner.model.errors import FormatError, InputError, not_installed
 from planner.model.units import BYTES_PER_GB
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
 
@@ -247,12 +247,7 @@ def _events(file: Path) -> Iterator[dict[str, Any]]:
             try:
                 import pyarrow as pa
             except ImportError:
-                raise InputError(
-                    "event_log",
-                    "is compressed, and pyarrow is missing",
-                    value=file.name,
-                    remedy="Install it with `pip install 'relayd[spark]'`.",
-                ) from None
+                raise not_installed("pyarrow", "spark", f"read {file.name}") from None
             text = stack.enter_context(pa.CompressedInputStream(lines, "zstd"))
             lines = text.read().splitlines()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from planner.model.errors import InputError
+from planner.model.errors import not_installed
 from planner.model.estimate import Estimate
 from planner.model.link import LINK_FIGURES, Link
 from planner.model.notebook import html_table
@@ -93,7 +93,5 @@ def imported_pandas() -> Any:
     try:
         import pandas
     except ImportError:
-        raise InputError(
-            "to_frame", "needs pandas", remedy="Install it with `pip install 'relayd[pandas]'`."
-        ) from None
+        raise not_installed("pandas", "pandas", "make data frames") from None
     return pandas

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -17,6 +18,7 @@ from probes.fleet.hosts import Fleet, Host
 from relayd.campaigns.forecast import CampaignForecast, forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.catalogue.loading import load_catalogue
+from relayd.cli.measuring.probe_answer import print_forecast
 
 CATALOGUE = load_catalogue()
 REGIONS = [region.id for region in CATALOGUE.regions.values() if region.baseline]
@@ -44,6 +46,19 @@ def fleet_of(regions: list[str], scale: float | None = None) -> Fleet:
             ingress_mbps=caps[1],
         )
     return Fleet(hosts)
+
+
+def test_regions_of_which_nothing_is_known_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    fleet = fleet_of(REGIONS[:4])
+    known = forecast_campaign(MeasuredFleet(fleet, CATALOGUE, None), CampaignSpec())
+    unknown = next(region.id for region in CATALOGUE.regions.values() if not region.baseline)
+    elsewhere = replace(fleet.hosts[REGIONS[0]], name="new", region=unknown)
+    fleet = Fleet({**fleet.hosts, "new": elsewhere})
+    forecast = forecast_campaign(MeasuredFleet(fleet, CATALOGUE, None), CampaignSpec())
+    assert forecast.unknown_regions == (unknown,)
+    assert forecast.regret == known.regret
+    print_forecast(forecast, sys.stdout)
+    assert f"Nothing is known yet of {unknown}" in capsys.readouterr().out
 
 
 def thorough(fleet: Fleet) -> CampaignForecast:

@@ -55,6 +55,9 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
         f"{forecast.regret:.1%} now, {forecast.regret_after:.1%} after all of it{worth}.",
         file=stream,
     )
+    if forecast.unknown_regions:
+        unknown = ", ".join(forecast.unknown_regions)
+        print(f"Nothing is known yet of {unknown}: the regret is not of them.", file=stream)
 
 
 class ProgressDisplay:

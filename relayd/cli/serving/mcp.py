@@ -10,7 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
-from planner.model.errors import InputError
+from planner.model.errors import InputError, not_installed
 from relayd.cli.options import store_location, wan_of, whole_number
 from relayd.mcp.tools import tools
 from relayd.settings import load_settings
@@ -24,9 +24,7 @@ def run(options: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name not in {"mcp", "mcp_types", "uvicorn"}:
             raise
-        raise InputError(
-            "relayd mcp", "needs the package mcp", remedy="pip install 'relayd[mcp]'"
-        ) from None
+        raise not_installed("mcp", "mcp", "serve assistants") from None
     settings = load_settings()
     fleet = Path(options.fleet) if options.fleet else settings.fleet
     wan, offered = wan_of(options), tools(store_location(options, settings), fleet)

@@ -116,10 +116,15 @@ class ForecastSeen(CampaignPart):
 class RegretSeen(ResponseModel):
     """Expected regret: the share of throughput lost for lack of measurements."""
 
-    before: float = Field(description="The mean over all ordered pairs of regions, now.")
+    before: float = Field(
+        description="The mean over all ordered pairs of regions of which something is known, now."
+    )
     after: float = Field(description="The same after all of it, if the budget allows that.")
     saved_per_usd: float | None = Field(
         description="What a dollar of egress saves of it; null where that or its cost is nothing."
+    )
+    unknown_regions: list[str] = Field(
+        description="Regions of the fleet of which nothing is known; the regret is not of them."
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.model.errors import InputError
+from planner.model.errors import InputError, not_installed
 from probes.importers.parquet import TYPES
 from probes.samples import Reported
 from relayd.store.samples.reading import StoredSamples
@@ -49,8 +49,7 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        remedy = "Install it: pip install 'relayd[parquet]'."
-        raise InputError("--format parquet", "needs pyarrow", remedy=remedy) from None
+        raise not_installed("pyarrow", "parquet", "write Parquet") from None
     if folder.is_symlink() or (folder.exists() and not _is_empty(folder)):
         raise InputError(
             "--output",

@@ -71,6 +71,7 @@ function forecast({ campaign, all_pairs: everything, regret }, asked) {
       ["Volume", volume(campaign.volume_gb)],
       ["Time", `${duration(campaign.duration_s)} in ${figure(campaign.rounds)} rounds`],
       ["Expected regret", `${percent(100 * regret.before)} of throughput lost for lack of measurements, ${percent(100 * regret.after)} after all of it`],
+      ...(regret.unknown_regions.length ? [["Regret is not of", `${regret.unknown_regions.join(", ")}: nothing is known of them yet`]] : []),
       ["All pairs would take", `${usd(everything.egress_usd)}, ${volume(everything.volume_gb)}, ${duration(everything.duration_s)}`],
     ]),
     element("div", { class: "grid" },
