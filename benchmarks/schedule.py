@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.table import show
 from planner.model.network import Network
 from planner.schedule.problem import Pending, schedule_problem
-from planner.schedule.program import ScheduleProgram
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
+from planner.schedule.slots.program import ScheduleProgram
 from planner.schedule.timed_transfer import TimedTransfer
 from tests.planner.grid import january_grid
 

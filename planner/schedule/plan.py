@@ -20,7 +20,8 @@ class PathRate:
     Attributes
     ----------
     regions : tuple of str
-        Two for direct, three through a relay.
+        Two for direct, three through a relay. What is stored at a relay has two paths, at different
+        times: from the source to the relay, and from the relay to the destination.
     connections : int
         TCP connections on each link, over all VMs.
     addresses : tuple of AddressKind
@@ -42,10 +43,42 @@ class Period:
     throughput_gbps: float
     paths: tuple[PathRate, ...]
 
-    @property
-    def volume_gbit(self) -> float:
-        """What is moved in it."""
-        return self.throughput_gbps * (self.end_s - self.start_s)
+    def moved_gbit(self, src: str, dst: str) -> dict[str, float]:
+        """Return by how much what lies at the destination, and at relays, grows or falls.
+
+        Parameters
+        ----------
+        src, dst : str
+            Of the transfer.
+        """
+        rates = {dst: self.throughput_gbps}
+        for path in self.paths:
+            first, last, rate = path.regions[0], path.regions[-1], path.throughput_gbps
+            if last != dst:
+                rates[dst] -= rate
+                rates[last] = rates.get(last, 0.0) + rate
+            if first != src:
+                rates[first] = rates.get(first, 0.0) - rate
+        return {region: rate * (self.end_s - self.start_s) for region, rate in rates.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVolume:
+    """What of a transfer lies at a relay, from when until when.
+
+    Attributes
+    ----------
+    most_gb : float
+        The most of it at a time.
+    usd : float
+        What that costs, as much as lies there for as long as it does, from `now_s` on.
+    """
+
+    region: str
+    start_s: float
+    end_s: float
+    most_gb: float
+    usd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +135,8 @@ class TransferSchedule:
         In order of time, with pauses left out.
     remedies : Remedies | None
         For one that is refused.
+    stored : tuple of StoredVolume
+        What lies at relays with disk, in order of time.
     """
 
     id: str
@@ -118,6 +153,7 @@ class TransferSchedule:
     egress_usd: float
     periods: tuple[Period, ...]
     remedies: Remedies | None
+    stored: tuple[StoredVolume, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +195,19 @@ class Busy:
     constraint: str
     peak_share: float
     mean_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleCost(Cost):
+    """US dollars for a schedule from `now_s` on.
+
+    Attributes
+    ----------
+    storage : float
+        Of what lies at relays; part of `total`.
+    """
+
+    storage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +273,7 @@ class SchedulePlan(Recommendation):
     best_effort: int
     volume_gb: float
     relayed_share: float
-    cost_usd: Cost
+    cost_usd: ScheduleCost
     bound_usd: float
     value_usd: float
     transfers: tuple[TransferSchedule, ...]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from planner.fields.demands import Demands
-from planner.model.errors import DataError
+from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.request import ScheduleRequest
-from planner.schedule.slot_program import Commodity
-from planner.schedule.tariffs import LinkTariffs
+from planner.schedule.slots.slot_program import Commodity
+from planner.schedule.slots.slot_storage import Disk
+from planner.schedule.tariffs import MONTH_S, LinkTariffs
 from planner.schedule.timed_transfer import TimedTransfer
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -24,6 +25,9 @@ from planner.shuffle.request import ShuffleRequest
 # Relays that add more than this to the round trip are left out, so that the time kept free for
 # getting up to speed, which is that of the longest path, grows by 1.3 s at most.
 MOST_DETOUR_MS = 150.0
+# Relays with disk, times transfers, times slots of time: each is a variable and a row.
+MOST_STOCKS = 100_000
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,14 @@ class Pending:
     known : bool
         Whether it is part of a schedule already: it is decided before all others, and has begun to
         get up to speed in time.
+    stored_gb : mapping
+        What of it lies at relays, by region.
     """
 
     transfer: TimedTransfer
     left_gb: float
     known: bool = False
+    stored_gb: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,8 @@ class ScheduleProblem:
     starts_s : tuple of float
         When each pending transfer can be up to speed.
     tariffs : LinkTariffs
+    disks : mapping
+        By site.
     """
 
     problem: ShuffleProblem
@@ -67,6 +76,7 @@ class ScheduleProblem:
     commodities: tuple[Commodity, ...]
     starts_s: tuple[float, ...]
     tariffs: LinkTariffs
+    disks: Mapping[int, Disk]
 
 
 def schedule_problem(
@@ -88,7 +98,8 @@ def schedule_problem(
     ------
     InputError, DataError
         As for a shuffle: ends that are not in the network, or that nothing leads between. Tariffs
-        that change too often.
+        that change too often. Disk that is at no relay, that is less than what lies there, or that
+        too many transfers may use.
     """
     demands: dict[tuple[str, str], float] = {}
     for item in pending:
@@ -107,16 +118,23 @@ def schedule_problem(
         network,
         prices,
     )
-    resources = problem.low if request.rates == "low" else problem.resources
     index = {region: position for position, region in enumerate(problem.regions)}
+    disks = _disks(request, pending, index)
+    resources = problem.low if request.rates == "low" else problem.resources
     starts, hops_of = [], []
     for item in pending:
         i, j = index[item.transfer.src], index[item.transfer.dst]
-        hops, ramp_s = _hops(resources, problem.rtt_ms, i, j)
+        stored = {index[region] for region in item.stored_gb}
+        hops, ramp_s = _hops(resources, problem.rtt_ms, i, j, stored)
         if not len(hops) and resources.rate_gbps[i, j] <= 0:
             raise DataError(
                 f"At these rates nothing leads from {item.transfer.src} to {item.transfer.dst}. "
                 "Measure or import one of its links, or plan with the expected rates."
+            )
+        if stuck := sorted(stored - set(hops.tolist())):
+            raise DataError(
+                f"What lies at {problem.regions[stuck[0]]} of {item.transfer.id} can't be sent to "
+                f"{item.transfer.dst}: nothing is known of that link any more. Measure it."
             )
         hops_of.append(hops)
         begin_s = item.transfer.start_s if item.known else max(now_s, item.transfer.start_s)
@@ -140,22 +158,69 @@ def schedule_problem(
             int(np.searchsorted(cuts, item.transfer.deadline_s)) - 1,
             hops_of[number],
             bool(resources.rate_gbps[i, j] > 0),
+            tuple((index[r], gb * BITS_PER_BYTE) for r, gb in item.stored_gb.items()),
         )
         commodities.append(commodity)
         longest_s = max(longest_s, _alone_s(resources, commodity))
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
-    return ScheduleProblem(problem, resources, cuts, tuple(commodities), tuple(starts), tariffs)
+    if len(disks) * len(commodities) * len(cuts) > MOST_STOCKS:
+        raise InputError(
+            "disk_gb",
+            f"is at {len(disks)} relays, for {len(commodities)} transfers over {len(cuts) - 1} "
+            f"slots of time, together more than {MOST_STOCKS:,}",
+            remedy="Give fewer relays disk, or transfers with the same starts and deadlines.",
+        )
+    return ScheduleProblem(
+        problem, resources, cuts, tuple(commodities), tuple(starts), tariffs, disks
+    )
 
 
-def _hops(resources: SiteResources, rtt_ms: Floats, i: int, j: int) -> tuple[np.ndarray, float]:
-    """Return the relays of a pair, and the time that its longest path takes to be up to speed."""
+def _disks(
+    request: ScheduleRequest, pending: Sequence[Pending], index: Mapping[str, int]
+) -> dict[int, Disk]:
+    """Return the disks of sites, of which each has room for what lies there."""
+    lies_gb: dict[str, float] = {}
+    for item in pending:
+        for region, gb in item.stored_gb.items():
+            lies_gb[region] = lies_gb.get(region, 0.0) + gb
+    for region, gb in lies_gb.items():
+        if gb > request.disk_gb.get(region, 0.0) * (1 + ROUNDING):
+            raise InputError(
+                f"disk_gb {region}",
+                f"is less than the {gb:.6g} GB that the schedule in progress has there",
+                value=request.disk_gb.get(region),
+                remedy="Give all disk again on which something lies.",
+            )
+    for region in request.disk_gb:
+        if region in request.forbidden or region not in index:
+            raise InputError(
+                f"disk_gb {region}",
+                "is at a region that may not relay",
+                remedy="Leave it out, or change the rules (`avoid`, `allow`).",
+            )
+    return {
+        index[region]: Disk(
+            max(gb, lies_gb.get(region, 0.0)) * BITS_PER_BYTE,
+            request.disk_price(region) / BITS_PER_BYTE / MONTH_S,
+        )
+        for region, gb in request.disk_gb.items()
+    }
+
+
+def _hops(
+    resources: SiteResources, rtt_ms: Floats, i: int, j: int, stored: Collection[int]
+) -> tuple[np.ndarray, float]:
+    """Return the relays of a pair, and the time that its longest path takes to be up to speed.
+
+    Those where something of it lies already are among them.
+    """
     rate = resources.rate_gbps
     may = resources.may_relay & (rate[i] > 0) & (rate[:, j] > 0)
     may[[i, j]] = False
     hops = np.nonzero(may)[0]
     around = rtt_ms[i, hops] + rtt_ms[hops, j]
     shortest = float(rtt_ms[i, j]) if rate[i, j] > 0 else float(around.min(initial=np.inf))
-    kept = around <= shortest + MOST_DETOUR_MS
+    kept = (around <= shortest + MOST_DETOUR_MS) | np.isin(hops, list(stored))
     longest = max(shortest, float(around[kept].max(initial=0.0)))
     return hops[kept], ramp_up_s(longest) if np.isfinite(longest) else 0.0
 

@@ -8,6 +8,7 @@ from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
 from planner.schedule.problem import Pending
+from planner.schedule.storage import NOTHING_STORED
 from planner.schedule.timed_transfer import TimedTransfer
 
 # Of a transfer's volume: less is the rounding of a sum.
@@ -67,11 +68,19 @@ class ScheduleProgress:
                 continue
             order.append(transfer)
             past[transfer.id] = before
-            sent_gb = sum(period.volume_gbit for period in before) / BITS_PER_BYTE
-            left_gb = transfer.volume_gb - sent_gb
+            moved_gbit = {transfer.dst: 0.0}
+            for period in before:
+                for region, gbit in period.moved_gbit(transfer.src, transfer.dst).items():
+                    moved_gbit[region] = moved_gbit.get(region, 0.0) + gbit
+            left_gb = transfer.volume_gb - moved_gbit.pop(transfer.dst) / BITS_PER_BYTE
             if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * transfer.volume_gb:
-                done.append(replace(transfer, periods=before, egress_usd=0.0))
+                done.append(replace(transfer, periods=before, egress_usd=0.0, stored=()))
             else:
                 asked = TimedTransfer(**TimedTransfer.figures_of(transfer))
-                pending.append(Pending(asked, left_gb, known=True))
+                stored_gb = {
+                    region: gbit / BITS_PER_BYTE
+                    for region, gbit in moved_gbit.items()
+                    if gbit > NOTHING_STORED * transfer.volume_gb
+                }
+                pending.append(Pending(asked, left_gb, known=True, stored_gb=stored_gb))
         return cls(tuple(order), past, tuple(pending), tuple(done))

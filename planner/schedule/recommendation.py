@@ -2,7 +2,7 @@
 
 :func:`recommend_schedule` admits by priority (:mod:`planner.schedule.admission`), finds the least
 egress fees of all that is admitted and then the earliest times at those fees
-(:mod:`planner.schedule.program`), sends sooner within slots what can be
+(:mod:`planner.schedule.slots.program`), sends sooner within slots what can be
 (:mod:`planner.schedule.earlier`), and gives what is left to transfers without a deadline
 (:mod:`planner.schedule.best_effort`). What is refused gets remedies
 (:mod:`planner.schedule.remedies`).
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
-from planner.model.answer import Cost, identified
+from planner.model.answer import identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -27,12 +27,21 @@ from planner.schedule.admission import Contest, admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
 from planner.schedule.earlier import sped_up
 from planner.schedule.explanation import broken_promises, reason, tariffs_not_counted, warnings
-from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
+from planner.schedule.plan import (
+    AdmissionClass,
+    Period,
+    Remedies,
+    ScheduleCost,
+    SchedulePlan,
+    TransferSchedule,
+)
 from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
-from planner.schedule.program import ScheduleProgram
 from planner.schedule.progress import ScheduleProgress
 from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
+from planner.schedule.slots.program import ScheduleProgram
+from planner.schedule.slots.slot_program import Route, route_of
+from planner.schedule.storage import stored_volumes
 from planner.schedule.tariffs import room_gbps
 from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.usage import Sending, Usage
@@ -114,6 +123,7 @@ class _Schedule:
             self.found.cuts_s,
             self.found.commodities,
             self.found.tariffs,
+            self.found.disks,
         )
         self._send_in_time()
         self._send_the_rest(prices)
@@ -148,11 +158,13 @@ class _Schedule:
         if not admitted:
             return
         least_usd, self.bound_usd = program.least_fees()
+        if self.found.disks:
+            _, self.bound_usd = program.least_fees(with_storage=False)
         program.earliest(least_usd * (1 + FEES_ROOM))
-        rates: dict[int, dict[int, dict[int, float]]] = {}
+        rates: dict[int, dict[int, dict[Route, float]]] = {}
         for flow in program.flows():
             of_slot = rates.setdefault(flow.slot, {})
-            of_slot.setdefault(flow.commodity, {})[flow.hop] = flow.rate_gbps
+            of_slot.setdefault(flow.commodity, {})[flow.route] = flow.rate_gbps
         for slot, of in sorted(rates.items()):
             self._send_in_slot(slot, of)
 
@@ -176,25 +188,22 @@ class _Schedule:
             number,
         )
 
-    def _send_in_slot(self, slot: int, rates: dict[int, dict[int, float]]) -> None:
+    def _send_in_slot(self, slot: int, rates: dict[int, dict[Route, float]]) -> None:
         assert self.found
         numbers = sorted(rates)
         loads = np.zeros((len(numbers), len(self.found.resources.rows)))
         for at, number in enumerate(numbers):
-            commodity = self.program.commodities[number]
-            for hop, rate in rates[number].items():
-                for row, load in self.program.path(commodity.src, hop, commodity.dst)[0].items():
+            for route, rate in rates[number].items():
+                for row, load in self.program.along(route)[0].items():
                     loads[at, row] += load * rate
         start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
-        row_vms = self.found.resources.row_vms
         length_s = self.program.lengths_s[slot]
-        loads, row_vms = self._with_tariffs(slot, numbers, rates, loads, row_vms)
-        for begin_s, end_s, speeds in sped_up(loads, row_vms, length_s):
+        for begin_s, end_s, speeds in self._speeds(slot, numbers, rates, loads, length_s):
             # To the digit, or rounding would make two slots overlap.
             until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
             for at, number in enumerate(numbers):
                 if speeds[at] > 0:
-                    at_once = {hop: rate * float(speeds[at]) for hop, rate in rates[number].items()}
+                    at_once = {by: rate * float(speeds[at]) for by, rate in rates[number].items()}
                     self.sending.append(
                         Sending(
                             self.timed[number],
@@ -205,11 +214,39 @@ class _Schedule:
                         )
                     )
 
+    def _speeds(
+        self,
+        slot: int,
+        numbers: list[int],
+        rates: dict[int, dict[Route, float]],
+        loads: Floats,
+        length_s: float,
+    ) -> list[tuple[float, float, np.ndarray]]:
+        """Return periods of a slot, with multiples of the rates of each transfer.
+
+        What is delivered is sent early. What fills a disk would lie there for longer, and might
+        exceed it: it keeps its rate, or is sent late where nothing else is.
+        """
+        row_vms = self.found.resources.row_vms if self.found else np.zeros(0)
+        loads, row_vms = self._with_tariffs(slot, numbers, rates, loads, row_vms)
+        delivers = [
+            [self.program.commodities[number].delivers(route) for route in rates[number]]
+            for number in numbers
+        ]
+        fills = np.array([not all(each) for each in delivers])
+        late = not any(map(any, delivers))
+        if fills.any() and not late:
+            loads, row_vms = np.column_stack([loads, fills]), np.append(row_vms, fills.sum())
+        periods = sped_up(loads, row_vms, length_s)
+        if late:
+            periods = [(length_s - end_s, length_s - begin_s, x) for begin_s, end_s, x in periods]
+        return periods
+
     def _with_tariffs(
         self,
         slot: int,
         numbers: list[int],
-        rates: dict[int, dict[int, float]],
+        rates: dict[int, dict[Route, float]],
         loads: Floats,
         row_vms: Floats,
     ) -> tuple[Floats, Floats]:
@@ -221,9 +258,8 @@ class _Schedule:
         for link, of in bands.items():
             column = np.zeros(len(numbers))
             for at, number in enumerate(numbers):
-                commodity = self.program.commodities[number]
-                for hop, rate in rates[number].items():
-                    if link in self.program.links(commodity.src, hop, commodity.dst):
+                for route, rate in rates[number].items():
+                    if link in pairwise(route):
                         column[at] += rate
             room = room_gbps(of, float(column.sum()))
             if column.any() and np.isfinite(room):
@@ -251,10 +287,10 @@ class _Schedule:
         for number in self.untimed:
             item = self.pending[number]
             src, dst = self._ends(number)
-            loads = self.program.path(src, hops[number], dst)[0]
+            loads = self.program.along(route_of(src, hops[number], dst))[0]
             volume = item.left_gb * BITS_PER_BYTE
             self.bound_usd += volume * min(
-                sum(float(least_usd_per_gbit[link]) for link in self.program.links(src, hop, dst))
+                sum(float(least_usd_per_gbit[link]) for link in pairwise(route_of(src, hop, dst)))
                 for hop in self._possible_hops(number)
             )
             start_s = self.found.starts_s[number]
@@ -262,15 +298,9 @@ class _Schedule:
         row_vms = self.found.resources.row_vms
         for share in fill_what_is_left(waiting, usage.cuts_s, row_vms - usage.loads, row_vms):
             number = self.untimed[share.number]
-            self.sending.append(
-                Sending(
-                    number,
-                    share.start_s,
-                    share.end_s,
-                    self._ends(number),
-                    {hops[number]: share.rate_gbps},
-                )
-            )
+            src, dst = self._ends(number)
+            rates = {route_of(src, hops[number], dst): share.rate_gbps}
+            self.sending.append(Sending(number, share.start_s, share.end_s, (src, dst), rates))
 
     def _possible_hops(self, number: int) -> list[int]:
         assert self.found
@@ -286,7 +316,7 @@ class _Schedule:
         src, dst = self._ends(number)
 
         def dearness(hop: int) -> tuple[float, bool, float]:
-            loads, usd = self.program.path(src, hop, dst)
+            loads, usd = self.program.along(route_of(src, hop, dst))
             return usd, hop != dst, max(loads.values())
 
         return min(self._possible_hops(number), key=dearness)
@@ -327,7 +357,11 @@ class _Schedule:
             best_effort=verdicts.count("best effort"),
             volume_gb=sum((transfer.volume_gb for transfer in sent), 0.0),
             relayed_share=self.usage.relayed_share() if self.usage else 0.0,
-            cost_usd=self.usage.cost() if self.usage else Cost.of(0.0, 0.0),
+            cost_usd=(
+                self.usage.cost(sum(stored.usd for t in made for stored in t.stored))
+                if self.usage
+                else ScheduleCost(0.0, 0.0, 0.0)
+            ),
             bound_usd=self.bound_usd,
             value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
             transfers=transfers,
@@ -365,6 +399,13 @@ class _Schedule:
     ) -> TransferSchedule:
         item = self.pending[number]
         transfer = item.transfer
+        stored = stored_volumes(
+            periods,
+            (transfer.src, transfer.dst),
+            item.stored_gb,
+            self.now_s,
+            {region: self.request.disk_price(region) for region in self.request.disk_gb},
+        )
         periods = (*self.progress.past.get(transfer.id, ()), *periods)
         timed = transfer.deadline_s is not None
         refused = timed and number not in self.admitted
@@ -380,6 +421,7 @@ class _Schedule:
             egress_usd=egress_usd,
             periods=periods,
             remedies=self._remedies(number, item),
+            stored=stored,
         )
 
     def _remedies(self, number: int, item: Pending) -> Remedies | None:

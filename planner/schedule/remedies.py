@@ -9,8 +9,8 @@ import numpy as np
 from planner.fields.shared import MOST_VMS
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
-from planner.schedule.program import ScheduleProgram
-from planner.schedule.slot_solver import WHOLE
+from planner.schedule.slots.program import ScheduleProgram
+from planner.schedule.slots.slot_solver import WHOLE
 
 # A solver's rounding does not justify another second or another VM.
 ROUNDING = 1e-6

@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal, TypeAlias
 
 from planner.fields.items import Items
-from planner.fields.kinds import AnswerDocument, Count, OneOf
-from planner.fields.quantities import Duration
+from planner.fields.kinds import AnswerDocument, ByPlace, Count, OneOf
+from planner.fields.quantities import Duration, Money, Volume
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
     RelayingRequest,
@@ -17,8 +17,9 @@ from planner.fields.shared import (
     margin_field,
     relays_of_many_field,
 )
-from planner.fields.specified import Field, Figure, Limit, Whole, field, specified
+from planner.fields.specified import Field, Figure, FiguresByPlace, Limit, Whole, field, specified
 from planner.model.errors import InputError
+from planner.model.pricing import provider_of
 from planner.schedule.document import schedule_from
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.tariff import Tariff
@@ -29,6 +30,10 @@ RatesBound: TypeAlias = Literal["expected", "low"]
 MOST_TRANSFERS = 10_000
 MOST_TARIFFS = 1000
 MOST_EXPLAINED = 10_000
+EVERYWHERE = "*"
+DISK_USD_PER_GB_MONTH = 0.10
+"""Of a balanced persistent disk of Google Cloud in us-central1; a gp3 volume of AWS in us-east-1 is
+0.08. Both as published for 2026, without what rates beyond those included cost."""
 
 
 class Existing(AnswerDocument):
@@ -77,6 +82,25 @@ class ScheduleRequest(RelayingRequest):
         example="tariffs.csv",
         group="schedule",
     )
+    disk_gb: FiguresByPlace = field(
+        ByPlace(Volume(), "region"),
+        "Disk at relays, which may then keep what they receive and send it later.",
+        default={},
+        example="aws:us-west-2=5TB",
+        group="schedule",
+        option="--disk",
+        label="Disk at relays",
+    )
+    disk_usd_per_gb_month: FiguresByPlace = field(
+        ByPlace(Money(), "provider or region", everywhere=EVERYWHERE),
+        "What a GB on such a disk costs a month, by provider or region or for all (`*`); "
+        f"{DISK_USD_PER_GB_MONTH:g} USD where none is given.",
+        default={},
+        example="aws=0.08",
+        group="schedule",
+        option="--disk-price",
+        label="Price of disk",
+    )
     rates: Field[RatesBound, RatesBound] = field(
         OneOf({"expected": "expected figures", "low": "their low bounds"}),
         "What promises rest on.",
@@ -97,8 +121,24 @@ class ScheduleRequest(RelayingRequest):
     def _check(self) -> None:
         if self.existing is None and not self.transfers:
             raise InputError("transfers", "have nothing to move")
+        if self.disk_gb and self.relays == "none":
+            raise InputError(
+                "disk_gb", "is for relays, of which there are none", remedy="Leave out `relays`."
+            )
+        if self.disk_usd_per_gb_month and not self.disk_gb:
+            raise InputError(
+                "disk_usd_per_gb_month",
+                "is the price of disk, of which there is none",
+                remedy="Say how much there is: disk_gb, `aws:us-west-2=5TB`.",
+            )
         if self.now_s is None:
             self.__dict__["now_s"] = self.existing.now_s if self.existing else 0.0
+
+    def disk_price(self, region: str) -> float:
+        """Return what a GB on the disk of a region costs a month, in USD."""
+        price = self.disk_usd_per_gb_month
+        places = (region, provider_of(region), EVERYWHERE)
+        return next((price[p] for p in places if p in price), DISK_USD_PER_GB_MONTH)
 
     def described(self) -> dict[str, Any]:
         """Return what was asked; the transfers are with the plan's."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import fsum
 
 import numpy as np
 
-from planner.model.answer import Cost
 from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, metered_usd_per_gb
 from planner.model.shared_resources import PATH, Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import connections_by_region, vms_by_region
-from planner.schedule.plan import Busy, PathRate, Period, TariffUse
+from planner.schedule.plan import Busy, PathRate, Period, ScheduleCost, TariffUse
 from planner.schedule.request import ScheduleRequest
+from planner.schedule.slots.slot_program import Route
 from planner.schedule.tariffs import LinkTariffs, tariff_use, within
 from planner.shuffle.problem import ShuffleProblem
 
@@ -28,24 +29,18 @@ BUSIEST_SHOWN = 5
 
 @dataclass(frozen=True)
 class Sending:
-    """Constant rates of one transfer for a time, in Gbit/s by first hop."""
+    """Constant rates of one transfer for a time, in Gbit/s by route."""
 
     number: int
     start_s: float
     end_s: float
     ends: tuple[int, int]
-    rates_gbps: Mapping[int, float]
+    rates_gbps: Mapping[Route, float]
 
     @property
     def links(self) -> list[tuple[int, int, float]]:
         """Links with the rate on each."""
-        src, dst = self.ends
-        found = []
-        for hop, rate in self.rates_gbps.items():
-            found.append((src, hop, rate))
-            if hop != dst:
-                found.append((hop, dst, rate))
-        return found
+        return [(u, v, rate) for route, rate in self.rates_gbps.items() for u, v in pairwise(route)]
 
 
 class Usage:
@@ -112,15 +107,15 @@ class Usage:
             most.update({k: max(count, most.get(k, 0)) for k, count in needed.items()})
         return {region: most[region] for region in self._problem.regions if region in most}
 
-    def cost(self) -> Cost:
+    def cost(self, storage_usd: float) -> ScheduleCost:
         """Return fees and VMs: as many as each period needs, started anew whenever more are."""
         vms = self.site_vms()
         hours = np.diff(self.cuts_s) / S_PER_H
         started = np.maximum(0.0, np.diff(vms, axis=0, prepend=0.0)).sum(axis=0)
         vm_hours = hours @ vms + started * self._request.vm_start_s / S_PER_H
-        return Cost.of(
-            sum(self.egress_usd().values(), 0.0), float(vm_hours @ self._problem.vm_usd_per_h)
-        )
+        egress_usd = sum(self.egress_usd().values(), 0.0)
+        vm_usd = float(vm_hours @ self._problem.vm_usd_per_h)
+        return ScheduleCost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd, storage_usd)
 
     def egress_usd(self) -> dict[int, float]:
         """Return the fees of each transfer: its part of what each meter and tariff charges."""
@@ -238,10 +233,11 @@ class Usage:
         """Return which part of all volume takes two links."""
         whole = relayed = 0.0
         for item in self._sending:
-            for hop, rate in item.rates_gbps.items():
-                volume = rate * (item.end_s - item.start_s)
-                whole += volume
-                relayed += volume if hop != item.ends[1] else 0.0
+            for route, rate in item.rates_gbps.items():
+                if route[-1] == item.ends[1]:
+                    volume = rate * (item.end_s - item.start_s)
+                    whole += volume
+                    relayed += volume if route != item.ends else 0.0
         return relayed / whole if whole else 0.0
 
     def busiest(self) -> tuple[Busy, ...]:
@@ -281,12 +277,10 @@ class Usage:
         return {number: tuple(periods) for number, periods in found.items()}
 
     def _paths(self, item: Sending, network: Network) -> tuple[PathRate, ...]:
-        regions, (src, dst) = self._problem.regions, item.ends
         found = []
-        for hop, rate in item.rates_gbps.items():
-            links = [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]
-            slowest = min(float(self._resources.connections_gbps[link]) for link in links)
-            names = (regions[src], *([regions[hop]] if hop != dst else []), regions[dst])
+        for route, rate in item.rates_gbps.items():
+            slowest = min(float(self._resources.connections_gbps[link]) for link in pairwise(route))
+            names = tuple(self._problem.regions[site] for site in route)
             connections = max(1, round(self._request.connections * rate / slowest))
             found.append(PathRate(names, rate, connections, network.addresses(names)))
         found.sort(key=lambda path: (len(path.regions), -path.throughput_gbps, path.regions))

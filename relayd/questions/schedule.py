@@ -7,7 +7,7 @@ from dataclasses import replace
 from planner.model.errors import InputError
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest
+from planner.schedule.request import EVERYWHERE, ScheduleRequest
 from relayd.questions.ages import dated, refuse_old
 from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
@@ -44,7 +44,16 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     for known in request.existing.transfers if request.existing else ():
         ends |= {f"existing, transfer {known.id}, {e}": getattr(known, e) for e in ("src", "dst")}
     resolved = replace(
-        request, transfers=transfers, tariffs=tariffs, **by_regions(wan, request, ends)
+        request,
+        transfers=transfers,
+        tariffs=tariffs,
+        disk_gb={
+            wan.resolve(name, "disk_gb").region_id: gb for name, gb in request.disk_gb.items()
+        },
+        disk_usd_per_gb_month={
+            _place(wan, name): usd for name, usd in request.disk_usd_per_gb_month.items()
+        },
+        **by_regions(wan, request, ends),
     )
     network = wan.network_of(
         tuple(dict.fromkeys(ends.values())), vm_types(wan, request), request.addresses
@@ -55,3 +64,11 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
         resolved, network, prices(wan, network, request), notes=notes_of(found.values())
     )
     return dated(plan, wan.catalogue, network, pairs)
+
+
+def _place(wan: NetworkView, name: str) -> str:
+    """Return a provider or `*` as it is, and the id of a region."""
+    providers = {region.partition(":")[0] for region in wan.known_regions()}
+    if name in {EVERYWHERE, *providers}:
+        return name
+    return wan.resolve(name, "disk_usd_per_gb_month").region_id

@@ -170,6 +170,24 @@ def test_a_schedule_is_drawn_with_its_deadlines(browser: Browser, grid: Served) 
         assert json.loads(existing)["plan_id"] == plan["plan_id"]
 
 
+def test_what_a_schedule_stores_is_drawn_and_listed(browser: Browser, grid: Served) -> None:
+    asked = {
+        "transfers": "id,src,dst,volume,deadline\nbulk,aws:us-east-1,gcp:us-east1,300GB,12h",
+        "tariffs": (
+            "src,dst,start,end\naws:us-east-1,aws:us-east-2,0,2h\naws:us-east-2,gcp:us-east1,9h,11h"
+        ),
+        "disk_gb": "aws:us-east-2=1TB",
+    }
+    with watched(browser) as seen:
+        shown = seen.open(f"{grid.url}/plan?question=schedule#{urlencode(asked)}")
+        row = shown.locator("section:has(#stored) tr", has_text="aws:us-east-2")
+        row.wait_for()
+        assert "300 GB" in row.inner_text()
+        shown.locator(".gantt .concat_0_layer_2_marks").wait_for(state="attached")
+        assert shown.locator(".gantt .concat_0_layer_0_marks path").count() == 1
+        assert seen.violations() == []
+
+
 def test_two_answers_stand_side_by_side_and_a_plan_becomes_a_script(
     browser: Browser, grid: Served
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from planner.schedule.plan import SchedulePlan, TariffUse, TransferSchedule
+from planner.schedule.plan import PathRate, SchedulePlan, StoredVolume, TariffUse, TransferSchedule
 from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
@@ -29,13 +29,18 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
     blocks = [text.styled(verdict, text.BOLD), filled(plan.reason), _transfers(plan), _bars(plan)]
     if periods:
         blocks.append(_periods(plan))
+    stored = [f"{t.id}: {_stored(volume)}" for t in plan.transfers for volume in t.stored]
+    egress = f"{usd_text(cost.egress)} USD egress"
+    if stored:
+        egress += f", {usd_text(cost.storage)} USD storage"
     blocks.append(
         filled(
-            f"Cost from {duration_text(plan.now_s)} on: {usd_text(cost.egress)} USD egress and "
+            f"Cost from {duration_text(plan.now_s)} on: {egress} and "
             f"{usd_text(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
             f"{printing.vms_text(plan.vms) or 'none'}."
         )
     )
+    blocks += printing.listed_block("Stored", stored)
     blocks += printing.listed_block("Tariffs", [_tariff(use) for use in plan.tariffs])
     refused = [transfer for transfer in plan.transfers if transfer.remedies]
     blocks += printing.listed_block("What would do", [f"{t.id}: {_remedies(t)}" for t in refused])
@@ -97,8 +102,7 @@ def _periods(plan: SchedulePlan) -> str:
     for transfer in plan.transfers:
         for period in transfer.periods:
             paths = ", ".join(
-                printing.path_text(path.regions, path.addresses)
-                + f" {gbps_text(path.throughput_gbps)}"
+                f"{_path(transfer, path)} {gbps_text(path.throughput_gbps)}"
                 for path in period.paths
             )
             rows.append(
@@ -112,6 +116,22 @@ def _periods(plan: SchedulePlan) -> str:
                 )
             )
     return text.table(("transfer", "from", "to", "Gbit/s", "connections", "paths"), rows)
+
+
+def _path(transfer: TransferSchedule, path: PathRate) -> str:
+    """Return how a path leads; one into storage ends at a relay, and one out of it begins there."""
+    if path.regions[-1] != transfer.dst:
+        return f"to {path.regions[-1]}{printing.private_text(path.regions, path.addresses)}"
+    if path.regions[0] != transfer.src:
+        return f"from {path.regions[0]}{printing.private_text(path.regions, path.addresses)}"
+    return printing.path_text(path.regions, path.addresses)
+
+
+def _stored(stored: StoredVolume) -> str:
+    return (
+        f"up to {volume_text(stored.most_gb)} at {stored.region} from {_clock(stored.start_s)} to "
+        f"{_clock(stored.end_s)}, {usd_text(stored.usd)} USD"
+    )
 
 
 def _remedies(transfer: TransferSchedule) -> str:

@@ -6,8 +6,9 @@ check of a schedule's periods against every cap at every moment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise
 from math import inf
 
 import numpy as np
@@ -174,44 +175,79 @@ def valued(of: list[TimedTransfer], seed: int) -> list[TimedTransfer]:
     ]
 
 
+@dataclass(frozen=True)
+class FullColumn:
+    """A volume of a transfer over links, each in a slot; what waits between them is stored."""
+
+    number: int
+    links: tuple[tuple[int, int, int], ...]
+    stored_usd_per_gbit: float = 0.0
+
+
 @dataclass
 class Full:
-    """The whole program: every transfer, slot and path."""
+    """The whole program: every transfer, slot and path, and every pair of slots through storage.
+
+    `disks` are GB and USD per GB-month by site.
+    """
 
     of: World
     asked: list[TimedTransfer]
     more_cuts: tuple[float, ...] = ()
+    disks: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         cuts = (
             {*self.more_cuts} | {t.start_s for t in self.asked} | {t.deadline_s for t in self.asked}
         )
         self.cuts = np.array(sorted(time for time in cuts if time is not None))
-        self.columns: list[tuple[int, int, int]] = []
+        self.columns: list[FullColumn] = []
         entries: list[Entry] = []
+        middles = (self.cuts[1:] + self.cuts[:-1]) / 2
         rows = len(self.of.limits)
         self.slots = len(self.cuts) - 1
         for number, transfer in enumerate(self.asked):
             i, j = self.ends(transfer)
-            for slot in range(self.slots):
-                if self.cuts[slot] < transfer.start_s:
-                    continue
-                if self.cuts[slot + 1] > (transfer.deadline_s or inf):
-                    continue
+            window = [
+                slot
+                for slot in range(self.slots)
+                if self.cuts[slot] >= transfer.start_s
+                and self.cuts[slot + 1] <= (transfer.deadline_s or inf)
+            ]
+            for slot in window:
                 for hop in self.of.paths(i, j):
-                    column = len(self.columns)
-                    self.columns.append((number, slot, hop))
-                    entries += [
-                        (slot * rows + row, column, load)
-                        for row, load in self.of.loads(i, hop, j).items()
-                    ]
-        row_of, column_of, loads = zip(*entries, strict=True)
-        shape = (self.slots * rows, len(self.columns))
-        self.caps = coo_matrix((loads, (row_of, column_of)), shape=shape).tocsr()
+                    sites = (i, j) if hop == j else (i, hop, j)
+                    links = tuple((slot, u, v) for u, v in pairwise(sites))
+                    self.columns.append(FullColumn(number, links))
+            for site in {*self.disks} & {*self.of.paths(i, j)} - {j}:
+                for one, other in combinations(window, 2):
+                    stored_s = middles[other] - middles[one]
+                    usd = self.disks[site][1] / 8 * float(stored_s) / (730 * 3600)
+                    links = ((one, i, site), (other, site, j))
+                    self.columns.append(FullColumn(number, links, usd))
         lengths = np.diff(self.cuts)
         # Variables are volumes in Gbit.
-        self.limits = (lengths[:, None] * self.of.limits[None, :]).ravel()
-        owner = np.array([c[0] for c in self.columns])
+        limits = (lengths[:, None] * self.of.limits[None, :]).ravel().tolist()
+        for column, of_column in enumerate(self.columns):
+            entries += [
+                (slot * rows + row, column, load)
+                for slot, u, v in of_column.links
+                for row, load in self.of.loads(u, v, v).items()
+            ]
+        for site, (gb, _) in self.disks.items():
+            for slot in range(self.slots):
+                entries += [
+                    (len(limits), column, 1.0)
+                    for column, of_column in enumerate(self.columns)
+                    if of_column.links[0][2] == site
+                    and of_column.links[0][0] <= slot < of_column.links[-1][0]
+                ]
+                limits.append(8 * gb)
+        row_of, column_of, loads = zip(*entries, strict=True)
+        shape = (len(limits), len(self.columns))
+        self.caps = coo_matrix((loads, (row_of, column_of)), shape=shape).tocsr()
+        self.limits = np.array(limits)
+        owner = np.array([column.number for column in self.columns])
         self.moved = coo_matrix(
             (np.ones(len(owner)), (owner, np.arange(len(owner)))),
             shape=(len(self.asked), len(owner)),
@@ -239,7 +275,7 @@ class Full:
         return float(solved.fun) if solved.status == 0 else inf
 
     def most_moved_gbit(self, whole: set[int], number: int) -> float:
-        cost = np.array([-1.0 if c[0] == number else 0.0 for c in self.columns])
+        cost = np.array([-1.0 if c.number == number else 0.0 for c in self.columns])
         return -self.solve(cost, whole, number)
 
     def best(self, before: set[int], worth: dict[int, float]) -> float:
@@ -259,12 +295,44 @@ class Full:
         raise AssertionError("What was admitted before does not fit.")
 
     def least_fees(self, whole: set[int]) -> float:
-        fees = []
-        for number, _, hop in self.columns:
-            i, j = self.ends(self.asked[number])
-            links = [(i, j)] if hop == j else [(i, hop), (hop, j)]
-            fees.append(sum(self.of.fees[link] for link in links) / 8)
-        return self.solve(np.array(fees), whole)
+        return self.solve(self.fees_usd, whole)
+
+    @property
+    def fees_usd(self) -> Floats:
+        """Fees and storage of a Gbit of each column."""
+        return np.array(
+            [
+                sum(self.of.fees[u, v] for _, u, v in column.links) / 8 + column.stored_usd_per_gbit
+                for column in self.columns
+            ]
+        )
+
+
+def stored_usd(plan: SchedulePlan, disk_gb: Mapping[str, float], usd: float) -> float:
+    """Return what the periods of a plan store costs, having checked that nothing lies too much."""
+    changes: list[tuple[float, float, str, float]] = []
+    for transfer in plan.transfers:
+        lies: dict[str, float] = {}
+        for period in transfer.periods:
+            length = period.end_s - period.start_s
+            for path in period.paths:
+                for region, sign in ((path.regions[0], -1), (path.regions[-1], 1)):
+                    if region not in {transfer.src, transfer.dst}:
+                        rate = sign * path.throughput_gbps / 8
+                        changes.append((period.start_s, period.end_s, region, rate))
+                        lies[region] = lies.get(region, 0.0) + rate * length
+                        assert lies[region] >= -1e-5 * transfer.volume_gb
+        assert all(abs(gb) <= 1e-5 * transfer.volume_gb for gb in lies.values())
+    total = 0.0
+    for region in disk_gb:
+        lies_gb = gb_s = 0.0
+        for start, end in pairwise(sorted({time for change in changes for time in change[:2]})):
+            rate = sum(r for a, b, where, r in changes if where == region and a <= start < b)
+            gb_s += (lies_gb + rate * (end - start) / 2) * (end - start)
+            lies_gb += rate * (end - start)
+            assert lies_gb <= disk_gb[region] * (1 + 1e-5)
+        total += gb_s * usd / (730 * 3600)
+    return total
 
 
 def assert_kept(of: World, plan: SchedulePlan) -> None:
@@ -275,7 +343,12 @@ def assert_kept(of: World, plan: SchedulePlan) -> None:
         if transfer.verdict == "refused":
             assert not transfer.periods
             continue
-        moved = sum(p.throughput_gbps * (p.end_s - p.start_s) for p in transfer.periods) / 8
+        moved = sum(
+            path.throughput_gbps * (period.end_s - period.start_s) / 8
+            for period in transfer.periods
+            for path in period.paths
+            if path.regions[-1] == transfer.dst
+        )
         assert abs(moved - transfer.volume_gb) <= 1e-6 * transfer.volume_gb
         assert transfer.end_s is not None
         before = 0.0
@@ -286,10 +359,12 @@ def assert_kept(of: World, plan: SchedulePlan) -> None:
             carried = sum(path.throughput_gbps for path in period.paths)
             assert abs(carried - period.throughput_gbps) <= 1e-9 * carried
             for path in period.paths:
-                assert (path.regions[0], path.regions[-1]) == (transfer.src, transfer.dst)
-                i, j = names.index(transfer.src), names.index(transfer.dst)
-                hop = names.index(path.regions[1])
+                i, hop, j = (names.index(path.regions[at]) for at in (0, 1, -1))
                 assert hop in of.paths(i, j)
+                assert (path.regions[0], path.regions[-1]) == (transfer.src, transfer.dst) or (
+                    {*path.regions} & plan.request["disk_gb"].keys()
+                    and {*path.regions} & {transfer.src, transfer.dst}
+                )
                 loads = {r: x * path.throughput_gbps for r, x in of.loads(i, hop, j).items()}
                 events.append((period.start_s, period.end_s, loads))
         assert transfer.end_s == before

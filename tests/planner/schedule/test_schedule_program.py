@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,17 +11,22 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix, hstack, vstack
 
 from planner.model.shared_resources import Floats
-from planner.schedule.program import ScheduleProgram
-from planner.schedule.slot_program import Commodity
-from planner.schedule.slot_solver import WHOLE
+from planner.schedule.slots.program import ScheduleProgram
+from planner.schedule.slots.slot_program import Commodity
+from planner.schedule.slots.slot_solver import WHOLE
+from planner.schedule.slots.slot_storage import Disk
 from planner.schedule.tariff import Tariff
-from planner.schedule.tariffs import LinkTariffs
+from planner.schedule.tariffs import MONTH_S, LinkTariffs
 from tests.planner.schedule.schedules import Full, world
 from tests.planner.schedule.schedules import transfers as random_transfers
 
 
 def both(
-    seed: int, fill: float, transfers: int = 4, tariffs: Sequence[Tariff] = ()
+    seed: int,
+    fill: float,
+    transfers: int = 4,
+    tariffs: Sequence[Tariff] = (),
+    disks: Mapping[int, tuple[float, float]] = {},
 ) -> tuple[ScheduleProgram, Full]:
     """Return the same instance as the program under test and as the whole one."""
     of = world(seed)
@@ -29,7 +34,7 @@ def both(
     link_tariffs = LinkTariffs(tariffs, of.names, of.fees / 8)
     last_s = max(t.deadline_s or 0.0 for t in asked)
     first_s = min(t.start_s for t in asked)
-    full = Full(of, asked, tuple(link_tariffs.changes_s(first_s, last_s).tolist()))
+    full = Full(of, asked, tuple(link_tariffs.changes_s(first_s, last_s).tolist()), disks)
     commodities = []
     for transfer in full.asked:
         src, dst = full.ends(transfer)
@@ -51,7 +56,14 @@ def both(
             )
         )
     resources = of.resources()
-    program = ScheduleProgram(resources, of.fees / 8, full.cuts, commodities, link_tariffs)
+    program = ScheduleProgram(
+        resources,
+        of.fees / 8,
+        full.cuts,
+        commodities,
+        link_tariffs,
+        {site: Disk(8 * gb, usd / 8 / MONTH_S) for site, (gb, usd) in disks.items()},
+    )
     return program, full
 
 
@@ -63,9 +75,10 @@ def assert_carried(program: ScheduleProgram, full: Full, moved: set[int]) -> Non
     for flow in program.flows():
         commodity = program.commodities[flow.commodity]
         assert commodity.first <= flow.slot <= commodity.last
-        assert flow.hop in of.paths(commodity.src, commodity.dst)
-        volumes[flow.commodity] += flow.rate_gbps * program.lengths_s[flow.slot]
-        for row, load in of.loads(commodity.src, flow.hop, commodity.dst).items():
+        assert flow.route[1] in of.paths(flow.route[0], flow.route[-1])
+        if commodity.delivers(flow.route):
+            volumes[flow.commodity] += flow.rate_gbps * program.lengths_s[flow.slot]
+        for row, load in of.loads(flow.route[0], flow.route[1], flow.route[-1]).items():
             used[flow.slot, row] += load * flow.rate_gbps
     assert {number for number in range(len(volumes)) if volumes[number]} == moved
     for number in moved:
@@ -104,11 +117,8 @@ def test_what_fits_and_what_it_costs(seed: int, fill: float) -> None:
     assert_carried(program, full, inside)
     assert mean_time_s(program) <= mean_s * (1 + 1e-6)
     usd = sum(
-        program.path(commodity.src, flow.hop, commodity.dst)[1]
-        * flow.rate_gbps
-        * program.lengths_s[flow.slot]
+        program.along(flow.route)[1] * flow.rate_gbps * program.lengths_s[flow.slot]
         for flow in program.flows()
-        for commodity in [program.commodities[flow.commodity]]
     )
     assert usd <= least_usd * (1 + 1e-5)
 

@@ -153,12 +153,7 @@ def reference_usd(full: Full, tariffs: list[Tariff], whole: set[int]) -> float:
     """Return the least fees of the whole program by HiGHS, with a volume for each tariff."""
     of = full.of
     lengths, middles = np.diff(full.cuts), (full.cuts[1:] + full.cuts[:-1]) / 2
-    fees, on = [], []
-    for number, slot, hop in full.columns:
-        i, j = full.ends(full.asked[number])
-        links = [(i, j)] if hop == j else [(i, hop), (hop, j)]
-        fees.append(sum(of.fees[link] for link in links) / 8)
-        on.append({(slot, *link) for link in links})
+    fees, on = full.fees_usd, [column.links for column in full.columns]
     saved, most, keys = [], [], []
     for tariff in tariffs:
         link = of.names.index(tariff.src), of.names.index(tariff.dst)

@@ -30,6 +30,8 @@ function sending(transfers, region) {
   }));
 }
 
+const stay = ({ region, start_s: start, end_s: end, most_gb: most }) => `up to ${volume(most)} at ${region} from ${duration(start)} to ${duration(end)}`;
+
 function specification(plan, senders, unit, width) {
   const [, size, name] = unit;
   const end = Math.max(...plan.transfers.map((each) => Math.max(each.end_s ?? 0, each.deadline_s ?? 0)), plan.end_s);
@@ -37,8 +39,11 @@ function specification(plan, senders, unit, width) {
   const y = { field: "id", type: "nominal", sort: null, title: null, scale: { domain: plan.transfers.map((each) => each.id) }, axis: { labelLimit: width < 500 ? 60 : 160, minExtent: width < 500 ? 70 : 170, maxExtent: width < 500 ? 70 : 170 } };
   const bars = plan.transfers.flatMap((each) => each.periods.map((period) => ({
     id: each.id, time: period.start_s / size, end: period.end_s / size, gbps: period.throughput_gbps,
-    way: period.paths.some((path) => path.regions.length > 2) ? "relayed in part" : "direct",
+    way: period.paths.some(({ regions }) => regions.length > 2 || regions[0] !== each.src || regions[1] !== each.dst) ? "relayed in part" : "direct",
     said: `${each.id}: ${rate(period.throughput_gbps)} Gbit/s from ${duration(period.start_s)} to ${duration(period.end_s)}`,
+  })));
+  const waits = plan.transfers.flatMap((each) => each.stored.map((stored) => ({
+    id: each.id, time: stored.start_s / size, end: stored.end_s / size, said: `${each.id}: ${stay(stored)}`,
   })));
   const marks = plan.transfers.filter((each) => each.deadline_s !== null).map((each) => ({
     id: each.id, time: each.deadline_s / size, kept: each.verdict === "refused" ? "refused" : "kept", said: `${each.id}: deadline ${duration(each.deadline_s)}, ${each.verdict}`,
@@ -54,6 +59,10 @@ function specification(plan, senders, unit, width) {
       {
         width: inner, height: ROW_PX * plan.transfers.length, resolve: { scale: { color: "independent" } },
         layer: [
+          ...(waits.length ? [{
+            data: { values: waits }, mark: { type: "bar", height: { band: 0.2 }, color: colour("muted") },
+            encoding: { x: { ...x, title: null }, x2: { field: "end" }, y, tooltip: { field: "said" } },
+          }] : []),
           {
             data: { values: bars }, mark: { type: "bar", height: { band: 0.7 }, stroke: colour("page"), strokeWidth: 1 },
             encoding: {
@@ -113,6 +122,18 @@ const transfers = (plan) => widePanel("transfers", "Transfers", sortable("What b
   { title: "What would admit it", value: remedies },
 ], plan.transfers, { order: 4 }));
 
+function stored(plan) {
+  const rows = plan.transfers.flatMap((each) => each.stored.map((volumes) => ({ id: each.id, ...volumes })));
+  if (!rows.length) return "";
+  return panel("stored", "Stored at relays", sortable("What lies where, and when", [
+    { title: "Transfer", value: (each) => each.id }, { title: "At", value: (each) => each.region },
+    { title: "From", number: true, value: (each) => each.start_s, shown: (each) => duration(each.start_s) },
+    { title: "To", number: true, value: (each) => each.end_s, shown: (each) => duration(each.end_s) },
+    { title: "At most", number: true, value: (each) => each.most_gb, shown: (each) => volume(each.most_gb) },
+    { title: "Cost", number: true, value: (each) => each.usd, shown: (each) => usd(each.usd) },
+  ], rows));
+}
+
 const admission = (plan) => panel("admission", "Admission", sortable("By priority, in the order decided", [
   { title: "Priority", number: true, value: (each) => -each.priority, shown: (each) => String(each.priority) },
   { title: "Admitted", number: true, value: (each) => each.admitted, shown: (each) => `${each.admitted} of ${each.transfers}` },
@@ -127,6 +148,6 @@ export function shown(plan, { commands }) {
       ends: `${count(plan.transfers.length)} ${plan.transfers.length === 1 ? "transfer" : "transfers"}, ${volume(plan.volume_gb)}`,
       headline: [["Ends after", duration(plan.end_s), `from ${duration(plan.now_s)}`], costOf(plan), vmsOf(plan), ["Relayed", percent(100 * plan.relayed_share), ""]],
     }),
-    body: [gantt(plan), transfers(plan), element("div", { class: "stack" }, admission(plan), advice(plan)), element("div", { class: "stack" }, commands, basis(plan))],
+    body: [gantt(plan), transfers(plan), element("div", { class: "stack" }, stored(plan), admission(plan), advice(plan)), element("div", { class: "stack" }, commands, basis(plan))],
   };
 }

@@ -14,21 +14,27 @@ slot and tariff is what is charged by it, ``y L (fee - price)`` less than its fe
     sum_paths over the link x >= sum_tariffs y            (for each slot and link with tariffs)
 
 Of a path's two rows, the one of the end with more VMs is left out until VMs may be added. Direct
-paths are there from the beginning; :mod:`planner.schedule.slot_solver` adds relays.
+paths are there from the beginning; :mod:`planner.schedule.slots.slot_solver` adds relays, and
+:mod:`planner.schedule.slots.slot_storage` what relays with disk store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from planner.model.shared_resources import Floats, SiteResources
 from planner.schedule.tariffs import Band, LinkTariffs
 from planner.solvers.linear_solver import new_solver
+
+Route: TypeAlias = tuple[int, ...]
+"""The sites of a path in order; of one into storage, without the destination, and of one out of
+it, without the source."""
 
 BOUNDS = {"in": (1.0, 1.0), "wanted": (0.0, 1.0), "out": (0.0, 0.0)}
 
@@ -47,6 +53,8 @@ class Commodity:
         Sites that may relay it.
     direct : bool
         Whether there is a direct link.
+    stored_gbit : tuple
+        What lies at relays at the first cut: site and volume, part of `volume_gbit`.
     """
 
     src: int
@@ -56,6 +64,25 @@ class Commodity:
     last: int
     hops: np.ndarray
     direct: bool
+    stored_gbit: tuple[tuple[int, float], ...] = ()
+
+    def delivers(self, route: Route) -> bool:
+        """Whether a route ends at the destination rather than in storage."""
+        return route[-1] == self.dst
+
+
+class Column(NamedTuple):
+    """The rate of a transfer over a route in a slot."""
+
+    number: int
+    slot: int
+    route: Route
+    variable: int
+
+
+def route_of(src: int, hop: int, dst: int) -> Route:
+    """Return the route by a first hop, which is the destination if it is direct."""
+    return (src, dst) if hop == dst else (src, hop, dst)
 
 
 class SlotProgram:
@@ -87,11 +114,11 @@ class SlotProgram:
         self.lengths_s = np.diff(cuts_s).tolist()
         self.middles_s = ((cuts_s[1:] + cuts_s[:-1]) / 2).tolist()
         self.commodities = list(commodities)
-        self._paths: dict[tuple[int, int, int], tuple[dict[int, float], float]] = {}
+        self._routes: dict[Route, tuple[dict[int, float], float]] = {}
         self._all_variables: list[Any] = []
         self._all_rows: list[Any] = []
-        self._columns: list[tuple[int, int, int, int]] = []  # commodity, slot, hop, variable
-        self._known: set[tuple[int, int, int]] = set()
+        self._columns: list[Column] = []
+        self._known: set[tuple[int, int, Route]] = set()
         self._rows: dict[tuple[int, int], int] = {}
         self.bands: list[dict[tuple[int, int], list[Band]]] = [
             tariffs.at(middle_s) if tariffs else {} for middle_s in self.middles_s
@@ -140,17 +167,17 @@ class SlotProgram:
         self._all_rows.append(self._solver.Constraint(least, most))
         return len(self._all_rows) - 1
 
-    def path(self, src: int, hop: int, dst: int) -> tuple[dict[int, float], float]:
+    def along(self, route: Route) -> tuple[dict[int, float], float]:
         """Return the loads of a Gbit/s by row, in VMs, and the fees of a Gbit."""
-        if (src, hop, dst) not in self._paths:
+        if route not in self._routes:
             loads: dict[int, float] = {}
             fees = 0.0
-            for u, v in self.links(src, hop, dst):
+            for u, v in pairwise(route):
                 fees += float(self.usd_per_gbit[u, v])
                 for row, load in self.resources.link_rows(u, v):
                     loads[row] = loads.get(row, 0.0) + load
-            self._paths[src, hop, dst] = loads, fees
-        return self._paths[src, hop, dst]
+            self._routes[route] = loads, fees
+        return self._routes[route]
 
     def _row_of(self, slot: int, position: int) -> int:
         """Return the row of a slot and of a site's limit, made when first needed."""
@@ -178,42 +205,42 @@ class SlotProgram:
         self._alive[slot].add(number)
         commodity = self.commodities[number]
         if commodity.direct:
-            self._column(number, slot, commodity.dst)
+            self._column(number, slot, (commodity.src, commodity.dst))
         elif len(commodity.hops):
             inverse = self.resources.s_per_gbit
             slow = np.maximum(
                 inverse[commodity.src, commodity.hops], inverse[commodity.hops, commodity.dst]
             )
-            self._column(number, slot, int(commodity.hops[slow.argmin()]))
+            hop = int(commodity.hops[slow.argmin()])
+            self._column(number, slot, (commodity.src, hop, commodity.dst))
 
-    def _column(self, number: int, slot: int, hop: int) -> None:
-        if (number, slot, hop) in self._known:
+    def _column(self, number: int, slot: int, route: Route) -> None:
+        if (number, slot, route) in self._known:
             return
-        self._known.add((number, slot, hop))
-        commodity = self.commodities[number]
-        loads, fees = self.path(commodity.src, hop, commodity.dst)
-        variable = self._variable(self._solver.infinity())
-        self._columns.append((number, slot, hop, variable))
-        self._weigh(number, slot, hop, variable)
-        held = self._all_variables[variable]
-        length_s = self.lengths_s[slot]
-        self._all_rows[self._share_rows[number]].SetCoefficient(
-            held, length_s / commodity.volume_gbit
-        )
+        self._known.add((number, slot, route))
+        loads, fees = self.along(route)
+        column = Column(number, slot, route, self._variable(self._solver.infinity()))
+        self._columns.append(column)
+        self._weigh(column)
+        held = self._all_variables[column.variable]
+        self._count(column)
         for position, load in loads.items():
             if position not in self._spare:
                 self._all_rows[self._row_of(slot, position)].SetCoefficient(held, load)
         if self.bands[slot]:
-            for link in self.links(commodity.src, hop, commodity.dst):
+            for link in pairwise(route):
                 if link in self.bands[slot]:
                     self._all_rows[self._link_row(slot, *link)].SetCoefficient(held, -1.0)
         if self._fees_row is not None:
-            self._fees_row.SetCoefficient(held, fees * length_s / self._usd_scale)
+            self._fees_row.SetCoefficient(held, fees * self.lengths_s[slot] / self._usd_scale)
 
-    @staticmethod
-    def links(src: int, hop: int, dst: int) -> list[tuple[int, int]]:
-        """Return the links of a path."""
-        return [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]
+    def _count(self, column: Column) -> None:
+        """Count what a column delivers."""
+        commodity = self.commodities[column.number]
+        self._all_rows[self._share_rows[column.number]].SetCoefficient(
+            self._all_variables[column.variable],
+            self.lengths_s[column.slot] / commodity.volume_gbit,
+        )
 
     def _link_row(self, slot: int, src: int, dst: int) -> int:
         """Return the row of a link's tariffs in a slot, made when first needed."""
@@ -239,12 +266,11 @@ class SlotProgram:
     def _limit_paths_at_both_ends(self) -> None:
         """Add the rows of paths that bind only where VMs are added."""
         spare, self._spare = self._spare, frozenset()
-        for number, slot, hop, variable in self._columns if spare else ():
-            commodity = self.commodities[number]
-            for position, load in self.path(commodity.src, hop, commodity.dst)[0].items():
+        for column in self._columns if spare else ():
+            for position, load in self.along(column.route)[0].items():
                 if position in spare:
-                    row = self._all_rows[self._row_of(slot, position)]
-                    row.SetCoefficient(self._all_variables[variable], load)
+                    row = self._all_rows[self._row_of(column.slot, position)]
+                    row.SetCoefficient(self._all_variables[column.variable], load)
 
     # ---- who is in -----------------------------------------------------------------------
 
@@ -263,11 +289,11 @@ class SlotProgram:
                 alive.discard(number)
             elif number not in alive:
                 self._let_send(number, slot)
-        for owner, slot, _, variable in self._columns:
-            if owner == number:
-                allowed = first <= slot <= last
+        for column in self._columns:
+            if column.number == number:
+                allowed = first <= column.slot <= last
                 most = self._solver.infinity() if allowed else 0.0
-                self._all_variables[variable].SetUb(most)
+                self._all_variables[column.variable].SetUb(most)
 
     def _value(self, variable: int) -> float:
         """Return a variable's last value; 0 if it came after the last solution."""
@@ -275,14 +301,11 @@ class SlotProgram:
 
     # ---- objective -----------------------------------------------------------------------
 
-    def _fees_of(self, number: int, hop: int) -> float:
-        commodity = self.commodities[number]
-        return self.path(commodity.src, hop, commodity.dst)[1]
-
     def _cheapest_usd_per_gbit(self, number: int) -> float:
-        commodity = self.commodities[number]
-        hops = [*([commodity.dst] if commodity.direct else []), *commodity.hops.tolist()]
-        return min((self._fees_of(number, hop) for hop in hops), default=0.0)
+        of = self.commodities[number]
+        hops = [*([of.dst] if of.direct else []), *of.hops.tolist()]
+        fees = (self.along(route_of(of.src, hop, of.dst))[1] for hop in hops)
+        return min(fees, default=0.0)
 
     def _aim(self, coefficients: dict[int, float]) -> None:
         self._goal, self._weights = coefficients, (0.0, 0.0)
@@ -296,18 +319,19 @@ class SlotProgram:
         self._aim({})
         self._weights = fees_weight, time_weight
         for column in self._columns:
-            self._weigh(*column)
+            self._weigh(column)
         for charged in self._charged:
             self._weigh_charged(*charged)
 
-    def _weigh(self, number: int, slot: int, hop: int, variable: int) -> None:
+    def _weigh(self, column: Column) -> None:
         fees_weight, time_weight = self._weights
-        weight = self.lengths_s[slot] * (
-            fees_weight * self._fees_of(number, hop)
-            + time_weight * self.middles_s[slot] / self.commodities[number].volume_gbit
-        )
+        commodity = self.commodities[column.number]
+        weight = fees_weight * self.along(column.route)[1]
+        if commodity.delivers(column.route):
+            weight += time_weight * self.middles_s[column.slot] / commodity.volume_gbit
+        weight *= self.lengths_s[column.slot]
         if weight:
-            self._objective.SetCoefficient(self._all_variables[variable], weight)
+            self._objective.SetCoefficient(self._all_variables[column.variable], weight)
 
     def _weigh_charged(self, slot: int, less_usd: float, variable: int) -> None:
         if self._weights[0]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from planner.model.errors import RelaydError
 from planner.model.shared_resources import Floats
-from planner.schedule.slot_program import SlotProgram
+from planner.schedule.slots.slot_program import Route, route_of
+from planner.schedule.slots.slot_storage import StoringSlotProgram
 from planner.solvers.linear_solver import copied
 
 PAYS = 1e-7
@@ -51,7 +52,7 @@ class Stop:
     fees_row: int | None = None
 
 
-class SlotSolver(SlotProgram):
+class SlotSolver(StoringSlotProgram):
     """The program, and what solves it."""
 
     def _solve(self) -> float | None:
@@ -148,7 +149,7 @@ class SlotSolver(SlotProgram):
         free = resources.link_prices(np.zeros(len(resources.rows)))
         share_prices = self.prices[self._share_rows]
         best_of = np.zeros(len(self.commodities))
-        found: list[tuple[float, int, int, int]] = []
+        found: list[tuple[float, int, int, Route]] = []
         for slot, alive in enumerate(self._alive):
             numbers = np.array(sorted(alive & self._in & self._may_be_relayed), dtype=np.int64)
             if not len(numbers):
@@ -170,13 +171,14 @@ class SlotSolver(SlotProgram):
             best_of[numbers] = np.minimum(best_of[numbers], least)
             for at in np.nonzero(least < -PAYS)[0].tolist():
                 number, hop = int(numbers[at]), int(hops[at])
-                if (number, slot, hop) not in self._known:
-                    found.append((float(least[at]), number, slot, hop))
+                route = route_of(int(src[at]), hop, int(dst[at]))
+                if (number, slot, route) not in self._known:
+                    found.append((float(least[at]), number, slot, route))
         found.sort()
         # Columns that pay little now mostly do not pay at the next prices, and slow the solver.
-        for worth_now, number, slot, hop in found[:MOST_COLUMNS_A_ROUND]:
+        for worth_now, number, slot, route in found[:MOST_COLUMNS_A_ROUND]:
             if worth_now <= PAYS_ENOUGH * found[0][0]:
-                self._column(number, slot, hop)
+                self._column(number, slot, route)
         self.costs = share_prices + best_of
         return len(found), float(best_of.sum())
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.shared_resources import Floats
-from planner.schedule.slot_solver import WHOLE, SlotSolver, Stop
+from planner.schedule.slots.slot_program import Route
+from planner.schedule.slots.slot_solver import WHOLE, SlotSolver, Stop
 
 # Next to nothing, as solvers leave it: of a transfer's volume, in one slot over one path.
 SLIVER = 1e-8
@@ -26,11 +27,11 @@ ABSOLUTE_ROOM = 1e-9
 
 @dataclass(frozen=True)
 class Flow:
-    """Rate of one transfer over one path in one slot; the hop is the destination if direct."""
+    """Rate of one transfer over one route in one slot."""
 
     commodity: int
     slot: int
-    hop: int
+    route: Route
     rate_gbps: float
 
 
@@ -56,7 +57,7 @@ class Relaxation:
 
 
 class ScheduleProgram(SlotSolver):
-    """The program of :mod:`planner.schedule.slot_program` with the questions of a schedule."""
+    """The program of :mod:`planner.schedule.slots.slot_solver` with the questions of a schedule."""
 
     def most_worth(self, worth: Mapping[int, float], least: float) -> Relaxation | None:
         """Return what transfers are worth together at most, each in proportion to its share.
@@ -93,13 +94,20 @@ class ScheduleProgram(SlotSolver):
         self._optimise(Stop(enough=-WHOLE))
         return float(self.values[self.shares[number]])
 
-    def least_fees(self) -> tuple[float, float]:
-        """Return the least fees of what is in, and a bound on them that is proven."""
+    def least_fees(self, *, with_storage: bool = True) -> tuple[float, float]:
+        """Return the least fees of what is in, and a bound on them that is proven.
+
+        Parameters
+        ----------
+        with_storage : bool
+            Whether what storage costs, at constant rates in each slot, is part of both.
+        """
         cheapest = sum(
             self.commodities[number].volume_gbit * self._cheapest_usd_per_gbit(number)
             for number in self._in
         )
         self._usd_scale = cheapest or 1.0
+        self._storage_counts = with_storage
         self._aim_at_columns(1.0 / self._usd_scale, 0.0)
         least, bound = self._optimise(Stop(gap=FEES_GAP))
         return least * self._usd_scale, bound * self._usd_scale
@@ -112,9 +120,10 @@ class ScheduleProgram(SlotSolver):
             self._fees_row.SetUb(fees_usd / self._usd_scale + ABSOLUTE_ROOM)
             for charged in self._charged:
                 self._charge(*charged)
-        for number, slot, hop, variable in self._columns:
-            fees = self._fees_of(number, hop) * self.lengths_s[slot] / self._usd_scale
-            self._fees_row.SetCoefficient(self._all_variables[variable], fees)
+        for column in self._columns:
+            fees = self.along(column.route)[1] * self.lengths_s[column.slot] / self._usd_scale
+            self._fees_row.SetCoefficient(self._all_variables[column.variable], fees)
+        self._charge_stocks()
         self._aim_at_columns(0.0, 1.0 / max(float(self.cuts_s[-1]), 1e-9))
         self._optimise(Stop(fees_row=row, gap=TIME_GAP, rounds=TIME_ROUNDS))
 
@@ -148,9 +157,11 @@ class ScheduleProgram(SlotSolver):
         }
         self._aim(
             {
-                variable: rank[slot] ** 2 * self.lengths_s[slot] / commodity.volume_gbit
-                for owner, slot, _, variable in self._columns
-                if owner == number and slot in rank
+                column.variable: rank[column.slot] ** 2
+                * self.lengths_s[column.slot]
+                / commodity.volume_gbit
+                for column in self._columns
+                if column.number == number and column.slot in rank
             }
         )
         self._optimise()
@@ -160,9 +171,10 @@ class ScheduleProgram(SlotSolver):
         """Return the last slot in which a transfer sends by the last solution."""
         volume = self.commodities[number].volume_gbit
         return max(
-            slot
-            for owner, slot, _, variable in self._columns
-            if owner == number and self._value(variable) * self.lengths_s[slot] > SLIVER * volume
+            column.slot
+            for column in self._columns
+            if column.number == number
+            and self._value(column.variable) * self.lengths_s[column.slot] > SLIVER * volume
         )
 
     def least_part(self, number: int, slot: int) -> float:
@@ -172,7 +184,7 @@ class ScheduleProgram(SlotSolver):
         whole slot, and VMs are had in proportion to each part.
         """
         senders = self._alive[slot] & self._in | {number}
-        known = [(who, hop) for who, where, hop in self._known if where == slot and who in senders]
+        known = [(who, by) for who, where, by in self._known if where == slot and who in senders]
         self.let_send_until(number, slot - 1)
         divided = self._variable(1.0)
         extra = len(self.lengths_s)
@@ -181,32 +193,40 @@ class ScheduleProgram(SlotSolver):
         self._alive.append(set())
         self.bands.append({})  # fees do not matter here
         self._split = slot, extra, divided
+        self._split_stocks(slot, extra)
         for (where, position), row in list(self._rows.items()):
             if where == slot:
                 self._divide(slot, row, float(self.resources.vms[self.resources.row(position)[1]]))
         self._alive[extra] |= senders
-        for who, hop in sorted(known):
-            self._column(who, extra, hop)
+        for who, route in sorted(known):
+            self._column(who, extra, route)
         self._aim({divided: 1.0})
         part = float(self._optimise()[0])
         self._all_variables[divided].SetBounds(0.0, 0.0)
         self._alive[extra].clear()
-        for _, where, _, variable in self._columns:
-            if where == extra:  # or VMs that are added would carry something there
-                self._all_variables[variable].SetUb(0.0)
+        for column in self._columns:
+            if column.slot == extra:  # or VMs that are added would carry something there
+                self._all_variables[column.variable].SetUb(0.0)
         self._split = None
         return min(1.0, max(0.0, part))
 
     def flows(self) -> list[Flow]:
-        """Return the rates of what is in, without slivers, scaled so that volumes are exact."""
+        """Return the rates of what is in, without slivers, scaled so that volumes are exact.
+
+        What is stored and taken out within one slot is relayed.
+        """
+        rates: dict[tuple[int, int, Route], float] = {}
+        for number, slot, route, variable in self._columns:
+            if number in self._in:
+                rates[number, slot, route] = self._value(variable)
+        self._relay_what_need_not_be_stored(rates)
         found = []
         moved: dict[int, float] = dict.fromkeys(self._in, 0.0)
-        for number, slot, hop, variable in self._columns:
-            if number in self._in:
-                rate = self._value(variable)
-                share = rate * self.lengths_s[slot] / self.commodities[number].volume_gbit
-                least = SLIVER if hop == self.commodities[number].dst else RELAY_SLIVER
-                if share > least:
-                    found.append(Flow(number, slot, hop, rate))
-                    moved[number] += share
+        for (number, slot, route), rate in rates.items():
+            commodity = self.commodities[number]
+            share = rate * self.lengths_s[slot] / commodity.volume_gbit
+            least = SLIVER if route == (commodity.src, commodity.dst) else RELAY_SLIVER
+            if share > least:
+                found.append(Flow(number, slot, route, rate))
+                moved[number] += share if commodity.delivers(route) else 0.0
         return [replace(flow, rate_gbps=flow.rate_gbps / moved[flow.commodity]) for flow in found]
