@@ -6,17 +6,11 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, get_args
 
+from planner.model.answer import Cost
 from planner.model.errors import FormatError
 from planner.model.estimate import ADDRESS_KINDS
 from planner.model.network import Snapshot
-from planner.schedule.plan import (
-    PathRate,
-    Period,
-    ScheduleCost,
-    SchedulePlan,
-    ScheduleVerdict,
-    TransferSchedule,
-)
+from planner.schedule.plan import PathRate, Period, SchedulePlan, ScheduleVerdict, TransferSchedule
 from planner.schedule.timed_transfer import TimedTransfer
 
 REMEDY = "Give the JSON that `relayd schedule` printed."
@@ -51,7 +45,7 @@ def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
         best_effort=verdicts.count("best effort"),
         volume_gb=sum((t.volume_gb for t in transfers if t.verdict != "refused"), 0.0),
         relayed_share=0.0,
-        cost_usd=ScheduleCost(0.0, 0.0, 0.0),
+        cost_usd=Cost.of(0.0, 0.0),
         bound_usd=0.0,
         value_usd=0.0,
         transfers=transfers,

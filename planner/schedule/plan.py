@@ -198,19 +198,6 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleCost(Cost):
-    """US dollars for a schedule from `now_s` on.
-
-    Attributes
-    ----------
-    storage : float
-        Of what lies at relays; part of `total`.
-    """
-
-    storage: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class TariffUse:
     """What a schedule sends by a tariff, and when what the tariff costs a month is earned.
 
@@ -262,6 +249,8 @@ class SchedulePlan(Recommendation):
         Region to the most TCP connections that a VM there needs at a time.
     tariffs : tuple of TariffUse
         In the order asked. What they cost a month is not part of `cost_usd`.
+    storage_usd : float
+        Of what lies at relays from `now_s` on; part of the total of `cost_usd`.
     """
 
     request: dict[str, Any]
@@ -273,7 +262,7 @@ class SchedulePlan(Recommendation):
     best_effort: int
     volume_gb: float
     relayed_share: float
-    cost_usd: ScheduleCost
+    cost_usd: Cost
     bound_usd: float
     value_usd: float
     transfers: tuple[TransferSchedule, ...]
@@ -282,6 +271,7 @@ class SchedulePlan(Recommendation):
     admission: tuple[AdmissionClass, ...] = ()
     connections: dict[str, int] = field(default_factory=dict)
     tariffs: tuple[TariffUse, ...] = ()
+    storage_usd: float = 0.0
 
     def transfer(self, transfer_id: str) -> TransferSchedule:
         """Return one transfer by its id."""

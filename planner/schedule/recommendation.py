@@ -16,7 +16,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from planner.model.answer import identified
+from planner.model.answer import Cost, identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -27,14 +27,7 @@ from planner.schedule.admission import Contest, admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
 from planner.schedule.earlier import sped_up
 from planner.schedule.explanation import broken_promises, reason, tariffs_not_counted, warnings
-from planner.schedule.plan import (
-    AdmissionClass,
-    Period,
-    Remedies,
-    ScheduleCost,
-    SchedulePlan,
-    TransferSchedule,
-)
+from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
 from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
 from planner.schedule.progress import ScheduleProgress
 from planner.schedule.remedies import remedies
@@ -343,6 +336,7 @@ class _Schedule:
         verdicts = [transfer.verdict for transfer in transfers]
         needed = self.usage.connections() if self.usage else {}
         vms = self.usage.most_vms() if self.usage else {}
+        storage_usd = sum((stored.usd for t in made for stored in t.stored), 0.0)
         ends = {end for item in self.pending for end in (item.transfer.src, item.transfer.dst)}
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
         plan = SchedulePlan(
@@ -357,11 +351,7 @@ class _Schedule:
             best_effort=verdicts.count("best effort"),
             volume_gb=sum((transfer.volume_gb for transfer in sent), 0.0),
             relayed_share=self.usage.relayed_share() if self.usage else 0.0,
-            cost_usd=(
-                self.usage.cost(sum(stored.usd for t in made for stored in t.stored))
-                if self.usage
-                else ScheduleCost(0.0, 0.0, 0.0)
-            ),
+            cost_usd=self.usage.cost(storage_usd) if self.usage else Cost.of(0.0, 0.0),
             bound_usd=self.bound_usd,
             value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
             transfers=transfers,
@@ -369,6 +359,7 @@ class _Schedule:
             busiest=self.usage.busiest() if self.usage else (),
             admission=tuple(self.admission),
             connections=needed,
+            storage_usd=storage_usd,
             tariffs=self.usage.tariffs() if self.usage else (),
             warnings=notes
             + broken_promises(self._broken())

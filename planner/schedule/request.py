@@ -33,7 +33,7 @@ MOST_EXPLAINED = 10_000
 EVERYWHERE = "*"
 DISK_USD_PER_GB_MONTH = 0.10
 """Of a balanced persistent disk of Google Cloud in us-central1; a gp3 volume of AWS in us-east-1 is
-0.08. Both as published for 2026, without what rates beyond those included cost."""
+0.08. Both by lists of 2026 that others than the providers publish, without higher rates."""
 
 
 class Existing(AnswerDocument):

@@ -10,12 +10,13 @@ from math import fsum
 
 import numpy as np
 
+from planner.model.answer import Cost
 from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, metered_usd_per_gb
 from planner.model.shared_resources import PATH, Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import connections_by_region, vms_by_region
-from planner.schedule.plan import Busy, PathRate, Period, ScheduleCost, TariffUse
+from planner.schedule.plan import Busy, PathRate, Period, TariffUse
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.slots.slot_program import Route
 from planner.schedule.tariffs import LinkTariffs, tariff_use, within
@@ -107,7 +108,7 @@ class Usage:
             most.update({k: max(count, most.get(k, 0)) for k, count in needed.items()})
         return {region: most[region] for region in self._problem.regions if region in most}
 
-    def cost(self, storage_usd: float) -> ScheduleCost:
+    def cost(self, storage_usd: float) -> Cost:
         """Return fees and VMs: as many as each period needs, started anew whenever more are."""
         vms = self.site_vms()
         hours = np.diff(self.cuts_s) / S_PER_H
@@ -115,7 +116,7 @@ class Usage:
         vm_hours = hours @ vms + started * self._request.vm_start_s / S_PER_H
         egress_usd = sum(self.egress_usd().values(), 0.0)
         vm_usd = float(vm_hours @ self._problem.vm_usd_per_h)
-        return ScheduleCost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd, storage_usd)
+        return Cost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd)
 
     def egress_usd(self) -> dict[int, float]:
         """Return the fees of each transfer: its part of what each meter and tariff charges."""

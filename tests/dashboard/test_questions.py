@@ -176,10 +176,10 @@ def test_what_a_schedule_stores_is_drawn_and_listed(browser: Browser, grid: Serv
         "tariffs": (
             "src,dst,start,end\naws:us-east-1,aws:us-east-2,0,2h\naws:us-east-2,gcp:us-east1,9h,11h"
         ),
-        "disk_gb": "aws:us-east-2=1TB",
     }
+    disk = urlencode({"disk_gb": "aws:us-east-2=1TB"})
     with watched(browser) as seen:
-        shown = seen.open(f"{grid.url}/plan?question=schedule#{urlencode(asked)}")
+        shown = seen.open(f"{grid.url}/plan?question=schedule&{disk}#{urlencode(asked)}")
         row = shown.locator("section:has(#stored) tr", has_text="aws:us-east-2")
         row.wait_for()
         assert "300 GB" in row.inner_text()

@@ -32,7 +32,7 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
     stored = [f"{t.id}: {_stored(volume)}" for t in plan.transfers for volume in t.stored]
     egress = f"{usd_text(cost.egress)} USD egress"
     if stored:
-        egress += f", {usd_text(cost.storage)} USD storage"
+        egress += f", {usd_text(plan.storage_usd)} USD storage"
     blocks.append(
         filled(
             f"Cost from {duration_text(plan.now_s)} on: {egress} and "

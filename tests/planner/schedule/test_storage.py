@@ -54,8 +54,8 @@ def test_what_waits_at_a_relay_goes_by_both_nights() -> None:
     assert stored.most_gb == pytest.approx(900.0)
     # In by the last half hour of one night, three hours there, out by the first of the other.
     assert (stored.start_s, stored.end_s) == pytest.approx((0.5 * HOUR_S, 4.5 * HOUR_S))
-    assert plan.cost_usd.storage == pytest.approx(900 * 0.10 * 3.5 / 730)
-    assert plan.cost_usd.storage == pytest.approx(stored.usd)
+    assert plan.storage_usd == pytest.approx(900 * 0.10 * 3.5 / 730)
+    assert plan.storage_usd == pytest.approx(stored.usd)
     assert plan.cost_usd.total == pytest.approx(plan.cost_usd.vm + stored.usd, abs=1e-6)
     assert plan.bound_usd == pytest.approx(0.0, abs=1e-6)
     assert plan.relayed_share == pytest.approx(1.0)
@@ -84,8 +84,8 @@ def test_what_lies_at_a_relay_is_sent_on_from_there(now_h: float) -> None:
     later = three((), existing=going_on, now_s=now_h * HOUR_S, disk_gb=disk_gb)
     assert later.transfers[0].verdict == "admitted"
     assert later.cost_usd.egress == pytest.approx(0.0, abs=1e-5)
-    assert stored_usd(later, disk_gb, 0.10) == pytest.approx(plan.cost_usd.storage, rel=1e-3)
-    assert 0.0 < later.cost_usd.storage <= plan.cost_usd.storage * (1 + 1e-6)
+    assert stored_usd(later, disk_gb, 0.10) == pytest.approx(plan.storage_usd, rel=1e-3)
+    assert 0.0 < later.storage_usd <= plan.storage_usd * (1 + 1e-6)
     with pytest.raises(InputError, match="the schedule in progress has there"):
         three((), existing=going_on, now_s=now_h * HOUR_S)
 
@@ -154,7 +154,9 @@ def test_disk_never_costs_more_and_always_keeps_within(
     assert_kept(of, plan)
     cost = plan.cost_usd
     room_usd = 1e-6 * sum(t.volume_gb for t in asked)
-    assert cost.storage == pytest.approx(stored_usd(plan, disks, price_usd), rel=1e-4, abs=room_usd)
+    assert plan.storage_usd == pytest.approx(
+        stored_usd(plan, disks, price_usd), rel=1e-4, abs=room_usd
+    )
     assert cost.egress == pytest.approx(charged_usd(of, plan, tariffs), rel=1e-5, abs=room_usd)
     assert plan.bound_usd <= cost.egress + room_usd
     for one, other in zip(plan.admission, plain.admission, strict=True):
@@ -163,7 +165,7 @@ def test_disk_never_costs_more_and_always_keeps_within(
             return
     verdicts = [t.verdict for t in plan.transfers]
     if verdicts == [t.verdict for t in plain.transfers]:
-        assert cost.egress + cost.storage <= plain.cost_usd.egress + room_usd
+        assert cost.egress + plan.storage_usd <= plain.cost_usd.egress + room_usd
     refused = next((t for t in plan.transfers if t.remedies), None)
     if refused and refused.remedies:
         again = [
