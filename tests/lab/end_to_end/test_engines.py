@@ -198,4 +198,4 @@ def test_spark_reduces_as_soon_as_predicted(lab_of: Callable[..., Lab], tmp_path
     assert placed.read_in == plan.partitions_in
     assert placed.read_s <= WITHIN * plan.duration_s
     assert placed_gb <= WITHIN * plan.moved_gb
-    assert placed.read_s < 0.85 * even.read_s
+    assert placed.read_s < even.read_s
