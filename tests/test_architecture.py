@@ -157,6 +157,7 @@ DEFERRED = {
         "probes.fleet.sites",
         "relayd.store.links.states",
         "relayd.store.verifications",
+        "relayd.transfers.register",
     },
     "relayd.store.opening": {
         "relayd.store.leases",

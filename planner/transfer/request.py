@@ -131,7 +131,8 @@ class TransferRequest(RuledRequest):
     )
     outcomes: Field[Any, tuple[Outcome, ...]] = field(
         Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
-        "What past transfers had, to learn from with `explore`.",
+        "What past transfers had, to learn from with `explore`; on the command line, `store` "
+        "stands for those that were reported to the store or the service.",
         default=(),
         example="outcomes.csv",
         group="exploring",

@@ -28,9 +28,8 @@ def wan_of(options: argparse.Namespace) -> Wan:
     settings = load_settings()
     if fleet := getattr(options, "fleet", None):
         settings = replace(settings, fleet=Path(fleet))
-    where = parse_location(options.db) if options.db else settings.db
-    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
-        return _copy_of(where.reveal(), options.catalogue, options.ca)
+    if url := service_address(options, settings):
+        return _copy_of(url, options.catalogue, options.ca)
     if options.ca:
         raise InputError(
             "--ca",
@@ -38,7 +37,16 @@ def wan_of(options: argparse.Namespace) -> Wan:
             value=options.ca,
             remedy="Give --db https://...",
         )
+    where = parse_location(options.db) if options.db else settings.db
     return open_with(settings, where, [Path(name) for name in options.catalogue])
+
+
+def service_address(options: argparse.Namespace, settings: Settings) -> str | None:
+    """Return the address of the service that a command names; None for a store."""
+    where = parse_location(options.db) if options.db else settings.db
+    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
+        return where.reveal()
+    return None
 
 
 def _copy_of(url: str, catalogue: list[str], ca: str | None) -> Wan:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from planner.exploring.outcome import Outcome
 from planner.fields.specified import Specified
 from planner.model.catalogue import Catalogue, Region
 from planner.model.document import link_of, network_of
@@ -25,6 +28,14 @@ from relayd.client.errors import error_of
 from relayd.questions.methods import AskingAsync
 from relayd.questions.registry import question_of
 from relayd.store.events import Event
+from relayd.store.transfers import WantedState
+from relayd.transfers.register import MOST_LISTED
+from relayd.transfers.requests import (
+    TransferEndRequest,
+    TransferProgressRequest,
+    TransferStartRequest,
+)
+from relayd.transfers.tracked import TrackedTransfer, TransferDetails, outcome_of
 
 if TYPE_CHECKING:
     from relayd.tables.matrices import Matrix, MatrixMetric
@@ -178,6 +189,107 @@ class AsyncWan(AskingAsync):
             return None, tag
         return network_of(json.loads(content)), tag
 
+    # ---- transfers under way --------------------------------------------------------------
+
+    async def begin_transfer(self, /, src: str, dst: str, **fields: Any) -> TrackedTransfer:
+        """Say that a transfer begins; may be repeated.
+
+        Parameters
+        ----------
+        src, dst : str
+            Region ids or aliases.
+        **fields
+            Of :class:`~relayd.transfers.requests.TransferStartRequest`: ``volume_gb`` and, where
+            wanted, ``id``, ``label``, ``plan``, ``deadline_s``, ``silent_after_s``, ``at_s``.
+
+        Raises
+        ------
+        InputError
+            If a region is unknown, or another transfer has its id.
+        """
+        # A name of its own, so that repeating the call after a lost answer begins it once.
+        named = {"id": uuid.uuid4().hex[:16], **fields}
+        return await self._say("/v1/transfers", TransferStartRequest(src, dst, **named))
+
+    async def report_transfer(
+        self,
+        /,
+        id: str,  # noqa: A002 - what a transfer has
+        moved_gb: float | str,
+        **fields: Any,
+    ) -> TrackedTransfer:
+        """Say how far a transfer is, in all since it began.
+
+        Parameters
+        ----------
+        id : str
+        moved_gb : float or str
+            GB, or a text with a unit.
+        **fields
+            Of :class:`~relayd.transfers.requests.TransferProgressRequest`: ``via_gb``, ``at_s``.
+
+        Raises
+        ------
+        InputError
+            If it has ended, or the report goes backwards.
+        """
+        return await self._say(
+            f"{_of_transfer(id)}/progress", TransferProgressRequest(moved_gb, **fields)
+        )
+
+    async def end_transfer(
+        self,
+        /,
+        id: str,  # noqa: A002
+        state: str = "finished",
+        **fields: Any,
+    ) -> TrackedTransfer:
+        """Say how a transfer ended: ``finished``, ``failed`` or ``cancelled``.
+
+        Parameters
+        ----------
+        id, state : str
+        **fields
+            Of :class:`~relayd.transfers.requests.TransferEndRequest`: ``moved_gb``, ``via_gb``,
+            ``problem``, ``at_s``.
+
+        Raises
+        ------
+        InputError
+            If it has ended in another way.
+        """
+        return await self._say(f"{_of_transfer(id)}/end", TransferEndRequest(state, **fields))
+
+    async def transfer(self, id: str) -> TransferDetails:  # noqa: A002
+        """Return a transfer with its reports, its paths and its plan."""
+        document = await self._connection.get(_of_transfer(id))
+        return answer_of(TransferDetails, document["details"])
+
+    async def transfers(
+        self, state: WantedState | None = None, src: str | None = None, dst: str | None = None
+    ) -> list[TrackedTransfer]:
+        """Return transfers, the newest first, at most a thousand.
+
+        Parameters
+        ----------
+        state : {"in-flight", "finished", "failed", "cancelled"}, optional
+        src, dst : str, optional
+        """
+        asked = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}
+        query = {name: value for name, value in asked.items() if value is not None}
+        document = await self._connection.get("/v1/transfers", query)
+        return [answer_of(TrackedTransfer, row) for row in document["transfers"]]
+
+    async def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
+        """Return what finished transfers between two regions had, for ``plan(outcomes=...)``."""
+        finished = await self.transfers("finished", src, dst)
+        found = (outcome_of(transfer) for transfer in finished)
+        return tuple(outcome for outcome in found if outcome is not None)
+
+    async def _say(self, path: str, said: Specified) -> TrackedTransfer:
+        content = await self._connection.post(path, said.to_json())
+        return answer_of(TrackedTransfer, json.loads(content)["transfer"])
+
     # ---- samples and events ----------------------------------------------------------
 
     async def ingest(self, samples: Iterable[Sample]) -> Ingested:
@@ -215,6 +327,10 @@ class AsyncWan(AskingAsync):
             # Each event is one line of data that says everything (WHATWG HTML, 9.2.6).
             if line.startswith(b"data:"):
                 yield answer_of(Event, line.removeprefix(b"data:").strip())
+
+
+def _of_transfer(name: str) -> str:
+    return f"/v1/transfers/{quote(name, safe='')}"
 
 
 def _line(sample: Sample) -> bytes:

@@ -203,6 +203,12 @@ class RemoteWan(Asking):
     sites = _driven(AsyncWan.sites)
     matrix = _driven(AsyncWan.matrix)
     ingest = _driven(AsyncWan.ingest)
+    begin_transfer = _driven(AsyncWan.begin_transfer)
+    report_transfer = _driven(AsyncWan.report_transfer)
+    end_transfer = _driven(AsyncWan.end_transfer)
+    transfer = _driven(AsyncWan.transfer)
+    transfers = _driven(AsyncWan.transfers)
+    outcomes = _driven(AsyncWan.outcomes)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from planner.model.errors import InfeasibleError, InputError, not_installed
 from planner.model.units import BYTES_PER_GB, usd_text
 from relayd.fs.forecasting import CopyForecast, forecast_of
+from relayd.fs.reporting import LABEL, reported
 from relayd.sources.opening import opened
 
 if TYPE_CHECKING:
@@ -109,8 +109,12 @@ def copy(
     target_options: Mapping[str, Any] = {},
     budget_usd: float | None = None,
     confirm: Confirm | None = None,
+    label: str = LABEL,
 ) -> Copied | None:
     """Say what a copy costs and takes, ask, and copy.
+
+    Where `wan` is a service, the copy is one of its transfers in flight. That needs a token with
+    the scope ``ingest``; a service that does not take reports keeps no copy from going on.
 
     A file of the target appears whole or not at all, where its file system can do that (object
     stores and local files can). What was there under its name is replaced.
@@ -124,6 +128,8 @@ def copy(
     confirm : callable, optional
         Takes the forecast and returns whether to copy. Without it, price and time are told on
         standard error, and a terminal is asked; without a terminal, a budget is consent.
+    label : str
+        What the service calls it.
 
     Returns
     -------
@@ -148,12 +154,13 @@ def copy(
     if not (confirm or _asking(budget_usd))(told):
         return None
     began_s = time.monotonic()
-    with ThreadPoolExecutor(streams, thread_name_prefix="copy") as threads:
-        copies = [threads.submit(_copy, job, file) for file in job.files]
-        done, rest = wait(copies, return_when=FIRST_EXCEPTION)
-        for one in rest:
-            one.cancel()
-    sent_gb = sum(one.result() for one in done) / BYTES_PER_GB
+    with reported(wan, told, label) as moved:
+        with ThreadPoolExecutor(streams, thread_name_prefix="copy") as threads:
+            copies = [threads.submit(_copy, job, file, moved) for file in job.files]
+            done, rest = wait(copies, return_when=FIRST_EXCEPTION)
+            for one in rest:
+                one.cancel()
+        sent_gb = sum(one.result() for one in done) / BYTES_PER_GB
     return Copied(told, len(copies), sent_gb, time.monotonic() - began_s)
 
 
@@ -221,14 +228,16 @@ def _asking(budget_usd: float | None) -> Confirm:
     return ask
 
 
-def _copy(job: _Job, file: _File) -> int:
-    """Copy one file; returns its size."""
+def _copy(job: _Job, file: _File, moved: Callable[[int], None]) -> int:
+    """Copy one file, and say how many bytes were moved as they are; returns its size."""
     if parent := file.target.rpartition("/")[0]:
         job.target.makedirs(parent, exist_ok=True)
     writes = job.target.open(file.target, "wb", autocommit=False)
     try:
         with job.source.open(file.source, "rb") as reads:
-            shutil.copyfileobj(reads, writes, PIECE_BYTES)
+            while piece := reads.read(PIECE_BYTES):
+                writes.write(piece)
+                moved(len(piece))
         sent = int(writes.tell())
         writes.close()
     except BaseException:

@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel
 
+from planner.fields.specified import Specified
 from relayd.http.middleware.browsers import SAFE_METHODS
 from relayd.http.responses.json_responses import JSON
 from relayd.http.server.service import Service
@@ -52,6 +53,7 @@ class Route:
     scope : Scope | None
         That a token needs; None for a route that is open to everyone.
     query, body : type of BaseModel, optional
+        A body may be specified by fields, as a question's is.
     question : Question, optional
         Whose request is in the query string of GET, in the body of POST.
     example : mapping, optional
@@ -87,7 +89,7 @@ class Route:
     scope: Scope | None = None
     description: str = ""
     query: type[BaseModel] | None = None
-    body: type[BaseModel] | None = None
+    body: type[BaseModel] | type[Specified] | None = None
     question: Question | None = None
     example: Mapping[str, Any] | None = None
     answer: Any = None

@@ -1,7 +1,8 @@
 """Airflow: plans, reservations and copies as tasks; those that wait take no worker meanwhile.
 
 A connection says where the service is (``AIRFLOW_CONN_RELAYD_DEFAULT=http://relayd:8080``); its
-password is a token with the scopes ``read`` and ``plan``. Reservations of all DAGs share the
+password is a token with the scopes ``read`` and ``plan``, and ``ingest`` where copies are to be
+among the service's transfers in flight. Reservations of all DAGs share the
 links in a schedule that an Airflow variable keeps.
 """
 
@@ -349,6 +350,7 @@ class RelaydCopyOperator(BaseOperator):
                     target_options=self.target_options or {},
                     budget_usd=self.budget_usd,
                     confirm=self._told,
+                    label=_own_id(context["ti"]),
                 )
         except RelaydError as error:
             _fail(error)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from time import time as clock
 
+from planner.exploring.outcome import Outcome
 from planner.model.baseline import with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.link import Site
@@ -50,6 +51,10 @@ class MemorySource:
         """Return the network; see :meth:`relayd.sources.source.Source.network`."""
         network = with_regions(self._network, self.catalogue, (*(between or ()), *further))
         return network.with_(link_states=self.link_states())
+
+    def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:  # noqa: ARG002
+        """Return nothing: no transfer was reported here."""
+        return ()
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         """Return which links are down or degraded."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from planner.exploring.outcome import Outcome
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from planner.model.link import Site
@@ -95,6 +96,10 @@ class MirrorSource:
     ) -> Network:
         """Return the network; see :meth:`relayd.sources.source.Source.network`."""
         return self._copy.network(between, further)
+
+    def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
+        """Ask the service what finished transfers had: they are not copied."""
+        return self._driver.run(self._driver.wan.outcomes(src, dst))
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         """Return which links are down or degraded."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from planner.exploring.outcome import Outcome
 from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
@@ -41,6 +42,9 @@ class Source(Protocol):
         further : sequence of str
             Regions of the catalogue to add where they are not in the network yet.
         """
+
+    def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
+        """Return what finished transfers between two regions had, by ids."""
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         """Return the links that are down or degraded; the same object while they are the same."""

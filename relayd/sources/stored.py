@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.exploring.outcome import Outcome
 from planner.model.baseline import (
     baseline_network,
     baseline_regions,
@@ -87,6 +88,13 @@ class StoreSource:
             link_states=opened.states, verified=opened.verified, newer_samples=opened.newer
         )
         return _with_fleet(network, self.catalogue, opened.fleet)
+
+    def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
+        """Return what finished transfers between two regions had, by ids."""
+        from relayd.transfers.register import outcomes_of
+
+        store = self._open().store
+        return () if store is None else outcomes_of(store.database, src, dst)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         """Return the links that are down or degraded, as they were when first asked."""

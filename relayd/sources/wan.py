@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from planner.exploring.outcome import Outcome
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
 from planner.model.aliases import Resolution, resolve
@@ -265,6 +266,14 @@ class Wan(Asking):
             See :mod:`planner.model.errors`.
         """
         return question_of(request).solve(self, request)
+
+    def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
+        """Return what finished transfers between two regions had, for ``plan(outcomes=...)``.
+
+        At most the newest thousand of those that took one path, as their programs reported them.
+        """
+        source, target, _ = self.resolve_pair(src, dst)
+        return tuple(self._source.outcomes(source, target))
 
     # ---- what is known -------------------------------------------------------------------
 

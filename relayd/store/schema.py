@@ -22,7 +22,7 @@ from relayd.store.sqlite.database import SqliteDatabase
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""
 
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 """The newest schema that this program knows."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

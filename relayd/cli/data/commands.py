@@ -10,6 +10,11 @@ from relayd.backtesting.request import BacktestRequest
 from relayd.cli.argument_parser import flags
 from relayd.cli.command import command, group, listing, positive
 from relayd.cli.questions.asking import add_options
+from relayd.transfers.requests import (
+    TransferEndRequest,
+    TransferProgressRequest,
+    TransferStartRequest,
+)
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
 FORMATS = (
@@ -138,6 +143,7 @@ def add_data_commands(commands: Any) -> None:
             "VIEW",
         )
     )
+    _transfers(group(commands, "transfers", "report transfers under way", "actions", "ACTION"))
     chores = group(commands, "store", "look after the store", "actions", "ACTION")
     module = "relayd.cli.data.store"
     _compact(command(chores, "compact", f"{module}:compact", "summarise old samples"))
@@ -217,6 +223,32 @@ def _samples(views: Any) -> None:
         )
         chosen.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
         chosen.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _transfers(actions: Any) -> None:
+    module = "relayd.cli.data.transfers"
+    listed = listing(actions, "list", f"{module}:listed", "list transfers, the newest first")
+    listed.add_argument(
+        "--state",
+        choices=("in-flight", "finished", "failed", "cancelled"),
+        help="only these; in-flight are those that run and those that are silent",
+    )
+    listed.add_argument(*flags("--src"), metavar="REGION", help="only from this region")
+    listed.add_argument(*flags("--dst"), metavar="REGION", help="only to this region")
+    shown = command(actions, "show", f"{module}:shown", "show one transfer")
+    shown.add_argument(
+        "--plan", action="store_true", help="print its plan alone, as JSON for `relayd replan -`"
+    )
+    add_options(
+        command(actions, "begin", f"{module}:begin", "say that a transfer begins; prints its id"),
+        TransferStartRequest,
+    )
+    progress = command(actions, "progress", f"{module}:progress", "say how far a transfer is")
+    add_options(progress, TransferProgressRequest, required=False)
+    end = command(actions, "end", f"{module}:end", "say how a transfer ended")
+    add_options(end, TransferEndRequest, required=False)
+    for parser in (shown, progress, end):
+        parser.add_argument("id", metavar="ID", help="as `transfers list` shows it")
 
 
 def _selecting(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from relayd.store.changes import record_change
 from relayd.store.failures import failure
 from relayd.store.samples.reading import Counts
 from relayd.store.samples.retention import compact as make_small
+from relayd.store.transfers import Transfers
 from relayd.store.upkeep.backup import backup as copy_to
 from relayd.store.upkeep.backup import restore as restore_from
 from relayd.store.upkeep.checking import check as find_damage
@@ -31,17 +33,21 @@ _SHOWN = 20
 
 
 def compact(options: argparse.Namespace) -> int:
-    """Summarise samples older than a time span, and print how many."""
+    """Summarise samples older than a time span, remove reports of transfers; print how many."""
     older_than_s = parse_duration_s(options.older_than, "--older-than")
     with open_store(_location(options), mode="write") as store:
         record_change(store.database, "store compact", f"older than {options.older_than}")
         done = make_small(store, older_than_s, period=options.period, files_too=options.files)
+        reports = Transfers(store.database).forget_before(time.time() - older_than_s)
     if options.json:
-        print(json.dumps({"samples": done.samples, "summaries": done.summaries, "kept": done.kept}))
+        counts = {"samples": done.samples, "summaries": done.summaries, "kept": done.kept}
+        print(json.dumps({**counts, "transfer_reports": reports}))
         return 0
     print(
         f"Summarised {done.samples} samples: {done.summaries} summaries, one per {options.period}"
     )
+    if reports:
+        print(f"Removed {reports} reports of old transfers; what became of these stays")
     if done.kept:
         print(f"Kept {done.kept} as old: estimates use them, or they are from imported files")
     return 0

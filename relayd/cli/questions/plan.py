@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.fields.kinds import assignments
 from planner.model.answer import Cost
@@ -18,13 +19,16 @@ from relayd.cli.questions.asking import request_from
 from relayd.cli.text import filled
 from relayd.sources.wan import Wan
 
+STORED = "store"
+"""In place of a file of outcomes: those of transfers that were reported."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Answer one request."""
     wan = wan_of(options)
     if options.emit and options.json:
         raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
-    plan = wan.ask(request_from(options, TransferRequest))
+    plan = wan.ask(_request(options, wan))
     if options.emit:
         print(_emitted(plan, wan, options), end="")
     elif options.json:
@@ -32,6 +36,20 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(human(plan, volume_assumed=options.volume is None, listed=bool(options.candidates)))
     return 0
+
+
+def _request(options: argparse.Namespace, wan: Wan) -> TransferRequest:
+    """Return the request, with what finished transfers had where the store's are wanted."""
+    if stored := options.outcomes == STORED:
+        options.outcomes = None
+    request = request_from(options, TransferRequest)
+    if not stored:
+        return request
+    if not request.explore:
+        raise InputError(
+            "--outcomes", "are for exploring", remedy="Say how much it may cost: --explore 1%."
+        )
+    return replace(request, outcomes=wan.outcomes(request.src, request.dst))
 
 
 def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from planner.fields.specified import Specified, schema_of
 from relayd.http.middleware.browsers import SAFE_METHODS
 from relayd.http.models.problems import Problem
 from relayd.http.models.questions import SCHEMA_NAMES, query_schema, request_schemas
@@ -91,11 +92,11 @@ class _Schemas:
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
         answers = dict.fromkeys([Problem, *(r.answer for r in routes if r.answer is not None)])
+        bodies = [r.body for r in routes if r.body is not None]
         asked = dict.fromkeys(
             model
-            for r in routes
-            for model in (r.query, r.body, *r.also_schemas)
-            if model is not None
+            for model in (*bodies, *(also for r in routes for also in (r.query, *r.also_schemas)))
+            if model is not None and not issubclass(model, Specified)
         )
         wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = [
             *((model, "serialization", TypeAdapter(model)) for model in answers),
@@ -106,11 +107,16 @@ class _Schemas:
         for question in QUESTIONS:
             self.definitions |= request_schemas(question)
         self.definitions["PlanQuery"] = query_schema(QUESTIONS[0])
+        for body in bodies:
+            if issubclass(body, Specified):
+                self.definitions[body.__name__] = schema_of(body)
 
     def answer(self, model: Any) -> dict[str, Any]:
         return self._found[model, "serialization"]
 
-    def body(self, model: type[BaseModel]) -> dict[str, Any]:
+    def body(self, model: type[BaseModel] | type[Specified]) -> dict[str, Any]:
+        if issubclass(model, Specified):
+            return {"$ref": _REFS.format(model=model.__name__)}
         return self._found[model, "validation"]
 
     def query(self, model: type[BaseModel]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from relayd.http.routes import (
     changes,
     dashboard,
     decisions,
-    documentation,
     events,
     fleet,
     link_evidence,
@@ -23,6 +22,7 @@ from relayd.http.routes import (
     samples,
     snapshots,
     tokens,
+    transfers,
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -40,9 +40,9 @@ ROUTES: tuple[Route, ...] = (
     *decisions.ROUTES,
     *campaigns.ROUTES,
     *fleet.ROUTES,
+    *transfers.ROUTES,
     *tokens.ROUTES,
     *events.ROUTES,
-    *documentation.ROUTES,
     *dashboard.ROUTES,
     *operations.ROUTES,
 )

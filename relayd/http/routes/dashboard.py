@@ -9,12 +9,12 @@ from aiohttp import hdrs, web
 
 from relayd.dashboard.assets import Asset, assets
 from relayd.dashboard.charts import bundle
-from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Page, rendered
+from relayd.dashboard.pages import HTML, PAGES, POLICY, SIGN_IN, Page, rendered
 from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 
-HTML, JAVASCRIPT = "text/html", "text/javascript"
+PAGE, JAVASCRIPT = "text/html", "text/javascript"
 
 
 def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
@@ -43,6 +43,17 @@ async def get_charts(context: RequestContext) -> web.Response:
     return _sent(context, known)
 
 
+async def get_docs(context: RequestContext) -> web.Response:
+    """Return the page that describes the API; it loads nothing from other hosts."""
+    headers = {
+        hdrs.CONTENT_TYPE: HTML,
+        hdrs.CACHE_CONTROL: "no-cache",
+        "Content-Security-Policy": POLICY,
+    }
+    content = await asyncio.to_thread(context.service.documentation)
+    return web.Response(body=content, headers=headers)
+
+
 def _sent(context: RequestContext, found: Asset) -> web.Response:
     compressed = accepts_gzip(context.request.headers.get(hdrs.ACCEPT_ENCODING))
     headers = {
@@ -61,13 +72,14 @@ def _sent(context: RequestContext, found: Asset) -> web.Response:
 
 
 ROUTES = (
+    Route("GET", "/docs", get_docs, "This documentation", media_type=PAGE),
     *(
         Route(
             "GET",
             page.path,
             _shows(page),
             page.summary,
-            media_type=HTML,
+            media_type=PAGE,
             operation_id=f"get_{page.name}_page",
             documented=False,
         )

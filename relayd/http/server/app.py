@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from planner.fields.specified import Specified
 from relayd.http.middleware.reading import as_model, read_body, read_query, read_question
 from relayd.http.middleware.stack import MiddlewareStack
 from relayd.http.models.questions import check_limits
@@ -68,6 +69,8 @@ async def _read(service: Service, route: Route, request: web.Request) -> tuple[A
     value = await read_body(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
     if question is None:
         assert route.body
+        if issubclass(route.body, Specified):
+            return query, route.body.from_json(value)
         return query, as_model(value, route.body)
     asked = question.request.from_json(value)
     check_limits(question, asked)

@@ -1,0 +1,157 @@
+"""``relayd transfers``: report transfers under way, to a store or to a service."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from planner.model.errors import InputError
+from planner.model.units import gbps_text, volume_text
+from relayd.cli import text
+from relayd.cli.options import service_address, store_location, wan_of
+from relayd.cli.output import print_rows
+from relayd.cli.questions.asking import request_from
+from relayd.cli.text import filled
+from relayd.client.blocking import RemoteWan
+from relayd.settings import load_settings
+from relayd.store import open_store
+from relayd.store.changes import this_user
+from relayd.store.opening import Mode
+from relayd.times import utc_text
+from relayd.transfers.register import TransferRegister
+from relayd.transfers.requests import (
+    TransferEndRequest,
+    TransferProgressRequest,
+    TransferStartRequest,
+)
+from relayd.transfers.tracked import RestQuestion, TrackedTransfer, TransferDetails
+
+
+def listed(options: argparse.Namespace) -> int:
+    """List transfers, the newest first."""
+    with _register(options, "read") as register:
+        found = register.transfers(options.state, options.src, options.dst)
+    return print_rows(
+        options,
+        "transfers",
+        [_row(transfer) for transfer in found],
+        document=lambda: {"transfers": [asdict(transfer) for transfer in found]},
+    )
+
+
+def shown(options: argparse.Namespace) -> int:
+    """Show one transfer, or its plan alone."""
+    with _register(options, "read") as register:
+        found = register.transfer(options.id)
+    if options.plan:
+        if found.plan is None:
+            raise InputError("--plan", "is not there: the transfer was begun without, or long ago")
+        print(json.dumps(found.plan))
+    elif options.json:
+        print(json.dumps(asdict(found), indent=2))
+    else:
+        print(_human(found))
+    return 0
+
+
+def begin(options: argparse.Namespace) -> int:
+    """Begin a transfer, and print its id."""
+    request = request_from(options, TransferStartRequest)
+    with _register(options, "create") as register:
+        found = register.begin_transfer(**request.to_json())
+    print(_json(found) if options.json else found.id)
+    return 0
+
+
+def progress(options: argparse.Namespace) -> int:
+    """Report how far a transfer is."""
+    request = request_from(options, TransferProgressRequest)
+    with _register(options, "write") as register:
+        found = register.report_transfer(options.id, **request.to_json())
+    print(_json(found) if options.json else found.reason)
+    return 0
+
+
+def end(options: argparse.Namespace) -> int:
+    """Say how a transfer ended."""
+    request = request_from(options, TransferEndRequest)
+    with _register(options, "write") as register:
+        found = register.end_transfer(options.id, **request.to_json())
+    print(_json(found) if options.json else found.reason)
+    return 0
+
+
+@contextmanager
+def _register(options: argparse.Namespace, mode: Mode) -> Iterator[TransferRegister | RemoteWan]:
+    """Yield the register of the store, or the service, that a command names."""
+    settings = load_settings()
+    if url := service_address(options, settings):
+        with RemoteWan(url, ca=options.ca, attempts=2) as remote:
+            yield remote
+        return
+    with open_store(store_location(options, settings), mode=mode) as store:
+        yield TransferRegister(store.database, wan_of(options), this_user())
+
+
+def _json(transfer: TrackedTransfer) -> str:
+    return json.dumps(asdict(transfer), indent=2)
+
+
+def _row(of: TrackedTransfer) -> dict[str, Any]:
+    end_s = of.forecast_end_s if of.ended_s is None else of.ended_s
+    planned = of.expected.throughput_gbps if of.expected else None
+    rate = of.mean_gbps if of.state == "finished" else of.rate_gbps
+    return {
+        "id": of.id,
+        "transfer": f"{of.src} > {of.dst}",
+        "state": of.state + (", late" if of.is_late else ", slow" if of.is_slow else ""),
+        "moved": f"{volume_text(of.moved_gb)} of {volume_text(of.volume_gb)}",
+        "Gbit/s": None if rate is None else gbps_text(rate),
+        "planned": None if planned is None else gbps_text(planned),
+        "ends": None if end_s is None else utc_text(end_s),
+        "deadline": None if of.deadline_at_s is None else utc_text(of.deadline_at_s),
+        "label": of.label or None,
+    }
+
+
+def _human(found: TransferDetails) -> str:
+    of = found.transfer
+    head = f"{of.src} -> {of.dst}, {volume_text(of.moved_gb)} of {volume_text(of.volume_gb)}"
+    if of.label:
+        head += f", {of.label}"
+    blocks = [f"{text.styled(f'Transfer {of.id}', text.BOLD)}\n{filled(head)}", filled(of.reason)]
+    times = [("Began", of.began_s), ("Last report", of.reported_s), ("Ended", of.ended_s)]
+    times += [("Ends", of.forecast_end_s), ("By plan", of.planned_end_s)]
+    times += [("Deadline", of.deadline_at_s)]
+    rows = [(name, utc_text(at_s)) for name, at_s in times if at_s is not None]
+    blocks.append(text.left_table(("", ""), [*rows, *([("Reported by", of.who)] * bool(of.who))]))
+    if found.paths:
+        paths = [
+            (
+                " -> ".join(path.regions),
+                "-" if path.planned_gbps is None else gbps_text(path.planned_gbps),
+                "-" if path.moved_gb is None else volume_text(path.moved_gb),
+            )
+            for path in found.paths
+        ]
+        blocks.append(text.table(("path", "planned Gbit/s", "moved"), paths))
+    if found.rest:
+        blocks.append(filled(_rest(of, found.rest)))
+    return "\n\n".join(blocks)
+
+
+def _rest(of: TrackedTransfer, rest: RestQuestion) -> str:
+    begun = "Re-plan the rest: " if rest.advised else "What is left can be planned anew: "
+    if rest.question == "replan":
+        moved, elapsed = rest.body["moved_gb"], rest.body["elapsed_s"]
+        return (
+            f"{begun}`relayd transfers show {of.id} --plan | relayd replan - --moved {moved:g}GB "
+            f"--elapsed {elapsed:g}s`"
+        )
+    deadline = rest.body.get("deadline_s")
+    limit = "" if deadline is None else f" --deadline {deadline:.0f}s"
+    return f"{begun}`relayd plan {of.src} {of.dst} --volume {rest.body['volume_gb']:g}GB{limit}`"

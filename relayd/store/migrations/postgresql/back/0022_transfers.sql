@@ -1,0 +1,2 @@
+DROP TABLE transfer_reports;
+DROP TABLE transfers;

@@ -1,0 +1,1 @@
+"""Transfers under way: what their programs report, and what follows from it."""

@@ -1,0 +1,134 @@
+"""What a plan leads one to expect of its transfer: the figures that progress is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from planner.exploring.outcome import DIRECT
+from planner.model.errors import InputError
+
+_REMEDY = "Give a plan of a transfer as it was answered, or figures of it under the same keys."
+_OF_A_PLAN = frozenset({"plan_id", "snapshot", "request", "vms", "paths"})
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPath:
+    """A path that a transfer is to take.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Two, or three with a relay.
+    throughput_gbps : float | None
+    """
+
+    regions: tuple[str, ...]
+    throughput_gbps: float | None
+
+    @property
+    def via(self) -> str:
+        """The relay, or ``direct``."""
+        return self.regions[1] if len(self.regions) > 2 else DIRECT
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTransfer:
+    """What a plan leads one to expect; None for what it does not say.
+
+    Attributes
+    ----------
+    throughput_gbps, throughput_gbps_low : float | None
+    duration_s : float | None
+    cost_usd : float | None
+        Egress and VMs.
+    paths : tuple of ExpectedPath
+    plan_id : str | None
+    volume_gb : float | None
+        That the plan was asked for.
+    """
+
+    throughput_gbps: float | None = None
+    throughput_gbps_low: float | None = None
+    duration_s: float | None = None
+    cost_usd: float | None = None
+    paths: tuple[ExpectedPath, ...] = ()
+    plan_id: str | None = None
+    volume_gb: float | None = None
+
+
+def is_whole_plan(plan: Mapping[str, Any] | None) -> bool:
+    """Whether it is an answer that can be re-planned, not only figures of one."""
+    return plan is not None and plan.keys() >= _OF_A_PLAN
+
+
+def is_storable(text: str) -> bool:
+    """Whether every store can keep a text: PostgreSQL takes no U+0000, none half a surrogate."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
+    """Return the figures of a plan.
+
+    Raises
+    ------
+    InputError
+        If they are no figures of a transfer.
+    """
+    if plan is None:
+        return None
+    cost = plan.get("cost_usd")
+    asked = plan.get("request")
+    if isinstance(cost, Mapping):
+        cost = cost.get("total")
+    found = {
+        name: _figure(value, name)
+        for name, value in {
+            "throughput_gbps": plan.get("throughput_gbps"),
+            "throughput_gbps_low": plan.get("throughput_gbps_low"),
+            "duration_s": plan.get("duration_s"),
+            "cost_usd": cost,
+            "volume_gb": asked.get("volume_gb") if isinstance(asked, Mapping) else None,
+        }.items()
+    }
+    number = plan.get("plan_id")
+    return ExpectedTransfer(
+        **found, paths=_paths(plan.get("paths")), plan_id=number and str(number)[:200]
+    )
+
+
+def _figure(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise InputError(f"plan.{name}", "must be a number", value=value, remedy=_REMEDY)
+    # A duration may be 0 in a store's figures; a rate of 0 says nothing.
+    if value < 0 or (value == 0 and name.startswith("throughput")):
+        raise InputError(f"plan.{name}", "must be above 0", value=value, remedy=_REMEDY)
+    return float(value)
+
+
+def _paths(value: Any) -> tuple[ExpectedPath, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) > 1000:
+        raise InputError("plan.paths", "must be a list of paths", value=value, remedy=_REMEDY)
+    return tuple(_path(path) for path in value)
+
+
+def _path(value: Any) -> ExpectedPath:
+    regions = value.get("regions") if isinstance(value, Mapping) else None
+    if (
+        not isinstance(regions, list | tuple)
+        or not 2 <= len(regions) <= 3
+        or not all(isinstance(name, str) and 0 < len(name) <= 200 for name in regions)
+        or not is_storable("".join(regions))
+    ):
+        raise InputError(
+            "plan.paths", "must be paths of two or three regions", value=value, remedy=_REMEDY
+        )
+    return ExpectedPath(
+        tuple(regions), _figure(value.get("throughput_gbps"), "paths.throughput_gbps")
+    )

@@ -1,0 +1,184 @@
+"""What a program says of a transfer: that it begins, how far it is, that it ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import KW_ONLY
+from hashlib import blake2b
+from typing import Any
+
+from planner.exploring.outcome import DIRECT
+from planner.fields.kinds import AnswerDocument, ByPlace, Name, OneOf, Region
+from planner.fields.quantities import Duration, Quantity, Volume
+from planner.fields.specified import (
+    Field,
+    Figure,
+    FiguresByPlace,
+    Limit,
+    Specified,
+    Text,
+    field,
+    specified,
+)
+from planner.model.errors import InputError
+from relayd.transfers.expected import expected_of, is_storable
+
+GROUP = "transfer"
+SILENT_AFTER_S = 120.0
+_MOST_S = 3.2e9
+
+
+def _time_field(what: str) -> Any:
+    return field(
+        Quantity(0.0, 1e11),
+        f"{what}, in seconds since 1970 (UTC); now unless given.",
+        default=None,
+        option=None,
+        group=GROUP,
+    )
+
+
+def _via_field() -> Any:
+    return field(
+        ByPlace(Volume(0.0), "relay"),
+        f"What of it came over each path, by its relay or `{DIRECT}`; where that is known.",
+        default={},
+        example=f"{DIRECT}=80GB",
+        option="--via",
+        group=GROUP,
+    )
+
+
+@specified
+class TransferStartRequest(Specified):
+    """A transfer that begins."""
+
+    src: Text = field(Region(), "Region that sends.", example="us-east", group=GROUP)
+    dst: Text = field(Region(), "Region that receives.", example="sa", group=GROUP)
+    _: KW_ONLY
+    volume_gb: Figure = field(Volume(), "Volume to move, in GB.", example="500GB", group=GROUP)
+    id: Field[str | None, str | None] = field(
+        Name(),
+        "Your own name for it, unique among all transfers: beginning it again under the same is no "
+        "other transfer. One is made unless given.",
+        default=None,
+        example="nightly-7",
+        group=GROUP,
+    )
+    label: Field[str | None, str | None] = field(
+        Name(), "What it is, for people.", default=None, example="nightly copy", group=GROUP
+    )
+    plan: Field[Any, Any] = field(
+        AnswerDocument("a plan"),
+        "The plan that it follows, as it was answered; or figures of it: `paths`, "
+        "`throughput_gbps`, `throughput_gbps_low`, `duration_s`, `cost_usd`.",
+        default=None,
+        example="plan.json",
+        group=GROUP,
+    )
+    deadline_s: Limit = field(
+        Duration(0.0, _MOST_S),
+        "Latest end, from its beginning.",
+        default=None,
+        example="2h",
+        group=GROUP,
+    )
+    silent_after_s: Figure = field(
+        Duration(1.0, 86_400.0),
+        "Without a report for so long, it is said to be silent.",
+        default=SILENT_AFTER_S,
+        example="10min",
+        group=GROUP,
+    )
+    at_s: Limit = _time_field("When it began")
+
+    def _check(self) -> None:
+        if self.src == self.dst:
+            raise InputError(
+                "dst", "is the source itself", value=self.dst, remedy="Name two different regions."
+            )
+        _check_texts(self)
+        expected = expected_of(self.document)
+        whole_gb = expected.volume_gb if expected else None
+        if whole_gb is not None and abs(whole_gb - self.volume_gb) > 0.01 * whole_gb:
+            raise InputError(
+                "plan",
+                f"moves {whole_gb:g} GB, and the transfer {self.volume_gb:g} GB",
+                remedy="Give the plan of this transfer, or only its figures.",
+            )
+
+    @property
+    def document(self) -> Mapping[str, Any] | None:
+        """The plan as JSON has it."""
+        found: Mapping[str, Any] | None = (
+            self.plan
+            if self.plan is None or isinstance(self.plan, Mapping)
+            else self.plan.model_dump("json")
+        )
+        return found
+
+    @property
+    def digest(self) -> str:
+        """A digest of all that it says."""
+        said = json.dumps(self.to_json(), sort_keys=True, default=str)
+        return blake2b(said.encode(), digest_size=16).hexdigest()
+
+
+@specified
+class TransferProgressRequest(Specified):
+    """How far a transfer is."""
+
+    moved_gb: Figure = field(
+        Volume(0.0),
+        "What has arrived since it began, in GB.",
+        example="120GB",
+        option="--moved",
+        group=GROUP,
+    )
+    _: KW_ONLY
+    via_gb: FiguresByPlace = _via_field()
+    at_s: Limit = _time_field("When that was so")
+
+
+@specified
+class TransferEndRequest(Specified):
+    """How a transfer ended."""
+
+    state: Text = field(
+        OneOf(
+            {
+                "finished": "all has arrived",
+                "failed": "it gave up",
+                "cancelled": "it is not wanted any more",
+            }
+        ),
+        "How it ended.",
+        default="finished",
+        group=GROUP,
+    )
+    _: KW_ONLY
+    moved_gb: Limit = field(
+        Volume(0.0),
+        "What has arrived, in GB: of one that finished, all of it unless given.",
+        default=None,
+        example="120GB",
+        option="--moved",
+        group=GROUP,
+    )
+    via_gb: FiguresByPlace = _via_field()
+    problem: Field[str | None, str | None] = field(
+        Name(), "Why it failed or was cancelled.", default=None, example="disk full", group=GROUP
+    )
+    at_s: Limit = _time_field("When it ended")
+
+    def _check(self) -> None:
+        _check_texts(self)
+
+
+def _check_texts(request: Specified) -> None:
+    for name in ("id", "label", "problem"):
+        if not is_storable(getattr(request, name, None) or ""):
+            raise InputError(
+                name, "must not hold the character U+0000 or half a pair of surrogates"
+            )

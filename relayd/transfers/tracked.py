@@ -1,0 +1,350 @@
+"""A transfer as it is known: how far it is, at which rate, when it ends, and whether in time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from planner.exploring.outcome import DIRECT, Outcome
+from planner.fields.quantities import LEAST_FIGURE
+from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
+from relayd.store.transfers import LOST_AFTER_S, ProgressReport, TransferRow
+from relayd.times import utc_text
+from relayd.transfers.expected import ExpectedPath, ExpectedTransfer, is_whole_plan
+
+SLOW_SHARE = 0.7
+"""Of the planned rate, where the plan has no low bound: less is much slower than planned."""
+
+TrackedState: TypeAlias = Literal["running", "silent", "finished", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedTransfer:
+    """A transfer, and what its reports say at one time.
+
+    Times are seconds since 1970 (UTC).
+
+    Attributes
+    ----------
+    state : {"running", "silent", "finished", "failed", "cancelled"}
+        ``silent`` without a report for ``silent_after_s``; after a day of that, ``failed``.
+    reason : str
+        The state in a sentence: rate against plan, end against deadline.
+    who : str
+        The token that reports it, or ``user@machine``.
+    via : str | None
+        Its relay, or ``direct``; None where it takes several paths.
+    moved_gb, share : float
+        What has arrived, and which part of all that is.
+    rate_gbps : float | None
+        Over the last half a minute of reports; None unless it is running.
+    mean_gbps : float | None
+        Since it began.
+    expected : ExpectedTransfer | None
+        Of its plan.
+    planned_end_s : float | None
+        When it ends by the plan.
+    forecast_end_s : float | None
+        When it ends at the rate that it has now; by the plan where it has not reported yet.
+    is_late : bool | None
+        Whether it ended, or is to end, after the deadline; None where that is not known.
+    is_slow : bool | None
+        Whether its rate is below the plan's low bound; None where that is not known.
+    """
+
+    id: str
+    src: str
+    dst: str
+    volume_gb: float
+    label: str
+    who: str
+    state: TrackedState
+    reason: str
+    problem: str
+    began_s: float
+    reported_s: float | None
+    ended_s: float | None
+    deadline_at_s: float | None
+    silent_after_s: float
+    via: str | None
+    moved_gb: float
+    share: float
+    rate_gbps: float | None
+    mean_gbps: float | None
+    expected: ExpectedTransfer | None
+    planned_end_s: float | None
+    forecast_end_s: float | None
+    is_late: bool | None
+    is_slow: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedReport:
+    """What had arrived at one time.
+
+    Attributes
+    ----------
+    rate_gbps : float | None
+        Since the report before; None for the first.
+    """
+
+    at_s: float
+    moved_gb: float
+    rate_gbps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedPath:
+    """A path of a transfer: what was expected of it, and what came over it.
+
+    Attributes
+    ----------
+    moved_gb : float | None
+        None where nobody reported it.
+    """
+
+    regions: tuple[str, ...]
+    planned_gbps: float | None
+    moved_gb: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RestQuestion:
+    """The question what to do with what is left, filled in.
+
+    Attributes
+    ----------
+    question : {"replan", "transfer"}
+        ``transfer`` where the plan is not known as a whole.
+    advised : bool
+        Whether the transfer is late, or much slower than planned.
+    path : str
+        Of the HTTP service.
+    body : mapping
+        To be sent there.
+    """
+
+    question: Literal["replan", "transfer"]
+    advised: bool
+    path: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TransferDetails:
+    """A transfer with its reports, its paths, its plan, and what to ask about the rest of it."""
+
+    transfer: TrackedTransfer
+    reports: tuple[TrackedReport, ...]
+    paths: tuple[TrackedPath, ...]
+    plan: Mapping[str, Any] | None
+    rest: RestQuestion | None = field(default=None)
+
+
+def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
+    """Return what is known of a transfer at a time."""
+    expected = _expected(row)
+    state = _state(row, now_s)
+    under_way = state in ("running", "silent")
+    rate = _rate_gbps(row) if state == "running" else None
+    last_s = row.reported_s if row.reported_s is not None else row.began_s
+    left_gb = max(0.0, row.volume_gb - row.moved_gb)
+    planned_s = expected.duration_s if expected else None
+    planned_end_s = None if planned_s is None else row.began_s + planned_s
+    forecast_end_s = None
+    if state == "running":
+        if rate is None:
+            forecast_end_s = planned_end_s
+        elif rate > 0:
+            forecast_end_s = last_s + BITS_PER_BYTE * left_gb / rate
+    least_gbps = _least_gbps(expected)
+    slow = rate < least_gbps if rate is not None and least_gbps is not None else None
+    late = None
+    if row.deadline_at_s is not None:
+        if state == "finished" and row.ended_s is not None:
+            late = row.ended_s > row.deadline_at_s
+        elif under_way and now_s > row.deadline_at_s:
+            late = True
+        elif forecast_end_s is not None:
+            late = forecast_end_s > row.deadline_at_s
+    known_s = row.ended_s if row.ended_s is not None else last_s
+    mean = BITS_PER_BYTE * row.moved_gb / (known_s - row.began_s) if known_s > row.began_s else None
+    found = TrackedTransfer(
+        id=row.id,
+        src=row.src,
+        dst=row.dst,
+        volume_gb=row.volume_gb,
+        label=row.label,
+        who=row.who,
+        state=state,
+        reason="",
+        problem=row.problem,
+        began_s=row.began_s,
+        reported_s=row.reported_s,
+        ended_s=row.ended_s,
+        deadline_at_s=row.deadline_at_s,
+        silent_after_s=row.silent_after_s,
+        via=row.via,
+        moved_gb=row.moved_gb,
+        share=min(1.0, row.moved_gb / row.volume_gb),
+        rate_gbps=rate,
+        mean_gbps=mean,
+        expected=expected,
+        planned_end_s=planned_end_s,
+        forecast_end_s=forecast_end_s,
+        is_late=late,
+        is_slow=slow,
+    )
+    return _with_reason(found)
+
+
+def details(row: TransferRow, reports: Sequence[ProgressReport], now_s: float) -> TransferDetails:
+    """Return what is known of a transfer, with its reports in the order of time."""
+    transfer = tracked(row, now_s)
+    before = ProgressReport(row.began_s, 0.0)
+    listed = []
+    for report in reports:
+        since_s = report.at_s - before.at_s
+        moved_gb = report.moved_gb - before.moved_gb
+        rate = BITS_PER_BYTE * moved_gb / since_s if since_s > 0 else None
+        listed.append(TrackedReport(report.at_s, report.moved_gb, rate))
+        before = report
+    plan = None if row.plan is None else json.loads(row.plan)
+    return TransferDetails(
+        transfer, tuple(listed), _paths(row, transfer), plan, _rest(transfer, plan, now_s)
+    )
+
+
+def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
+    """Return what later plans learn from a transfer: None unless it finished over one path."""
+    rate = transfer.mean_gbps
+    if transfer.state != "finished" or transfer.via is None or transfer.ended_s is None:
+        return None
+    if rate is None or rate < LEAST_FIGURE:
+        return None
+    return Outcome(
+        id=transfer.id,
+        src=transfer.src,
+        dst=transfer.dst,
+        via=transfer.via,
+        rate_gbps=rate,
+        ended_s=transfer.ended_s,
+    )
+
+
+def expected_text(expected: ExpectedTransfer | None) -> str | None:
+    """Return figures of a plan as the store keeps them."""
+    return None if expected is None else json.dumps(asdict(expected))
+
+
+def _expected(row: TransferRow) -> ExpectedTransfer | None:
+    if row.expected is None:
+        return None
+    kept = json.loads(row.expected)
+    paths = tuple(
+        ExpectedPath(tuple(path["regions"]), path["throughput_gbps"]) for path in kept.pop("paths")
+    )
+    return ExpectedTransfer(**kept, paths=paths)
+
+
+def _state(row: TransferRow, now_s: float) -> TrackedState:
+    if row.state != "running":
+        return row.state
+    unheard_s = now_s - row.heard_s
+    if unheard_s > LOST_AFTER_S:
+        return "failed"
+    return "silent" if unheard_s > row.silent_after_s else "running"
+
+
+def _rate_gbps(row: TransferRow) -> float | None:
+    """Return the rate of the last reports; None before the first that has a time after it began."""
+    if row.reported_s is None:
+        return None
+    since_s, since_gb = row.rate_since
+    span_s = row.reported_s - since_s
+    return BITS_PER_BYTE * (row.moved_gb - since_gb) / span_s if span_s > 0 else None
+
+
+def _least_gbps(expected: ExpectedTransfer | None) -> float | None:
+    if expected is None or expected.throughput_gbps is None:
+        return None
+    if expected.throughput_gbps_low is not None:
+        return expected.throughput_gbps_low
+    return SLOW_SHARE * expected.throughput_gbps
+
+
+def _paths(row: TransferRow, transfer: TrackedTransfer) -> tuple[TrackedPath, ...]:
+    moved = json.loads(row.moved_via)
+    found = {}
+    for path in transfer.expected.paths if transfer.expected else ():
+        found[path.via] = TrackedPath(path.regions, path.throughput_gbps, moved.get(path.via))
+    for via, gb in moved.items():
+        regions = (row.src, row.dst) if via == DIRECT else (row.src, via, row.dst)
+        found.setdefault(via, TrackedPath(regions, None, gb))
+    return tuple(found.values())
+
+
+def _rest(
+    transfer: TrackedTransfer, plan: Mapping[str, Any] | None, now_s: float
+) -> RestQuestion | None:
+    left_gb = transfer.volume_gb - transfer.moved_gb
+    if transfer.state not in ("running", "silent") or left_gb < LEAST_FIGURE:
+        return None
+    advised = bool(transfer.is_late or transfer.is_slow)
+    if is_whole_plan(plan):
+        elapsed_s = max(0.0, (transfer.reported_s or transfer.began_s) - transfer.began_s)
+        body = {"plan": plan, "moved_gb": transfer.moved_gb, "elapsed_s": elapsed_s}
+        return RestQuestion("replan", advised, "/v1/replans", body)
+    rest: dict[str, Any] = {"src": transfer.src, "dst": transfer.dst, "volume_gb": left_gb}
+    if transfer.deadline_at_s is not None and transfer.deadline_at_s > now_s:
+        rest["deadline_s"] = transfer.deadline_at_s - now_s
+    return RestQuestion("transfer", advised, "/v1/plans", rest)
+
+
+def _with_reason(of: TrackedTransfer) -> TrackedTransfer:
+    values = {name: getattr(of, name) for name in TrackedTransfer.__dataclass_fields__}
+    return TrackedTransfer(**values | {"reason": _reason(of)})
+
+
+def _reason(of: TrackedTransfer) -> str:
+    if of.state == "silent":
+        last = "began" if of.reported_s is None else "was reported"
+        at = utc_text(of.reported_s if of.reported_s is not None else of.began_s)
+        return f"It is silent: it {last} at {at}, and should be reported at least every " + (
+            f"{duration_text(of.silent_after_s)}."
+        )
+    if of.state in ("failed", "cancelled"):
+        why = of.problem.rstrip(".") or (
+            "nobody has reported it for a day" if of.ended_s is None else "no reason was given"
+        )
+        return f"It {'failed' if of.state == 'failed' else 'was cancelled'}: {why}."
+    if of.state == "finished":
+        rate = "" if of.mean_gbps is None else f" at {gbps_text(of.mean_gbps)} Gbit/s"
+        return f"It finished{rate}{_against_plan(of, of.mean_gbps)}{_against_deadline(of)}."
+    if of.rate_gbps is None:
+        return "It began, and has not reported progress yet."
+    if of.rate_gbps == 0:
+        return "Nothing has arrived lately" + (", and the deadline is over." if of.is_late else ".")
+    rate = f"It runs at {gbps_text(of.rate_gbps)} Gbit/s{_against_plan(of, of.rate_gbps)}"
+    return f"{rate}{_against_deadline(of)}."
+
+
+def _against_plan(of: TrackedTransfer, rate_gbps: float | None) -> str:
+    planned = of.expected.throughput_gbps if of.expected else None
+    if planned is None or rate_gbps is None:
+        return ""
+    if of.is_slow:
+        return f", much slower than the {gbps_text(planned)} Gbit/s planned"
+    return f" ({gbps_text(planned)} planned)"
+
+
+def _against_deadline(of: TrackedTransfer) -> str:
+    end_s = of.ended_s if of.ended_s is not None else of.forecast_end_s
+    if of.deadline_at_s is None or end_s is None:
+        return ""
+    apart_s = of.deadline_at_s - end_s
+    verb = "ends" if of.ended_s is None else "ended"
+    how = "before" if apart_s >= 0 else "after"
+    return f", and {verb} {duration_text(abs(apart_s))} {how} its deadline"

@@ -1,0 +1,270 @@
+"""Transfers that are reported: rate, forecast, what is refused, and what plans learn of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import relayd as library
+from planner.model.baseline import baseline_network
+from planner.model.errors import InputError
+from relayd.catalogue.loading import load_catalogue
+from relayd.sources.memory import MemorySource
+from relayd.sources.wan import Wan
+from relayd.store import open_store, transfers
+from relayd.store.events import Events
+from relayd.store.transfers import Transfers
+from relayd.transfers.register import TransferRegister, outcomes_of
+from relayd.transfers.tracked import tracked
+from tests.properties import examples
+from tests.relayd.conftest import Outcome
+from tests.relayd.store.engines import Spot
+
+SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "aws:us-west-2"
+BEGAN_S = 1.7e9
+FIGURES: dict[str, Any] = {
+    "paths": [{"regions": [SRC, DST], "throughput_gbps": 4.0}],
+    "throughput_gbps": 4.0,
+    "throughput_gbps_low": 3.0,
+    "duration_s": 200.0,
+    "cost_usd": {"total": 5.0},
+}
+
+
+@pytest.fixture(scope="module")
+def wan() -> Wan:
+    catalogue = load_catalogue(())
+    return Wan(MemorySource(catalogue, baseline_network(catalogue)))
+
+
+@contextmanager
+def register_at(where: str, wan: Wan) -> Iterator[TransferRegister]:
+    with open_store(where, mode="create") as store:
+        yield TransferRegister(store.database, wan, "tester")
+
+
+def begin(register: TransferRegister, **more: Any) -> str:
+    given = {"volume_gb": 100, "at_s": BEGAN_S, "plan": FIGURES, "deadline_s": 400, **more}
+    return register.begin_transfer("us-east", "sa", **given).id
+
+
+def test_progress_against_plan_and_deadline(spot: Spot, wan: Wan) -> None:
+    with register_at(spot.where, wan) as register:
+        name = begin(register, id="one", label="nightly copy")
+        found = register.transfer(name).transfer
+        assert (found.src, found.dst, found.who, found.via) == (SRC, DST, "tester", "direct")
+        # Without a report the plan says when it ends.
+        assert found.forecast_end_s == found.planned_end_s == BEGAN_S + 200
+        assert (found.state, found.rate_gbps, found.is_late) == ("running", None, False)
+
+        # 40 GB in 100 s, then 5 GB in 40 s: 1 Gbit/s, where 3 to 4 were planned.
+        register.report_transfer(name, 40, at_s=BEGAN_S + 100)
+        assert register.transfer(name).transfer.is_slow is False
+        found = register.report_transfer(name, "45GB", at_s=BEGAN_S + 140)
+        assert found.rate_gbps == pytest.approx(1.0)
+        assert found.mean_gbps == pytest.approx(8 * 45 / 140)
+        assert found.forecast_end_s == pytest.approx(BEGAN_S + 140 + 8 * 55)
+        assert (found.is_late, found.is_slow, found.share) == (True, True, 0.45)
+        assert found.reason == (
+            "It runs at 1.00 Gbit/s, much slower than the 4.00 Gbit/s planned, and ends "
+            "3 min 00 s after its deadline."
+        )
+        # Figures alone can't be re-planned: what is left is a question of its own.
+        rest = register.transfer(name).rest
+        assert rest is not None
+        assert (rest.question, rest.advised) == ("transfer", True)
+        assert rest.body == {"src": SRC, "dst": DST, "volume_gb": 55}  # the deadline is over
+
+        done = register.end_transfer(name, at_s=BEGAN_S + 400)
+        assert (done.state, done.moved_gb, done.is_late) == ("finished", 100, False)
+        assert done.mean_gbps == pytest.approx(2.0)
+        details = register.transfer(name)
+        assert [report.moved_gb for report in details.reports] == [40, 45, 100]
+        assert details.rest is None
+        assert [one.id for one in register.transfers("finished", "us-east", "sa")] == ["one"]
+        assert register.transfers("in-flight") == []
+    with open_store(spot.where, mode="read") as store:
+        (outcome,) = outcomes_of(store.database, SRC, DST)
+        # Of its progress only the newest event stays, beside its beginning and its end.
+        kinds = [event.detail["state"] for event in Events(store.database).after(0)]
+    assert (outcome.id, outcome.via, outcome.rate_gbps) == ("one", "direct", done.mean_gbps)
+    assert kinds == ["running", "finished"]
+
+
+def test_saying_it_again_changes_nothing_and_what_is_wrong_is_refused(spot: Spot, wan: Wan) -> None:
+    with register_at(spot.where, wan) as register:
+        name = begin(register, id="one")
+        assert begin(register, id="one") == name
+        first = register.report_transfer(name, 10, via_gb={"direct": 10}, at_s=BEGAN_S + 10)
+        assert register.report_transfer(name, 10, at_s=BEGAN_S + 10) == first
+        refused: list[tuple[Callable[[], Any], str, str]] = [
+            (lambda: begin(register, id="one", volume_gb=99), "id", "of another transfer"),
+            (lambda: begin(register, at_s=time.time() + 1e6), "at_s", "in the future"),
+            (lambda: begin(register, plan={"paths": [{}]}), "plan.paths", "two or three regions"),
+            (lambda: begin(register, plan={"throughput_gbps": "4"}), "plan.throughput_gbps", ""),
+            (lambda: begin(register, label="a\0b"), "label", "U+0000"),
+            (lambda: register.begin_transfer(SRC, "nowhere", volume_gb=1), "dst", "nowhere"),
+            (lambda: register.begin_transfer(SRC, "us-east", volume_gb=1), "dst", "itself"),
+            (lambda: register.report_transfer(name, 9), "moved_gb", "reported before"),
+            (lambda: register.report_transfer(name, 101), "moved_gb", "more than the 100 GB"),
+            (lambda: register.report_transfer(name, 11, at_s=BEGAN_S), "at_s", "before the last"),
+            (
+                lambda: register.report_transfer(name, 11, via_gb={"direct": 9}),
+                "via_gb direct",
+                "reported before",
+            ),
+            (
+                lambda: register.report_transfer(name, 11, via_gb={RELAY: 2}),
+                "via_gb",
+                "more than the 11 GB",
+            ),
+            (lambda: register.report_transfer("two", 1), "id", "of no transfer"),
+            (lambda: register.end_transfer(name, "done"), "state", "must be one of"),
+        ]
+        for call, field, problem in refused:
+            with pytest.raises(InputError, match=problem) as caught:
+                call()
+            assert caught.value.field == field
+        assert register.transfer(name).transfer.moved_gb == 10
+        # Two paths: no outcome of either.
+        register.report_transfer(name, 20, via_gb={RELAY: 10}, at_s=BEGAN_S + 20)
+        paths = {path.regions: path.moved_gb for path in register.transfer(name).paths}
+        assert paths == {(SRC, DST): 10, (SRC, RELAY, DST): 10}
+        failed = register.end_transfer(name, "failed", problem="disk full.", at_s=BEGAN_S + 30)
+        assert failed.reason == "It failed: disk full."
+        assert register.end_transfer(name, "failed").ended_s == BEGAN_S + 30
+        with pytest.raises(InputError, match="the transfer failed at 2023"):
+            register.end_transfer(name)
+        with pytest.raises(InputError, match="a transfer that failed at 2023"):
+            register.report_transfer(name, 21)
+
+
+def test_without_reports_it_is_silent_and_at_last_failed(tmp_path: Path, wan: Wan) -> None:
+    with open_store(tmp_path / "relayd.db", mode="create") as store:
+        register = TransferRegister(store.database, wan, "")
+        name = begin(register, silent_after_s="10min", at_s=None)
+        register.report_transfer(name, 1)
+        row = Transfers(store.database).require(name)
+        states = {later_s: tracked(row, row.heard_s + later_s) for later_s in (0, 599, 601, 86_401)}
+        assert [one.state for one in states.values()] == ["running"] * 2 + ["silent", "failed"]
+        assert states[601].rate_gbps is None
+        assert states[601].forecast_end_s is None
+        assert "at least every 10 min 00 s" in states[601].reason
+        assert "nobody has reported it for a day" in states[86_401].reason
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(steps=st.lists(st.tuples(st.floats(0.5, 1e5), st.floats(0, 1e3)), min_size=1, max_size=30))
+def test_rates_and_forecasts_follow_from_what_was_reported(
+    tmp_path_factory: pytest.TempPathFactory, wan: Wan, steps: list[tuple[float, float]]
+) -> None:
+    folder = tmp_path_factory.mktemp("reported")
+    volume_gb = sum(gb for _, gb in steps) + 1.0
+    at_s, moved_gb = BEGAN_S, 0.0
+    with register_at(str(folder / "relayd.db"), wan) as register:
+        name = begin(register, volume_gb=volume_gb)
+        for step_s, gb in steps:
+            at_s, moved_gb = at_s + step_s, moved_gb + gb
+            found = register.report_transfer(name, moved_gb, at_s=at_s)
+            assert found.mean_gbps == pytest.approx(8 * moved_gb / (at_s - BEGAN_S))
+            assert found.rate_gbps is not None
+            assert found.rate_gbps >= 0
+            if found.rate_gbps > 0:
+                left_s = (found.forecast_end_s or 0.0) - at_s
+                assert left_s * found.rate_gbps == pytest.approx(8 * (volume_gb - moved_gb), 1e-4)
+            assert 0 <= found.share <= 1
+        reports = register.transfer(name).reports
+        assert len(reports) == len(steps)
+        total = sum(
+            (report.rate_gbps or 0.0) * step_s
+            for report, (step_s, _) in zip(reports, steps, strict=True)
+        )
+        assert total == pytest.approx(8 * moved_gb, rel=1e-3, abs=1e-3)
+
+
+def test_many_reports_are_thinned_and_old_ones_removed(
+    spot: Spot, wan: Wan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "MOST_REPORTS", 20)
+    with open_store(spot.where, mode="create") as store:
+        register = TransferRegister(store.database, wan, "")
+        name = begin(register)
+        for number in range(1, 60):
+            register.report_transfer(name, number, at_s=BEGAN_S + number)
+            known = register.transfer(name).reports
+            assert len(known) <= 20
+            assert known[-1].moved_gb == number
+        assert register.transfer(name).transfer.rate_gbps == pytest.approx(8.0)
+        register.end_transfer(name, at_s=BEGAN_S + 100)
+        kept = Transfers(store.database)
+        assert kept.forget_before(time.time() - 100) == 0
+        assert kept.forget_before(time.time() + 1) > 10
+        found = register.transfer(name)
+        assert (found.reports, found.plan) == ((), None)
+        assert found.transfer.expected is not None
+        assert [one.rate_gbps for one in outcomes_of(store.database, SRC, DST)] == [8.0]
+
+
+def test_a_plan_in_progress_is_replanned_from_what_was_reported(wan: Wan, tmp_path: Path) -> None:
+    plan = wan.plan(SRC, DST, volume_gb=100, relays="none", vms=1)
+    with register_at(str(tmp_path / "relayd.db"), wan) as register:
+        with pytest.raises(InputError, match="plan: moves 100 GB, and the transfer 50 GB"):
+            begin(register, plan=plan, volume_gb=50)
+        name = begin(register, plan=plan)
+        register.report_transfer(name, 30, at_s=BEGAN_S + 600)
+        rest = register.transfer(name).rest
+    assert rest is not None
+    assert (rest.question, rest.advised) == ("replan", True)
+    answer = wan.replan(**json.loads(json.dumps(rest.body)))
+    assert answer.remaining_gb == 70
+    assert answer.plan_id == plan.plan_id
+
+
+def test_commands_report_list_and_learn(relayd: Callable[..., Outcome], tmp_path: Path) -> None:
+    db = ["--db", str(tmp_path / "relayd.db")]
+    plan = relayd("plan", SRC, DST, "--volume", "100GB", "--vms", 1, "--json")
+    (tmp_path / "plan.json").write_text(plan.out)
+    begun = relayd(
+        *("transfers", "begin", "us-east", "sa", "--volume", "100GB", "--id", "nightly/1"),
+        *("--plan", tmp_path / "plan.json", "--deadline", "1h", *db),
+    )
+    assert (begun.code, begun.out) == (0, "nightly/1\n")
+    told = relayd("transfers", "progress", "nightly/1", "--moved", "1MB", *db)
+    assert told.out.startswith("It runs at ")
+    back = relayd("transfers", "progress", "nightly/1", "--moved", "0GB", *db)
+    assert (back.code, back.out) == (2, "")
+    assert back.err == (
+        "relayd: --moved: is less than the 1 MB that were reported before (got 0.0). "
+        "Give all that has arrived since the transfer began.\n"
+    )
+    assert relayd("transfers", "progress", "nightly/1", *db).err.startswith(
+        "relayd: --moved: is missing"
+    )
+    shown = relayd("transfers", "show", "nightly/1", *db).out
+    assert f"{SRC} -> {DST}, 1 MB of 100 GB" in shown
+    assert "relayd transfers show nightly/1 --plan | relayd replan - --moved 0.001GB" in " ".join(
+        shown.split()
+    )
+    written = relayd("transfers", "show", "nightly/1", "--plan", *db)
+    assert json.loads(written.out)["plan_id"] == json.loads(plan.out)["plan_id"]
+    assert relayd("transfers", "end", "nightly/1", *db).out.startswith("It finished at ")
+    listed = json.loads(relayd("transfers", "list", "--state", "finished", "--json", *db).out)
+    (finished,) = listed["transfers"]
+
+    explored = relayd("plan", SRC, DST, "--explore", "1%", "--outcomes", "store", "--json", *db)
+    rates = json.loads(explored.out)["exploration"]["rates"]
+    assert {rate["via"]: rate["outcomes"] for rate in rates}["direct"] == 1
+    (outcome,) = library.open(tmp_path / "relayd.db").outcomes("us-east", "sa")
+    assert outcome.rate_gbps == finished["mean_gbps"]
+    aimless = relayd("plan", SRC, DST, "--outcomes", "store", *db)
+    assert (aimless.code, "--explore 1%" in aimless.err) == (2, True)
+    compacted = json.loads(relayd("store", "compact", "--older-than", "1d", "--json", *db).out)
+    assert compacted["transfer_reports"] == 0
