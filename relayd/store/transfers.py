@@ -376,9 +376,9 @@ class Transfers:
                 value=moved_gb,
                 remedy="Give what has arrived, not what was sent over all links.",
             )
-        via = self._via(row, moved_gb, moved_via)
         if moved_gb < row.moved_gb:
             raise _backwards("moved_gb", row.moved_gb, moved_gb)
+        via = self._via(row, moved_gb, moved_via)
         database = self._database
         if at_s == row.reported_s:
             database.change(

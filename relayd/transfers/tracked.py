@@ -157,7 +157,7 @@ def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
     if state == "running":
         if rate is None:
             forecast_end_s = planned_end_s
-        elif rate > 0:
+        elif rate > LEAST_FIGURE:
             forecast_end_s = last_s + BITS_PER_BYTE * left_gb / rate
     least_gbps = _least_gbps(expected)
     slow = rate < least_gbps if rate is not None and least_gbps is not None else None

@@ -1,0 +1,82 @@
+"""Transfers that programs report to a service, and what plans learn of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import relayd.fs
+from relayd.client.blocking import RemoteWan
+from relayd.fs.reporting import reported
+from tests.http.running import served
+from tests.http.test_tokens import make
+
+SRC, DST = "aws:us-east-1", "gcp:us-east1"
+
+
+def test_a_copy_is_seen_and_then_learnt_from(store: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    (source / "part").write_bytes(b"x" * 3_000_000)
+    with served(store) as service, RemoteWan(service.url) as wan:
+        done = relayd.fs.copy(
+            str(source), str(target), src=SRC, dst=DST, wan=wan, budget_usd=1, label="nightly"
+        )
+        assert done is not None
+        (seen,) = wan.transfers()
+        assert (seen.state, seen.label, seen.src, seen.dst) == ("finished", "nightly", SRC, DST)
+        assert seen.moved_gb == pytest.approx(3e-3)
+        assert seen.expected is not None
+        assert seen.expected.throughput_gbps == pytest.approx(done.forecast.throughput_gbps)
+        (outcome,) = wan.outcomes(SRC, DST)
+        assert (outcome.id, outcome.rate_gbps) == (seen.id, seen.mean_gbps)
+        answer = wan.plan(SRC, DST, volume_gb=100, explore="1%", outcomes=[outcome])
+        assert answer.exploration is not None
+
+
+def test_a_copy_goes_on_where_it_cannot_be_reported(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "part").write_bytes(b"x" * 1000)
+    with served(store) as service:
+        wan = RemoteWan(service.url, attempts=1)
+        told = relayd.fs.forecast(str(tmp_path / "part"), "memory://t/p", src=SRC, dst=DST, wan=wan)
+        assert told.links
+        service.stop()
+
+        # The service is gone once the copy has its forecast.
+        with reported(wan, told, "nightly") as moved:
+            moved(1000)
+    assert capsys.readouterr().err.count("The copy goes on, but can't be reported") == 1
+
+
+def test_what_is_wrong_is_a_problem(store: Path) -> None:
+    with served(store) as service:
+        begun = service.ask(
+            "POST", "/v1/transfers", {"id": "a/b", "src": SRC, "dst": DST, "volume_gb": 10}
+        )
+        assert begun.status == 201
+        address = begun.headers["Location"]
+        assert address == "/v1/transfers/a%2Fb"
+        assert service.ask("GET", address).json["details"]["transfer"]["state"] == "running"
+        moved = service.ask("POST", f"{address}/progress", {"moved_gb": 4}).json["transfer"]
+        assert moved["share"] == 0.4
+        back = service.ask("POST", f"{address}/progress", {"moved_gb": 3})
+        assert (back.status, back.json["field"]) == (422, "moved_gb")
+        assert service.ask("POST", "/v1/transfers/none/end", {}).status == 404
+        assert service.ask("GET", "/v1/transfers/none").status == 404
+        wrong = service.ask("POST", "/v1/transfers", {"src": SRC, "dst": DST})
+        assert (wrong.status, wrong.json["field"]) == (422, "volume_gb")
+        assert service.ask("POST", f"{address}/end", {"state": "cancelled"}).status == 200
+        listed = service.ask("GET", "/v1/transfers?state=in-flight").json["transfers"]
+        assert listed == []
+
+
+def test_reporting_needs_the_scope_of_measurements(store: Path) -> None:
+    begun = {"src": SRC, "dst": DST, "volume_gb": 1}
+    tokens = {make(store, scope): status for scope, status in (("read", 403), ("ingest", 201))}
+    with served(store, auth=True) as service:
+        for token, status in tokens.items():
+            bearer = {"Authorization": f"Bearer {token}"}
+            assert service.ask("POST", "/v1/transfers", begun, bearer).status == status
