@@ -220,7 +220,8 @@ class _Schedule:
         What is delivered is sent early. What fills a disk would lie there for longer, and might
         exceed it: it keeps its rate, or is sent late where nothing else is.
         """
-        row_vms = self.found.resources.row_vms if self.found else np.zeros(0)
+        assert self.found
+        row_vms = self.found.resources.row_vms
         loads, row_vms = self._with_tariffs(slot, numbers, rates, loads, row_vms)
         delivers = [
             [self.program.commodities[number].delivers(route) for route in rates[number]]

@@ -68,7 +68,7 @@ class TransferRegister:
         source, target, _ = self._names.resolve_pair(request.src, request.dst)
         request = replace(request, src=source, dst=target)
         expected = expected_of(request.document)
-        ways = {path.via for path in expected.paths} if expected else set()
+        relays = {path.via for path in expected.paths} if expected else set()
         plan = request.document
         new = NewTransfer(
             request.id,
@@ -83,7 +83,7 @@ class TransferRegister:
             request.digest,
             None if plan is None else json.dumps(plan),
             expected_text(expected),
-            None if len(ways) > 1 else next(iter(ways), DIRECT),
+            None if len(relays) > 1 else next(iter(relays), DIRECT),
         )
         return tracked(self._transfers.begin(new), clock())
 

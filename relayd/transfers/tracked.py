@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from planner.exploring.outcome import DIRECT, Outcome
@@ -140,7 +140,7 @@ class TransferDetails:
     reports: tuple[TrackedReport, ...]
     paths: tuple[TrackedPath, ...]
     plan: Mapping[str, Any] | None
-    rest: RestQuestion | None = field(default=None)
+    rest: RestQuestion | None = None
 
 
 def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
@@ -197,7 +197,7 @@ def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
         is_late=late,
         is_slow=slow,
     )
-    return _with_reason(found)
+    return replace(found, reason=_reason(found))
 
 
 def details(row: TransferRow, reports: Sequence[ProgressReport], now_s: float) -> TransferDetails:
@@ -301,11 +301,6 @@ def _rest(
     if transfer.deadline_at_s is not None and transfer.deadline_at_s > now_s:
         rest["deadline_s"] = transfer.deadline_at_s - now_s
     return RestQuestion("transfer", advised, "/v1/plans", rest)
-
-
-def _with_reason(of: TrackedTransfer) -> TrackedTransfer:
-    values = {name: getattr(of, name) for name in TrackedTransfer.__dataclass_fields__}
-    return TrackedTransfer(**values | {"reason": _reason(of)})
 
 
 def _reason(of: TrackedTransfer) -> str:

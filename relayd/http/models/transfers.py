@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from planner.model.network import Snapshot
 from relayd.http.models.common import Name, Page, ResponseModel
+from relayd.store.transfers import WantedState
 from relayd.transfers.tracked import TrackedTransfer, TransferDetails
 
 
 class TransfersQuery(Page):
     """Which transfers."""
 
-    state: Literal["in-flight", "finished", "failed", "cancelled"] | None = Field(
+    state: WantedState | None = Field(
         None, description="`in-flight` are those that run and those that are silent."
     )
     src: Name | None = Field(None, description="Only from this region.")

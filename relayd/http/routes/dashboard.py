@@ -14,7 +14,7 @@ from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 
-PAGE, JAVASCRIPT = "text/html", "text/javascript"
+HTML_TYPE, JAVASCRIPT = "text/html", "text/javascript"
 
 
 def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
@@ -72,14 +72,14 @@ def _sent(context: RequestContext, found: Asset) -> web.Response:
 
 
 ROUTES = (
-    Route("GET", "/docs", get_docs, "This documentation", media_type=PAGE),
+    Route("GET", "/docs", get_docs, "This documentation", media_type=HTML_TYPE),
     *(
         Route(
             "GET",
             page.path,
             _shows(page),
             page.summary,
-            media_type=PAGE,
+            media_type=HTML_TYPE,
             operation_id=f"get_{page.name}_page",
             documented=False,
         )
