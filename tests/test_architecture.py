@@ -132,12 +132,18 @@ DEFERRED = {
         "relayd.http.campaigns.process",
         "relayd.store",
     },
-    "relayd.http.routes.link_evidence": {"probes.analysis.binning", "relayd.store.links.series"},
+    "relayd.http.routes.network.link_evidence": {
+        "probes.analysis.binning",
+        "relayd.store.links.series",
+    },
     "relayd.http.monitoring.link_metrics": {"relayd.tables.figures"},
-    "relayd.http.routes.links": {"planner.model.columns.arrays", "probes.analysis.geodesic"},
-    "relayd.http.routes.overview": {"relayd.tables.figures"},
+    "relayd.http.routes.network.links": {
+        "planner.model.columns.arrays",
+        "probes.analysis.geodesic",
+    },
+    "relayd.http.routes.network.overview": {"relayd.tables.figures"},
     "relayd.http.server.serving": {"relayd.http.monitoring.telemetry"},
-    "relayd.http.routes.decisions": {"relayd.snapshots.effects"},
+    "relayd.http.routes.measuring.decisions": {"relayd.snapshots.effects"},
     "relayd.http.server.snapshot_maker": {"relayd.snapshots.building", "relayd.store"},
     "relayd.http.server.watcher_supervisor": {
         "probes.fleet.file",

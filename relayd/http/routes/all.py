@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from relayd.http.route import Route
-from relayd.http.routes import (
-    campaigns,
+from relayd.http.routes import events, operations, pages, tokens
+from relayd.http.routes.measuring import campaigns, decisions, fleet, quarantine, samples
+from relayd.http.routes.network import (
     changes,
-    dashboard,
-    decisions,
-    events,
-    fleet,
     link_evidence,
     links,
-    operations,
     overview,
-    plans,
-    quarantine,
-    questions,
     regions,
     relay_gains,
-    samples,
     snapshots,
-    tokens,
-    transfers,
 )
+from relayd.http.routes.planning import plans, questions, transfers
 
 ROUTES: tuple[Route, ...] = (
     *plans.ROUTES,
@@ -43,6 +34,6 @@ ROUTES: tuple[Route, ...] = (
     *transfers.ROUTES,
     *tokens.ROUTES,
     *events.ROUTES,
-    *dashboard.ROUTES,
+    *pages.ROUTES,
     *operations.ROUTES,
 )

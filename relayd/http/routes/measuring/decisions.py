@@ -11,7 +11,7 @@ from relayd.http.models.samples import DecisionAnswer, DecisionRequest, EffectsA
 from relayd.http.responses.json_responses import document_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
-from relayd.http.routes.quarantine import region_meant
+from relayd.http.routes.measuring.quarantine import region_meant
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import Selection, decide, selected

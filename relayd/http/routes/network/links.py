@@ -33,7 +33,7 @@ from relayd.http.responses.cursors import page_of, position, whole_position
 from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
-from relayd.http.routes.link_evidence import finite_as_json, pair_of, sample_as_json
+from relayd.http.routes.network.link_evidence import finite_as_json, pair_of, sample_as_json
 from relayd.http.server.current_state import Current
 from relayd.sources.memory import MemorySource
 from relayd.sources.stored import snapshot_of, stored_network

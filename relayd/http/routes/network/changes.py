@@ -17,7 +17,7 @@ from relayd.http.models.common import attributes_as
 from relayd.http.responses.cursors import cursor, whole_position
 from relayd.http.responses.json_responses import document_response
 from relayd.http.route import RequestContext, Route
-from relayd.http.routes.snapshots import snapshot_seen
+from relayd.http.routes.network.snapshots import snapshot_seen
 from relayd.snapshots.changes import EstimateChange, changes, regions_between
 from relayd.store import SnapshotRow, Store
 from relayd.store.links.level_shifts import LevelShifts

@@ -11,7 +11,7 @@ from relayd.http.models.common import attributes_as
 from relayd.http.models.questions import Questions, QuestionSeen
 from relayd.http.responses.json_responses import encoded, json_response, tagged_response
 from relayd.http.route import RequestContext, Route
-from relayd.http.routes.plans import answer_bytes
+from relayd.http.routes.planning.plans import answer_bytes
 from relayd.questions.registry import QUESTIONS, Question
 
 

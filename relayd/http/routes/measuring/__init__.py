@@ -1,0 +1,1 @@
+"""Paths about measuring: campaigns, hosts, samples, and what to believe of them."""

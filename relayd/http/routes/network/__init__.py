@@ -1,0 +1,1 @@
+"""Paths about the network as it is known: its regions, links, snapshots, and what changed."""

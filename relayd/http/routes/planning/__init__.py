@@ -1,0 +1,1 @@
+"""Paths that answer questions and follow the transfers that came of them."""
