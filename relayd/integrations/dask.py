@@ -15,18 +15,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import dask
 from distributed import Client, Scheduler, Worker, futures_of, wait
 from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
+from distributed.shuffle._core import id_from_key
 
 from planner.model.errors import InputError
 from planner.model.units import BYTES_PER_GB
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
 
 if TYPE_CHECKING:
+    from dask.typing import Key
+    from distributed.scheduler import TaskState
+
     from relayd.client.blocking import RemoteWan
     from relayd.sources.wan import Wan
 
 CONNECTIONS_SETTING = "distributed.p2p.comm.concurrency"
 CONNECTIONS = 10
 """That a worker sends a shuffle over, as Dask has it."""
+
+_NUMBER_BYTES = 8
+"""Of the number of a row's partition, or of the row itself, as Dask's shuffle sends them."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +77,10 @@ def shuffle_plan(
             future.result()  # raises what its task did
     keys = [future.key for future in futures]
     held = [_PartOfData(*one) for one in client.run_on_scheduler(_holdings, keys=keys)]
+    added_bytes: dict[str, int] = {}
+    if hasattr(data, "divisions"):  # a data frame: futures are not sent by Dask's shuffle
+        held_by = {one.worker: one.keys for one in held if one.keys}
+        added_bytes = client.run(_added_bytes, held_by, workers=list(held_by))
     input_gb: dict[str, float] = {}
     hosts: dict[str, set[str]] = {}
     for one in held:
@@ -82,7 +93,8 @@ def shuffle_plan(
                 remedy='Start it with its region: dask worker ... --resources "aws:us-east-1=1".',
             )
         if region is not None:
-            input_gb[region] = input_gb.get(region, 0.0) + one.size_bytes / BYTES_PER_GB
+            sent_bytes = one.size_bytes + added_bytes.get(one.worker, 0)
+            input_gb[region] = input_gb.get(region, 0.0) + sent_bytes / BYTES_PER_GB
             hosts.setdefault(region, set()).add(one.host)
     if not sum(input_gb.values()):
         raise InputError("data", "is held by no worker", remedy="Persist it before.")
@@ -100,7 +112,8 @@ class ReduceWhere(SchedulerPlugin):
     ``client.register_plugin(ReduceWhere(plan))`` concerns all shuffles that begin from then on; a
     later one takes its place. Within a region, its workers take turns. A shuffle of another number
     of partitions gets them in the same proportion. While a region has no worker, its partitions go
-    where Dask would put them.
+    where Dask would put them. What a shuffle reads is sent from the region that holds it: Dask
+    would have idle workers fetch it first, as it takes 100 MB/s for granted between workers.
 
     Parameters
     ----------
@@ -111,6 +124,7 @@ class ReduceWhere(SchedulerPlugin):
 
     def __init__(self, plan: PlacedShuffle) -> None:
         self._regions = plan.region_of_partition
+        self._kept: dict[Key, set[str]] = {}
 
     async def start(self, scheduler: Scheduler) -> None:
         """Stand in between the scheduler's shuffles and their choice of workers."""
@@ -132,6 +146,26 @@ class ReduceWhere(SchedulerPlugin):
 
         shuffles._calculate_worker_for = self._placed = placed
         self._shuffles = shuffles
+
+    def update_graph(self, scheduler: Scheduler, **new: Any) -> None:
+        """Keep what a shuffle reads from being carried to an idle worker of another region."""
+        workers = {region: set(here) for region, here in workers_by_region(scheduler).items()}
+        for key in new["tasks"]:
+            if id_from_key(key) is None:
+                continue
+            for task, region in _where_read(scheduler.tasks[key]):
+                if not task.worker_restrictions and region in workers:
+                    task.worker_restrictions = workers[region]
+                    self._kept[task.key] = workers[region]
+
+    def remove_worker(self, scheduler: Scheduler, *_: Any, **__: Any) -> None:
+        """Let other regions send what a region without workers no longer holds."""
+        for key, workers in list(self._kept.items()):
+            task = scheduler.tasks.get(key)
+            if task is None or not workers & scheduler.workers.keys():
+                del self._kept[key]
+                if task is not None:
+                    task.worker_restrictions = None
 
     async def close(self) -> None:
         """Let Dask choose again, unless a later plugin has taken the place of this one."""
@@ -204,21 +238,54 @@ def workers_by_region(scheduler: Scheduler) -> dict[str, list[str]]:
     return {region: sorted(addresses) for region, addresses in found.items()}
 
 
+def _where_read(barrier: TaskState) -> Iterator[tuple[TaskState, str]]:
+    """Yield the tasks before a barrier, with the region that holds most of what each reads."""
+    size_bytes: dict[TaskState, Counter[str]] = {}
+    to_do = [barrier]
+    while to_do:
+        task = to_do[-1]
+        if task in size_bytes:
+            to_do.pop()
+        elif task.who_has:
+            regions = {region_of(worker.resources) or "" for worker in task.who_has}
+            size_bytes[task] = Counter({min(regions): task.get_nbytes()})
+        elif before := [read for read in task.dependencies if read not in size_bytes]:
+            to_do.extend(before)
+        else:
+            held = sum((size_bytes[read] for read in task.dependencies), Counter[str]())
+            size_bytes[task] = held
+            if held and task is not barrier:
+                yield task, max(held, key=held.__getitem__)
+
+
 class _PartOfData(NamedTuple):
     worker: str
     host: str
     resources: list[str]
     size_bytes: int
+    keys: list[Any]
 
 
 def _holdings(dask_scheduler: Scheduler, keys: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return, of each worker, its address, host, resources and how many bytes of keys it holds."""
+    """Return each worker's address, host and resources, and the bytes and keys that it holds."""
+    held: dict[str, list[Any]] = {address: [] for address in dask_scheduler.workers}
     size_bytes: Counter[str] = Counter()
     for key in keys:
         task = dask_scheduler.tasks.get(key)
         if task is not None and task.who_has:
-            size_bytes[min(worker.address for worker in task.who_has)] += task.get_nbytes()
+            address = min(worker.address for worker in task.who_has)
+            held[address].append(key)
+            size_bytes[address] += task.get_nbytes()
     return [
-        (worker.address, worker.host, list(worker.resources), size_bytes[worker.address])
-        for worker in dask_scheduler.workers.values()
+        (address, worker.host, list(worker.resources), size_bytes[address], held[address])
+        for address, worker in dask_scheduler.workers.items()
     ]
+
+
+def _added_bytes(held_by: dict[str, list[Any]], dask_worker: Worker) -> int:
+    """Return what Dask's shuffle adds to frames: a column, and an index where there is none."""
+    frames: list[Any] = [dask_worker.data[key] for key in held_by[dask_worker.address]]
+    return sum(
+        _NUMBER_BYTES * len(frame) + max(_NUMBER_BYTES * len(frame) - frame.index.memory_usage(), 0)
+        for frame in frames
+    )

@@ -20,6 +20,7 @@ import pandas as pd
 from distributed import Client, wait
 
 import relayd
+from planner.model.units import BYTES_PER_GB
 from probes.lab.topology import Topology
 from relayd.integrations.dask import CONNECTIONS, ReduceWhere, shuffle_plan
 from tests.lab.end_to_end.true_store import true_store
@@ -27,7 +28,7 @@ from tests.lab.end_to_end.true_store import true_store
 PARTITIONS = 40
 COLUMNS = 60
 ROWS = 5_000
-PARTS = (20, 6, 4)
+PARTS = (40, 12, 8)
 """Of each region, 2.4 MB each."""
 
 
@@ -36,6 +37,13 @@ def part(seed: int) -> pd.DataFrame:
     draw = np.random.default_rng(seed)
     table = pd.DataFrame(draw.random((ROWS, COLUMNS))).rename(columns=lambda n: f"x{n}")
     return table.assign(key=draw.integers(0, 100_000, ROWS))
+
+
+def _sent_bytes() -> int:
+    """Return what the interfaces of a worker's site have sent, but to itself."""
+    _, _, *lines = Path("/proc/net/dev").read_text().splitlines()
+    words = [line.replace(":", " ").split() for line in lines]
+    return sum(int(fields[9]) for fields in words if fields[0] != "lo")
 
 
 def main(scheduler: str, how: str, topology: Topology) -> dict[str, Any]:
@@ -59,10 +67,12 @@ def main(scheduler: str, how: str, topology: Topology) -> dict[str, Any]:
             client.register_plugin(ReduceWhere(plan))
         with dask.config.set({"dataframe.shuffle.method": "p2p"}):
             shuffled = frame.shuffle("key", npartitions=PARTITIONS)
+            before = client.run(_sent_bytes)
             began_s = time.monotonic()
             shuffled = shuffled.persist()
             wait(shuffled)
             took_s = time.monotonic() - began_s
+            after = client.run(_sent_bytes)
         region_of = {
             address: next(iter(worker["resources"]))
             for address, worker in client.scheduler_info(n_workers=-1)["workers"].items()
@@ -75,6 +85,7 @@ def main(scheduler: str, how: str, topology: Topology) -> dict[str, Any]:
             "predicted_s": plan.duration_s,
             "predicted_gb": plan.moved_gb,
             "took_s": took_s,
+            "sent_gb": (sum(after.values()) - sum(before.values())) / BYTES_PER_GB,
         }
 
 

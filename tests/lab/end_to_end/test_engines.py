@@ -88,7 +88,7 @@ def run_job(lab: Lab, job: str, *words: str, python: str | Path = sys.executable
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return {**found, "sent_gb": sent_gb(lab) - before_gb}
+    return {"sent_gb": sent_gb(lab) - before_gb, **found}
 
 
 def dask_job(lab: Lab, how: str) -> dict[str, Any]:

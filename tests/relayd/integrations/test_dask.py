@@ -13,7 +13,7 @@ pytestmark = pytest.mark.engines
 
 # The page's example, a join with another frame, and a worker without a region.
 SCRIPT = """
-import json, os
+import json, os, time
 from collections import Counter
 import dask, numpy as np, pandas as pd
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, wait
@@ -47,9 +47,33 @@ def most_held_in(client, data):
         held[regions[min(places)]] += sizes[key]
     return max(held, key=held.__getitem__)
 
+def slowly(table):
+    time.sleep(0.05)
+    return table
+
+def sent_from_elsewhere(cluster, client, region):
+    # How many of 40 parts, all in one region, another one sends: with the plugin and without.
+    (home,) = (a for a, w in client.scheduler_info(n_workers=-1)["workers"].items()
+               if region in w["resources"])
+    table = pd.DataFrame({"customer": range(5_000)})
+    made = [client.submit(table.sample, 5_000, random_state=n, workers=[home]) for n in range(40)]
+    frame = dd.from_delayed(made, meta=table, verify_meta=False).persist()
+    wait(frame)
+    cluster.sync(cluster.scheduler.extensions["stealing"].start)
+    stolen = []
+    for again in (False, True):
+        began = time.time()
+        client.get_task_stream()
+        slow = frame.map_partitions(slowly, meta=table)
+        out = slow.shuffle("customer", npartitions=30 + again).persist()
+        wait(out)
+        sent = [task for task in client.get_task_stream(start=began)
+                if str(task["key"]).startswith("('shuffle-transfer")]
+        stolen.append([len(sent), sum(task["worker"] != home for task in sent)])
+        client.unregister_scheduler_plugin("relayd-reduce-where") if not again else None
+    return stolen
+
 if __name__ == "__main__":
-    # Parts stay with the worker that read them, however busy the machine is.
-    dask.config.set({"distributed.scheduler.work-stealing": False})
     files = [written(*item) for item in ROWS.items()]
     workers = {
         region: {"cls": Nanny, "options": {"nthreads": 1, "resources": {region: 1}, **PLAIN}}
@@ -58,6 +82,8 @@ if __name__ == "__main__":
     scheduler = {"cls": Scheduler, "options": PLAIN}
     with SpecCluster(workers=workers, scheduler=scheduler) as cluster:
         ADDRESS = cluster.scheduler_address
+        # Parts stay with the worker that read them, however busy the machine is.
+        cluster.sync(cluster.scheduler.extensions["stealing"].stop)
         exec(EXAMPLE)
         # A busy worker's part may have gone to another one before it was planned for.
         most = most_held_in(client, orders)
@@ -66,6 +92,7 @@ if __name__ == "__main__":
         joined = orders.merge(prices, on="customer", npartitions=30, broadcast=False).persist()
         found += [where(client, joined), len(joined)]
         found += [str(plan), most]
+        found.append(sent_from_elsewhere(cluster, client, most))
         apart = shuffle_plan(client, orders, partitions=30, connections=64)
         client.register_plugin(SendOver(apart))
         setting = [client.run(dask.config.get, "distributed.p2p.comm.concurrency")]
@@ -97,12 +124,14 @@ def test_data_frames_are_reduced_where_relayd_says(tmp_path: Path) -> None:
     script.write_text(f"EXAMPLE = {example!r}\n{SCRIPT}")
     run = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"
     shuffled, planned, rows, joined, joined_rows, told, most, *rest = result_of(run, tmp_path)
-    setting, connections, usual, refused = rest
+    stolen, setting, connections, usual, refused = rest
     assert shuffled == planned == joined
     assert sum(planned.values()) == 30
     assert max(planned, key=planned.__getitem__) == most
     assert len(planned) == 3
     assert rows == joined_rows == 60_000
+    assert stolen[0] == [40, 0]
+    assert stolen[1][1] > 0
     # Far regions need more than Dask's own number to fill their path.
     assert setting[0] == connections
     assert max(connections.values()) > usual
