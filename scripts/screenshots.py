@@ -25,6 +25,7 @@ from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.tokens import Tokens
 from scripts.small_png import pixels, with_palette
 from tests.dashboard.browser import chromium, settle, watched
+from tests.dashboard.transfers import report_transfers
 from tests.http.running import ROOT, served
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def main(names: list[str]) -> int:
         print(f"A store with {what}")
         own = {"XDG_CONFIG_HOME": name, "XDG_DATA_HOME": name}
         with served(db, environment=own) as service, chromium() as browser:
+            report_transfers(service.url)
             blank = browser.new_page()
             for dark in (False, True):
                 with watched(browser, width=WIDTH, height=HEIGHT, dark=dark) as seen:

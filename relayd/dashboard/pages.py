@@ -58,6 +58,9 @@ PAGES = (
     Page(
         "/pair", "pair", "Pair", "What was measured between two regions, and what follows from it."
     ),
+    Page(
+        "/transfers", "transfers", "Transfers", "What is under way, how fast, and whether in time."
+    ),
     Page("/campaigns", "campaigns", "Campaigns", "What is being measured, and what it takes."),
     Page("/fleet", "fleet", "Fleet", "Hosts that measure, their caps, and what has changed."),
     Page(

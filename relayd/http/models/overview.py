@@ -68,6 +68,14 @@ class PredictionSeen(ResponseModel):
     )
 
 
+class TransfersSeen(ResponseModel):
+    """Transfers that their programs report."""
+
+    in_flight: int = Field(description="Running or silent; at most 1,000 are counted.")
+    late: int = Field(description="Of these: to end after their deadline.")
+    silent: int = Field(description="Of these: not reported for longer than they should be.")
+
+
 class EventSeen(ResponseModel):
     """Something that happened, as the stream of events has it."""
 
@@ -91,6 +99,7 @@ class Overview(ResponseModel):
     prediction: PredictionSeen | None = Field(
         description="Null where no snapshot of a day ago is kept."
     )
+    transfers: TransfersSeen
     events: list[EventSeen] = Field(description="Since a day ago, the newest first, at most 100.")
 
 

@@ -63,6 +63,14 @@ function prediction({ prediction: found }) {
   };
 }
 
+function transfers({ transfers: { in_flight: flying, late, silent } }) {
+  const said = [late && `${count(late)} late`, silent && `${count(silent)} silent`].filter(Boolean).join(", ");
+  return {
+    name: "Transfers in flight", href: "transfers", kind: late ? "bad" : silent ? "warn" : flying ? "good" : "", value: said ? `${count(flying)}, ${said}` : count(flying),
+    note: flying ? (late ? "Late ones end after their deadline as they run now." : "As their programs report them.") : "No program reports one now.",
+  };
+}
+
 function tile({ name, href, kind, value, note }) {
   return element("li", {}, element("a", { class: `tile ${kind}`, href },
     element("span", { class: "muted" }, name), element("strong", { class: kind }, value), element("small", { class: "muted" }, note)));
@@ -75,7 +83,7 @@ export function showTiles(prices, part, found, isEmpty) {
     replace(part);
     return;
   }
-  const tiles = [knowledge, links, snapshot, measuring, prediction].map((made) => made(found));
-  redraw(part, [found.knowledge, found.leg_states, found.snapshots, found.measuring, found.prediction, found.snapshot],
+  const tiles = [knowledge, links, snapshot, measuring, prediction, transfers].map((made) => made(found));
+  redraw(part, [found.knowledge, found.leg_states, found.snapshots, found.measuring, found.prediction, found.transfers, found.snapshot],
     () => replace(part, element("h2", { class: "hidden-text" }, "Health"), element("ul", { class: "health" }, tiles.map(tile))));
 }

@@ -23,7 +23,10 @@ from relayd.store.campaigns.spending import Spending
 from relayd.store.campaigns.totals import campaign_totals
 from relayd.store.events import Events
 from relayd.store.samples.newest import newest_samples
+from relayd.store.transfers import Transfers, WantedTransfers
 from relayd.times import utc_date
+from relayd.transfers.register import MOST_LISTED
+from relayd.transfers.tracked import tracked
 
 KINDS = ("leg", "verification")
 """Of events that change what is believed; `/v1/changes` has lasting shifts."""
@@ -90,7 +93,18 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
             "budget_usd": None,
         },
         "prediction": _prediction(store, current, now_s, since_s),
+        "transfers": _transfers(store, now_s),
         "events": [attributes_as(EventSeen, event) for event in events],
+    }
+
+
+def _transfers(store: Store, now_s: float) -> dict[str, int]:
+    rows = Transfers(store.database).page(WantedTransfers("in-flight"), limit=MOST_LISTED)
+    flying = [tracked(row, now_s) for row in rows]
+    return {
+        "in_flight": len(flying),
+        "late": sum(transfer.is_late is True for transfer in flying),
+        "silent": sum(transfer.state == "silent" for transfer in flying),
     }
 
 
@@ -128,7 +142,8 @@ ROUTES = (
         "Show the state of knowledge and of measuring",
         "read",
         "Age of what is known, links that are down or degraded, snapshots, probes and budget of "
-        "today, errors of yesterday's estimates, and what happened to links since.",
+        "today, errors of yesterday's estimates, transfers in flight, and what happened to links "
+        "since.",
         answer=Overview,
     ),
 )

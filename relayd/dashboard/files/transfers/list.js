@@ -1,0 +1,101 @@
+// Transfers in flight, and those that ended lately.
+
+import { get } from "../shared/api.js";
+import { element, replace } from "../shared/dom.js";
+import { keepFresh, stateLine } from "../shared/live.js";
+import { cardTable, commands, redraw, since } from "../shared/parts.js";
+import { content, emptyState, restsOn, show } from "../shared/shell.js";
+import { ending, KIND, pace, progress, route, stateTag, transferAddress } from "./state.js";
+
+const HEADS = [["Transfer"], ["State"], ["Path"], ["Arrived"], ["Rate", "number"]];
+const ENDS = ["finished", "failed", "cancelled"];
+const PAGE = 25;
+const GATHER_MS = 300; // many programs report at once: one question for all of them
+const RENEW_MS = 15_000; // a transfer falls silent, or late, without an event
+
+export function listPage() {
+  const line = stateLine();
+  const [flying, ended] = ["in-flight", "ended"].map((name) => element("section", { class: `part ${name}` }));
+  replace(content, line, flying, ended);
+  const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
+  async function refresh() {
+    await show(async () => {
+      const [now, past] = await Promise.all([firstPages("in-flight", shown.pages.flying), firstPages(shown.state, shown.pages.ended)]);
+      restsOn(now.snapshot);
+      const isNew = !now.transfers.length && !past.transfers.length && shown.state === ENDS[0] && !(await get("v1/transfers", { limit: 1 })).transfers.length;
+      redraw(flying, [isNew, now.transfers, now.next_cursor], () => replace(flying, isNew ? nothingYet() : inFlight(now, () => more("flying"))));
+      redraw(ended, [isNew, past.transfers, past.next_cursor, shown.state], () => replace(ended, !isNew && itsEnd(past, shown.state, choose, () => more("ended"))));
+    });
+  }
+  const renew = keepFresh(line, refresh, heard());
+  setInterval(renew, RENEW_MS);
+
+  async function more(part) {
+    shown.pages[part] += 1;
+    await renew();
+  }
+  async function choose(state) {
+    shown.state = state;
+    shown.pages.ended = 1;
+    await renew();
+  }
+}
+
+// Asks again soon after an event of a transfer; events that come meanwhile are answered with it.
+export function heard(wanted = () => true) {
+  let waiting = null;
+  return ({ kind, data }, again) => {
+    if (kind !== KIND || waiting !== null || !wanted(data)) return;
+    waiting = setTimeout(() => {
+      waiting = null;
+      again();
+    }, GATHER_MS);
+  };
+}
+
+async function firstPages(state, pages) {
+  let found = await get("v1/transfers", { state, limit: PAGE });
+  const transfers = [...found.transfers];
+  for (let page = 1; page < pages && found.next_cursor; page += 1) {
+    found = await get("v1/transfers", { state, limit: PAGE, cursor: found.next_cursor });
+    transfers.push(...found.transfers);
+  }
+  return { ...found, transfers };
+}
+
+function inFlight(found, older) {
+  const late = found.transfers.filter((each) => each.is_late).length;
+  const text = `Transfers under way, the newest first${late ? `; ${late} late` : ""}`;
+  return [element("h2", {}, "In flight"), found.transfers.length ? table("in-flight", "Ends", text, found, older)
+    : element("p", { class: "muted" }, "None: nothing is under way, or its program does not report it.")];
+}
+
+function itsEnd(found, state, choose, older) {
+  const select = element("select", { on: { change: (event) => choose(event.target.value) } },
+    ENDS.map((each) => element("option", { value: each, selected: each === state }, each)));
+  return [element("h2", {}, "Ended"), element("div", { class: "row" }, element("label", {}, "Show those that ", state === "cancelled" ? "were " : "", select)),
+    found.transfers.length ? table("ended", "Ended", `Transfers that ${state === "cancelled" ? "were " : ""}${state}, the newest first`, found, older)
+      : element("p", { class: "muted" }, "None.")];
+}
+
+function table(name, end, caption, { transfers, next_cursor: next }, older) {
+  return [cardTable(`transfers ${name}`, caption, [...HEADS, [end, "number"]], transfers.map(row)),
+    next && element("div", { class: "row" }, element("button", { type: "button", on: { click: older } }, "Show older ones"))];
+}
+
+function row(transfer) {
+  return {
+    data: { transfer: transfer.id, key: transfer.id },
+    cells: [
+      [element("a", { href: transferAddress(transfer.id) }, transfer.label || transfer.id),
+        transfer.label && element("small", { class: "muted" }, transfer.id)],
+      [stateTag(transfer), transfer.reported_s !== null && transfer.ended_s === null && element("small", { class: "muted" }, since(transfer.reported_s, "reported "))],
+      route(transfer), progress(transfer), pace(transfer), ending(transfer),
+    ],
+  };
+}
+
+const nothingYet = () => emptyState("No transfer has been reported",
+  element("p", {}, "Programs say when a transfer begins, how far it is and how it ended; this page then shows its rate and its end against plan and deadline. ",
+    "relayd.fs.copy and Airflow's copy operator report to a service by themselves; any other program, or a shell on this machine, says it with:"),
+  commands("relayd transfers begin us-east sa --volume 500GB --id nightly-7 --deadline 2h\nrelayd transfers progress nightly-7 --moved 120GB\nrelayd transfers end nightly-7"));

@@ -1,0 +1,54 @@
+// A transfer's state, pace and end against its plan and its deadline, in words.
+
+import { element } from "../shared/dom.js";
+import { duration, gbps, rate, UNKNOWN, volume, when } from "../shared/format.js";
+import { pairLink } from "../shared/pairs.js";
+import { bar, since, tag } from "../shared/parts.js";
+
+export const KIND = "transfer"; // of events
+const KINDS = { running: "good", silent: "warn", finished: "good", failed: "bad", cancelled: "muted" };
+
+export const stateTag = ({ state }) => tag(state, KINDS[state]);
+export const transferAddress = (id) => `transfers?${new URLSearchParams({ id })}`;
+const isUnderWay = ({ state }) => state === "running" || state === "silent";
+
+export function route({ src, dst, via, expected }) {
+  const several = via === null && expected?.paths.length;
+  return [pairLink(src, dst), element("small", { class: "muted" },
+    several ? `over ${expected.paths.length} paths` : via === "direct" ? "direct" : via ? `relayed by ${via}` : "path not known")];
+}
+
+export function progress({ id, moved_gb: moved, volume_gb: all, share }) {
+  return element("span", { class: "barred" }, bar(share, `Part of transfer ${id} that has arrived`),
+    element("span", { class: "figures" }, `${volume(moved)} of ${volume(all)} (${Math.floor(100 * share)} %)`));
+}
+
+// What it has now, or had on the whole; "slow" is below the low bound of its plan.
+export function pace({ rate_gbps: now, mean_gbps: mean, expected, is_slow: slow, state }) {
+  const had = state === "running" ? now : mean;
+  const { throughput_gbps: planned, throughput_gbps_low: low } = expected ?? {};
+  const of = planned === null || planned === undefined ? null
+    : `of ${rate(planned)} planned${low === null ? "" : `, at least ${rate(low)}`}`;
+  return [gbps(had), had !== null && of && element("small", { class: "muted" }, of), slow && tag("slow", "warn")];
+}
+
+const apart = (seconds) => duration(Math.round(Math.abs(seconds)));
+
+// When it ends or ended; beside its deadline if it has one, else beside its plan.
+export function ending(transfer) {
+  const { ended_s: ended, forecast_end_s: forecast, planned_end_s: planned, deadline_at_s: deadline, is_late: late } = transfer;
+  const at = ended ?? forecast;
+  const told = at === null ? UNKNOWN : ended === null ? left(at) : since(ended);
+  const beside = deadline ?? planned;
+  const name = deadline === null ? "plan" : "deadline";
+  const gap = at === null || beside === null || (ended === null && !isUnderWay(transfer)) ? null
+    : `${apart(at - beside)} ${at > beside ? "after" : "before"} its ${name}`;
+  return [told, at !== null && element("small", { class: "muted" }, when(Math.round(at))),
+    gap && transfer.state !== "failed" && transfer.state !== "cancelled" && element("small", { class: late ? "bad" : "muted" }, gap),
+    late && tag("late", "bad")];
+}
+
+function left(at_s) {
+  const seconds = at_s - Date.now() / 1000;
+  return seconds < 0 ? "any moment" : `in ${duration(Math.ceil(seconds))}`;
+}

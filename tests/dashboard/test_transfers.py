@@ -1,0 +1,94 @@
+"""Transfers under way: a live page from the list to the question what to do with the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from relayd.client.blocking import RemoteWan
+from tests.dashboard.browser import WAIT_MS, watched
+from tests.dashboard.conftest import QUICK
+from tests.dashboard.transfers import HOSTILE, report_transfers
+from tests.http.running import Served, run, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def reported(grid_store: Path) -> Iterator[Served]:
+    """A service to which transfers in every state were reported."""
+    with served(grid_store, environment=QUICK) as service:
+        report_transfers(service.url)
+        yield service
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_late_and_slow_transfers_lead_to_what_to_do(
+    reported: Served, browser: Browser, width: int
+) -> None:
+    with watched(browser, width=width, dark=width == 1024) as seen:
+        shown = seen.open(f"{reported.url}/transfers")
+        flying = shown.locator("table.in-flight tbody tr")
+        expect(flying).to_have_count(3, timeout=WAIT_MS)
+        late = shown.locator("tr[data-transfer=slow-1]")
+        for text in (HOSTILE.replace("\u202e", "\\u202e"), "slow", "late", "over 2 paths"):
+            expect(late).to_contain_text(text)
+        assert "3.46 TB of 20 TB (17 %)" in late.inner_text()
+        assert re.search(r"2 h \d+ min after its deadline", late.inner_text())
+        steady = shown.locator("tr[data-transfer=nightly-7]")
+        expect(steady).to_contain_text("before its deadline")
+        assert steady.locator(".tag").all_inner_texts() == ["running"]
+        assert seen.violations() == []
+        assert shown.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
+
+        # By keyboard to those that failed, and to one transfer.
+        ended = shown.locator("table.ended tbody tr")
+        expect(ended).to_contain_text(["finished-1"])
+        shown.get_by_label("Show those that").select_option("failed")
+        expect(ended).to_contain_text(["failed-1"], timeout=WAIT_MS)
+        late.get_by_role("link").first.focus()
+        shown.keyboard.press("Enter")
+        expect(shown.locator("h2").first).to_contain_text("running", timeout=WAIT_MS)
+        assert "much slower than the" in shown.locator(".head").inner_text()
+        shown.get_by_text("Reports", exact=True).click()
+        expect(shown.locator("table.reports tbody tr")).to_have_count(2)
+        assert seen.violations() == []
+        rest = shown.get_by_role("link", name="Ask what to do with the rest")
+        address = urlsplit(str(rest.get_attribute("href")))
+        assert parse_qs(address.query)["elapsed_s"] == ["1800"]
+        rest.click()
+        shown.locator("#answer", has_text="after 30 min").wait_for(timeout=WAIT_MS)
+
+
+def test_progress_shows_while_the_page_is_open(grid_store: Path, browser: Browser) -> None:
+    with served(grid_store, environment=QUICK) as service, watched(browser) as seen:
+        shown = seen.open(f"{service.url}/")
+        tile = shown.locator("a.tile", has_text="Transfers in flight")
+        already = int(tile.locator("strong").inner_text().split(",")[0])
+        words = ("us-east", "sa", "--volume", "500GB", "--id", "copy-9", "--deadline", "2h")
+        begun = run("transfers", "begin", *words, db=grid_store)
+        assert begun.returncode == 0, begun.stderr
+        expect(tile.locator("strong")).to_have_text(
+            re.compile(rf"^{already + 1}\b"), timeout=WAIT_MS
+        )
+        tile.click()
+        row = shown.locator("tr[data-transfer=copy-9]")
+        expect(row).to_contain_text("0 MB of 500 GB (0 %)", timeout=WAIT_MS)
+        with RemoteWan(service.url) as wan:
+            wan.report_transfer("copy-9", 120)
+            expect(row).to_contain_text("120 GB of 500 GB (24 %)", timeout=WAIT_MS)
+            expect(row.get_by_role("meter")).to_have_attribute("aria-valuenow", "24")
+            row.get_by_role("link").first.click()
+            expect(shown.locator(".now")).to_contain_text("120 GB of 500 GB", timeout=WAIT_MS)
+            wan.end_transfer("copy-9", "failed", problem="disk full")
+        expect(shown.locator(".head")).to_contain_text("It failed: disk full.", timeout=WAIT_MS)
+        assert shown.get_by_role("link", name="Ask what to do").count() == 0
