@@ -114,6 +114,8 @@ class Step(NamedTuple):
         As it was believed.
     truth_gbps, true_rtt_ms : arrays
         As measured in the step: NaN where throughput was not, and the believed round-trip time.
+    begin_s : float
+        When it begins, in seconds since 1970.
     """
 
     factors: Factors
@@ -122,6 +124,7 @@ class Step(NamedTuple):
     rtt_ms: Floats
     truth_gbps: Floats
     true_rtt_ms: Floats
+    begin_s: float
 
     @property
     def covered(self) -> Truths:
@@ -141,14 +144,16 @@ def steps_of(part: Part, models: Models) -> Iterator[Step]:
         if not (end > begin).any():
             continue
         rtt_ms, rtt_error = _round_trips(rtts, rtt_ends[:, step], models)
-        factors = _believed(rates, begin, rtt_ms, rtt_error, float(part.edges_s[step]), models)
+        begin_s = float(part.edges_s[step])
+        factors = _believed(rates, begin, rtt_ms, rtt_error, begin_s, models)
         seen, _ = medians(rtts.values_between(rtt_ends[:, step], rtt_ends[:, step + 1])[0])
         true_rtt_ms = _either_way(seen.reshape(shape), rtt_ms)
         values, cold_s = rates.values_between(begin, end)
         truth, _ = medians(_steady(values, cold_s, true_rtt_ms, models))
         estimated = (begin > rates.series.starts[:-1]).reshape(shape)
         believed = RateBounds(*map(within_caps, *factors))
-        yield Step(factors, believed, estimated, rtt_ms, truth.reshape(shape), true_rtt_ms)
+        truth_gbps = truth.reshape(shape)
+        yield Step(factors, believed, estimated, rtt_ms, truth_gbps, true_rtt_ms, begin_s)
 
 
 def _round_trips(

@@ -147,7 +147,7 @@ def replay(part: Part, scene: Scene) -> Tally:
 def _judge(tally: Tally, scene: Scene, step: Step) -> None:
     """Decide every pair, and count what came of it."""
     terms = scene.terms
-    factors, believed, estimated, rtt_ms, truth, true_rtt_ms = step
+    factors, believed, estimated, rtt_ms, truth, true_rtt_ms, _ = step
     chosen, likeliest = choose(terms, *factors, rtt_ms)
     known = ~np.isnan(truth)
     # A direct link that is down needs a relay: without one there is nothing to recommend.

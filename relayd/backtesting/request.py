@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Literal, TypeAlias
 
 from planner.fields.kinds import Names, OneOf
-from planner.fields.quantities import MOST_FIGURE, Duration, Quantity
+from planner.fields.quantities import MOST_FIGURE, Duration, Proportion, Quantity
 from planner.fields.specified import (
     Field,
     Figure,
@@ -21,7 +21,7 @@ from planner.fields.specified import (
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from planner.solvers.joint import Risk
-from planner.transfer.request import TransferRequest
+from planner.transfer.request import MOST_EXPLORED, TransferRequest
 from relayd.times import seconds_of, utc_text
 
 DEFAULT_STEP_S = 1800.0
@@ -107,6 +107,14 @@ class BacktestRequest(EveryTransfer):
         default=(),
         example="'azure>aws'",
         group="history",
+    )
+    explore: Figure = field(
+        Proportion(0.0, MOST_EXPLORED),
+        "Also compare exploring, with trials that cost at most that share, with always the path "
+        "that is predicted best, where only what a pair's own transfers had is known.",
+        default=0.0,
+        example="1%",
+        group="exploring",
     )
 
     def _check(self) -> None:

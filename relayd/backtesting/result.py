@@ -110,6 +110,53 @@ class ProviderPairResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ExploredPolicy:
+    """What transfers would have come to that learn only from each other.
+
+    Attributes
+    ----------
+    policy : str
+        ``predicted`` (always the path that is predicted best), ``exploring``, or ``hindsight``.
+    value : float
+        Mean of cost plus time in USD, or of seconds where time alone counts.
+    trials : int
+        Transfers over another path than the one that was predicted best.
+    """
+
+    policy: str
+    value: float
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExploredHistory:
+    """Exploring compared with always the path that is predicted best.
+
+    Attributes
+    ----------
+    share : float
+        Most of what transfers cost that trials may cost.
+    pairs, transfers : int
+        Replayed: one transfer of a pair for each step in which all its paths carried something.
+    policies : tuple of ExploredPolicy
+    """
+
+    share: float
+    pairs: int
+    transfers: int
+    policies: tuple[ExploredPolicy, ...]
+
+    def of(self, policy: str) -> ExploredPolicy:
+        """Return the result of one policy."""
+        return next(found for found in self.policies if found.policy == policy)
+
+    def lost(self, policy: str) -> float:
+        """Return the value beyond hindsight's, as a share of that."""
+        best = self.of("hindsight").value
+        return self.of(policy).value / best - 1 if best > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Backtest(Answer):
     """A replay of stored history.
 
@@ -133,6 +180,8 @@ class Backtest(Answer):
     risk : str
     total : PairsResult
     by_providers : tuple of ProviderPairResult
+    explored : ExploredHistory | None
+        Where the request has `explore`.
     warnings : tuple of str
     """
 
@@ -151,6 +200,7 @@ class Backtest(Answer):
     risk: str
     total: PairsResult
     by_providers: tuple[ProviderPairResult, ...]
+    explored: ExploredHistory | None
     warnings: tuple[str, ...]
 
 

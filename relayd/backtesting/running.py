@@ -19,6 +19,7 @@ from probes.estimation.history_steps import Truths
 from probes.estimation.replay import Scene, Tally
 from probes.samples import Metric
 from relayd.backtesting.engine import replay_all
+from relayd.backtesting.exploring import explored_history
 from relayd.backtesting.history import ReplayHistory, ReplaySpan
 from relayd.backtesting.models import models_of
 from relayd.backtesting.request import BacktestRequest
@@ -129,12 +130,16 @@ def backtest_store(
     tally = replay_all(history.parts(span), scene, dask)
     total = _total(tally, scene, span)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
+    samples = history.samples_read
+    explored = None
+    if request.explore:
+        explored = explored_history(history.parts(span), scene, request.explore, step_s)
     return Backtest(
         since=utc_text(span.begin_s),
         until=utc_text(span.end_s),
         step_s=step_s,
         steps=tally.steps,
-        samples=history.samples_read,
+        samples=samples,
         regions=len(history.regions),
         metric=metric,
         connections=connections,
@@ -145,6 +150,7 @@ def backtest_store(
         risk=request.risk,
         total=total,
         by_providers=_by_providers(tally, scene, span, providers),
+        explored=explored,
         warnings=tuple(_warnings(history, scene, total)),
     )
 

@@ -28,7 +28,7 @@ from probes.estimation.coverage import Coverage
 from probes.estimation.current_samples import add_current
 from probes.samples import Reported, Sample
 from relayd.__main__ import main
-from relayd.backtesting import engine
+from relayd.backtesting import engine, exploring
 from relayd.backtesting.request import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
@@ -456,3 +456,62 @@ def test_a_cluster_that_is_not_there_is_named(
     monkeypatch.setattr(engine, "CONNECT_S", 0.5)
     with pytest.raises(InputError, match="--dask"):
         relayd.backtest(db, dask="tcp://127.0.0.1:9")
+
+
+# ---- exploring --------------------------------------------------------------------------------
+
+SEEDS = range(1, 5)
+
+
+def wandering(db: Path, seed: int, spread: float) -> Path:
+    """Store two weeks of 3 h among five regions, whose links are random walks with noise."""
+    random = np.random.default_rng(seed)
+    samples = []
+    for src, dst in permutations(REGIONS, 2):
+        level = 3000.0 * random.lognormal(0.0, 0.25)
+        for step in range(14 * 8):
+            level *= random.lognormal(0.0, spread)
+            at_s = START_S + step * 3 * HOUR_S
+            mbps = level * random.lognormal(0.0, 0.04)
+            samples.append(Sample(src, dst, "aggregate_mbps", mbps, at_s, "iperf3", 64, 60.0, True))
+    return stored(db, samples)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("spread", [0.0, 0.05])
+def test_exploring_gains_where_links_wander_and_costs_little_where_not(
+    spread: float, tmp_path: Path
+) -> None:
+    predicted = exploring = best = 0.0
+    for seed in SEEDS:
+        db = wandering(tmp_path / f"{seed}.db", seed, spread)
+        found = relayd.backtest(db, step_s=3 * HOUR_S, objective="time", explore=0.01)
+        explored = found.explored
+        assert explored
+        assert explored.pairs == 20
+        assert explored.transfers == 20 * (14 * 8 - 1)
+        assert explored.of("predicted").trials == 0 < explored.of("exploring").trials
+        predicted += explored.of("predicted").value
+        exploring += explored.of("exploring").value
+        best += explored.of("hindsight").value
+    assert exploring <= 1.01 * predicted
+    if spread:
+        assert exploring - best < predicted - best
+    # Beside it, the rest is as it was.
+    without = relayd.backtest(db, step_s=3 * HOUR_S, objective="time")
+    assert without.explored is None
+    assert replace(found, explored=None) == without
+
+
+def test_exploring_says_what_it_rests_on_and_refuses_what_takes_too_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = wandering(tmp_path / "history.db", 2, 0.0)
+    asked = ["backtest", "--db", str(db), "--step", "3h", "--explore", "1%", "--pairs", "azure>aws"]
+    assert main(asked) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "222 transfers of 2 pairs" in shown
+    assert "always the predicted best" in shown
+    monkeypatch.setattr(exploring, "MOST_WORK", 1000)
+    assert main(asked) == 2
+    assert "fewer pairs" in capsys.readouterr().err

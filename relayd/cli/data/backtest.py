@@ -12,13 +12,15 @@ from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block, percent
 
 if TYPE_CHECKING:
-    from relayd.backtesting.result import Backtest, PairsResult, StrategyResult
+    from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult, StrategyResult
 
 NAMES = {
     "relayd": "following relayd",
     "direct": "always direct",
     "relay": "always the best relay",
     "hindsight": "hindsight",
+    "predicted": "always the predicted best",
+    "exploring": "exploring",
 }
 
 
@@ -65,6 +67,7 @@ def human(found: Backtest) -> str:
         _strategies(found),
         _providers(found),
         _coverage(found),
+        *([_explored(found.explored, found.objective)] if found.explored else []),
         *notes_block(found.warnings),
     ]
     return "\n\n".join(blocks)
@@ -169,3 +172,26 @@ def _coverage(found: Backtest) -> str:
             "In bounds: measurements of direct links within the 90 % bounds of before their step."
         )
     )
+
+
+def _explored(found: ExploredHistory, objective: str) -> str:
+    """Return what exploring brings, beside always the path that is predicted best."""
+    by_time = objective == "time"
+    rows = [
+        (
+            NAMES[one.policy],
+            duration_text(one.value) if by_time else usd_text(one.value),
+            percent(found.lost(one.policy)),
+            f"{one.trials:,}",
+        )
+        for one in found.policies
+    ]
+    table = text.table(
+        ("transfers that learn", "time" if by_time else "$ value", "lost", "trials"), rows
+    )
+    told = (
+        f"{found.transfers:,} transfers of {found.pairs:,} pairs, which know the estimates of "
+        "their first step and then only what earlier ones had. Trials may cost "
+        f"{percent(found.share)} of what transfers cost. Lost: beyond hindsight."
+    )
+    return table + "\n" + filled(told)
