@@ -79,7 +79,7 @@ def main(names: list[str]) -> int:
         print(f"A store with {what}")
         own = {"XDG_CONFIG_HOME": name, "XDG_DATA_HOME": name}
         with served(db, environment=own) as service, chromium() as browser:
-            report_transfers(service.url)
+            report_transfers(service.url, "weekly archive")
             blank = browser.new_page()
             for dark in (False, True):
                 with watched(browser, width=WIDTH, height=HEIGHT, dark=dark) as seen:

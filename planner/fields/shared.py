@@ -206,6 +206,15 @@ class PricedRequest(Specified):
         group="limits",
         label="Oldest price",
     )
+    snapshot: Field[str | None, str | None] = field(
+        Name(),
+        "Answer as of an earlier snapshot: its id, or the newest made before a date, a time or so "
+        "long ago. Links are as believed then, prices those of today.",
+        default=None,
+        example="7d",
+        group="limits",
+        label="Earlier snapshot",
+    )
 
 
 @specified

@@ -9,6 +9,7 @@ from time import time as clock
 from planner.exploring.outcome import Outcome
 from planner.model.baseline import with_regions
 from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
 from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network, Snapshot
@@ -51,6 +52,15 @@ class MemorySource:
         """Return the network; see :meth:`relayd.sources.source.Source.network`."""
         network = with_regions(self._network, self.catalogue, (*(between or ()), *further))
         return network.with_(link_states=self.link_states())
+
+    def earlier(self, snapshot: str) -> Network:
+        """Raise an error: one network is all that is known."""
+        raise InputError(
+            "snapshot",
+            "can't be looked up: only the newest one is held here",
+            value=snapshot,
+            remedy="Ask a store, or a service whose answers are not made of a copy.",
+        )
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:  # noqa: ARG002
         """Return nothing: no transfer was reported here."""

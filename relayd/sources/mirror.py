@@ -97,6 +97,10 @@ class MirrorSource:
         """Return the network; see :meth:`relayd.sources.source.Source.network`."""
         return self._copy.network(between, further)
 
+    def earlier(self, snapshot: str) -> Network:
+        """Raise an error: earlier snapshots are not copied."""
+        return self._copy.earlier(snapshot)
+
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
         """Ask the service what finished transfers had: they are not copied."""
         return self._driver.run(self._driver.wan.outcomes(src, dst))

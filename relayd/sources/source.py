@@ -43,6 +43,20 @@ class Source(Protocol):
             Regions of the catalogue to add where they are not in the network yet.
         """
 
+    def earlier(self, snapshot: str) -> Network:
+        """Return the network of an earlier snapshot, as it was believed when it was made.
+
+        Parameters
+        ----------
+        snapshot : str
+            Its id, or a time or an age as text: the newest that was made before.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
         """Return what finished transfers between two regions had, by ids."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,15 +19,17 @@ from planner.model.baseline import (
 )
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import LinkColumns
+from planner.model.errors import InputError, RelaydError
 from planner.model.link import Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Links, Network, NewerSamples, Snapshot
+from planner.model.units import parse_duration_s
 from planner.model.verification import Verified
 from relayd.store.location import Location
 from relayd.store.opening import Store, default_path, open_if_there, open_store
 from relayd.store.samples.waiting import newer_samples
 from relayd.store.snapshots import SnapshotRow
-from relayd.times import utc_text
+from relayd.times import seconds_of, utc_text
 
 if TYPE_CHECKING:
     from probes.fleet.sites import FleetSite
@@ -88,6 +91,19 @@ class StoreSource:
             link_states=opened.states, verified=opened.verified, newer_samples=opened.newer
         )
         return _with_fleet(network, self.catalogue, opened.fleet)
+
+    def earlier(self, snapshot: str) -> Network:
+        """Return the network of an earlier snapshot; see :class:`.Source`."""
+        store = self._open().store
+        if store is None:
+            raise InputError(
+                "snapshot",
+                "can't be looked up: there is no store yet",
+                value=snapshot,
+                remedy="`relayd import` and `relayd probe` make one.",
+            )
+        network = stored_network(store, snapshot_named(store, snapshot, time.time()).id)
+        return _with_fleet(network, self.catalogue, self._open().fleet)
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
         """Return what finished transfers between two regions had, by ids."""
@@ -231,6 +247,38 @@ def stored_network(store: Store, snapshot_id: str) -> Network:
     links = _views(store.snapshots.links(row.id), sites, None)
     made = Network(sites, links, snapshot_of(row)).with_(aged_to_s=row.created_at_s)
     return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
+
+
+def snapshot_named(store: Store, name: str, now_s: float) -> SnapshotRow:
+    """Return a snapshot by its id, or the newest that was made before a time or so long ago.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    at_s = None
+    for read in (seconds_of, lambda text: now_s - parse_duration_s(text)):
+        with suppress(ValueError, RelaydError):
+            at_s = read(name)
+            break
+    if at_s is None:
+        return store.snapshots.get(name)
+    found = store.snapshots.current_at(at_s)
+    if found is None:
+        oldest = store.snapshots.oldest()
+        kept = (
+            f"the oldest that is kept was made at {utc_text(oldest.created_at_s)}"
+            if oldest
+            else "none is kept"
+        )
+        raise InputError(
+            "snapshot",
+            f"is older than all: {kept}",
+            value=name,
+            remedy="Give a later time, or leave it out.",
+        )
+    return found
 
 
 def snapshot_of(row: SnapshotRow) -> Snapshot:

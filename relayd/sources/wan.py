@@ -22,6 +22,7 @@ from planner.model.quotas.sites import with_quotas
 from relayd.questions.methods import Asking
 from relayd.questions.registry import question_of
 from relayd.sources.addresses import over_addresses
+from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
@@ -265,7 +266,27 @@ class Wan(Asking):
         InputError, InfeasibleError, DataError
             See :mod:`planner.model.errors`.
         """
-        return question_of(request).solve(self, request)
+        earlier = getattr(request, "snapshot", None)
+        return question_of(request).solve(self.at(earlier) if earlier else self, request)
+
+    def at(self, snapshot: str) -> Wan:
+        """Return the network as an earlier snapshot has it, at today's prices.
+
+        Bounds are as wide as they were then; links that are down now, verifications and quotas'
+        use since are not in it.
+
+        Parameters
+        ----------
+        snapshot : str
+            Its id; or a date, a time (ISO 8601, UTC unless said) or an age (``7d``): the newest
+            that was made before.
+
+        Raises
+        ------
+        InputError
+            If there is none, or this is a copy of a service's newest.
+        """
+        return Wan(MemorySource(self.catalogue, self._source.earlier(snapshot)))
 
     def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
         """Return what finished transfers between two regions had, for ``plan(outcomes=...)``.

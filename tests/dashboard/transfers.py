@@ -15,7 +15,7 @@ EASTUS, TOKYO, SAO_PAULO, DUBLIN = (
 HOSTILE = "<b>night</b>\u202e & 'copy'"
 
 
-def report_transfers(url: str) -> None:
+def report_transfers(url: str, label: str = HOSTILE) -> None:
     """Begin transfers of a relayed plan and without one; some run, are late or silent, or ended."""
     now_s = time.time()
     with RemoteWan(url) as wan:
@@ -28,7 +28,7 @@ def report_transfers(url: str) -> None:
         for ago_s in (900, 600, 300, 0):
             moved_gb = gb_per_s * (1200 - ago_s)
             wan.report_transfer("nightly-7", moved_gb, at_s=now_s - ago_s)
-        late = {"label": HOSTILE, "deadline_s": "40min", "at_s": now_s - 1800}
+        late = {"label": label, "deadline_s": "40min", "at_s": now_s - 1800}
         wan.begin_transfer(EASTUS, TOKYO, id="slow-1", **late, **steady)
         for ago_s in (1000, 0):
             moved_gb = 0.2 * gb_per_s * (1800 - ago_s)

@@ -64,6 +64,16 @@ ASKED: dict[str, tuple[str, Body]] = {
             "vms": 2,
         },
     ),
+    "schedule over a relay with a disk": (
+        "schedule",
+        {
+            "transfers": [
+                {"id": "a", "src": SRC, "dst": DST, "volume_gb": 500, "deadline_s": 7200},
+                {"id": "b", "src": RELAY, "dst": DST, "volume_gb": 300, "deadline_s": 3600},
+            ],
+            "disk_gb": {RELAY: 200},
+        },
+    ),
     "broadcast among those measured": (
         "broadcast",
         {"src": SRC, "destinations": [DST, RELAY], "volume_gb": 50},

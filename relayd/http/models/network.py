@@ -263,6 +263,14 @@ class SnapshotSeen(ResponseModel):
     sites: int
 
 
+class SnapshotsQuery(Page):
+    """Which snapshots."""
+
+    older_than_s: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="Only those made at least so long ago."
+    )
+
+
 class Snapshots(ResponseModel):
     """A page of snapshots, the newest first."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from aiohttp import hdrs
@@ -139,4 +139,8 @@ def opener(
     db: Location, catalogues: Sequence[Path], fleet: Path | None = None
 ) -> Callable[[], Source]:
     """Return what opens a store afresh, with a fleet's VMs at their sites."""
-    return lambda: StoreSource(load_catalogue(catalogues), db, fleet)
+    return partial(_open_source, db, catalogues, fleet)  # which workers can be given
+
+
+def _open_source(db: Location, catalogues: Sequence[Path], fleet: Path | None) -> Source:
+    return StoreSource(load_catalogue(catalogues), db, fleet)

@@ -104,7 +104,7 @@ class Service:
         self.campaigns = CampaignSupervisor(
             settings.fleet, db, catalogues, log, watched=self.watcher.is_on
         )
-        self._open_source = open_source
+        self.open_source = open_source
         self._cache_bytes = int(settings.cache_mb * 1e6)
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None
@@ -271,7 +271,7 @@ class Service:
         self.log.flush()
 
     async def _read(self) -> None:
-        current = await asyncio.to_thread(read_current, self._open_source, self._cache_bytes)
+        current = await asyncio.to_thread(read_current, self.open_source, self._cache_bytes)
         await self._adopt(current)
         self.log.info("snapshot", snapshot=current.snapshot.id, as_of=current.snapshot.as_of)
 

@@ -36,7 +36,14 @@ function snapshots({ before, snapshot, total_by_source: totals, new_regions: com
 }
 
 const largest = (changes) => changes.filter((each) => each.dst && each.ratio !== null).map((each) =>
-  element("li", {}, tag("estimate"), " ", pairLink(each.src, each.dst), `: ${METRICS[each.metric] ?? each.metric} now ${times(each.ratio)} of then`));
+  element("li", {}, tag("estimate"), " ", pairLink(each.src, each.dst), `: ${METRICS[each.metric] ?? each.metric} now ${times(each.ratio)} of then. `, thenAndNow(each)));
+
+// The plan of 1 TB today, beside that of yesterday's snapshot.
+function thenAndNow({ src, dst }) {
+  const asked = { src, dst, volume_gb: 1000 };
+  const then = new URLSearchParams({ ...asked, snapshot: "1d" });
+  return element("a", { href: `plan?${new URLSearchParams(asked)}#${new URLSearchParams({ beside: then })}` }, "Plans then and now");
+}
 const METRICS = { aggregate_gbps: "aggregate", per_flow_mbps: "one flow", rtt_ms: "round trip" };
 
 export function showChanges(part, { events }, changes) {

@@ -64,10 +64,9 @@ function prediction({ prediction: found }) {
 }
 
 function transfers({ transfers: { in_flight: flying, late, silent } }) {
-  const said = [late && `${count(late)} late`, silent && `${count(silent)} silent`].filter(Boolean).join(", ");
   return {
-    name: "Transfers in flight", href: "transfers", kind: late ? "bad" : silent ? "warn" : flying ? "good" : "", value: said ? `${count(flying)}, ${said}` : count(flying),
-    note: flying ? (late ? "Late ones end after their deadline as they run now." : "As their programs report them.") : "No program reports one now.",
+    name: "Transfers in flight", href: "transfers", kind: late ? "bad" : silent ? "warn" : flying ? "good" : "", value: `${count(flying)}${late ? `, ${count(late)} late` : ""}`,
+    note: [flying ? "As their programs report them" : "No program reports one now", silent ? `; ${count(silent)} silent for too long.` : "."],
   };
 }
 

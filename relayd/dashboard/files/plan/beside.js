@@ -1,5 +1,6 @@
 // What if: the same question with one thing changed, and its answer beside the one it began with.
 
+import { get } from "../shared/api.js";
 import { element, scrolling } from "../shared/dom.js";
 import { duration, percent, rate, usd } from "../shared/format.js";
 import { vmCount } from "../answers/parts.js";
@@ -8,9 +9,19 @@ import { tidied, toAddress } from "./request.js";
 
 const vmsOf = ({ vms }) => (vms && !Array.isArray(vms) && Object.values(vms).every((each) => typeof each === "number") ? vms : {});
 
+// Earlier snapshots that are kept: the newest of at least that age.
+const AGES = [["yesterday's", "1d", 86400], ["last week's", "7d", 7 * 86400], ["last month's", "30d", 30 * 86400]];
+let kept = null;
+export function earlierSnapshots() {
+  kept ??= Promise.all(AGES.map(([name, age, seconds]) => get("v1/snapshots", { older_than_s: seconds, limit: 1 })
+    .then(({ snapshots: [found] }) => found && { name, age, id: found.id }))).then((all) =>
+    all.filter((each, at) => each && all.findIndex((other) => other?.id === each.id) === at)).catch(() => []);
+  return kept;
+}
+
 // Links to the same question with another number of VMs, of connections, without relays, or towards
 // another aim; each keeps this answer beside the new one.
-export function whatIfs(request, plan, addressOf) {
+export function whatIfs(request, plan, addressOf, earlier) {
   const ifs = [];
   const [vms, connections, relays, objective] = ["vms", "connections", "relays", "objective"].map((name) => FIELDS.get(name));
   const most = Math.max(0, ...Object.values(vmsOf(plan)));
@@ -23,10 +34,12 @@ export function whatIfs(request, plan, addressOf) {
   for (const [choice, meaning] of objective?.choices ?? []) {
     if (choice !== (request.objective ?? objective.default)) ifs.push([meaning, { objective: choice }]);
   }
-  const kept = toAddress(request);
+  if (request.snapshot) ifs.push(["the newest snapshot", { snapshot: "" }]);
+  else if (FIELDS.has("snapshot")) ifs.push(...earlier.map(({ name, age }) => [`${name} snapshot`, { snapshot: age }]));
+  const now = toAddress(request);
   return element("nav", { class: "what-ifs", "aria-label": "What if" }, element("span", { class: "muted" }, "What if: "),
-    ifs.map(([text, change]) => element("a", { href: addressOf({ ...request, ...change }, kept) }, text)),
-    element("a", { href: addressOf(request, kept) }, "keep this answer and change the form"));
+    ifs.map(([text, change]) => element("a", { href: addressOf({ ...request, ...change }, now) }, text)),
+    element("a", { href: addressOf(request, now) }, "keep this answer and change the form"));
 }
 
 const ROWS = [

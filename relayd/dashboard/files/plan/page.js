@@ -2,7 +2,7 @@
 // is a module by the name of its question, answers/NAME.js; all else is the same for all.
 
 import { get, post } from "../shared/api.js";
-import { besideTable, whatIfs } from "./beside.js";
+import { besideTable, earlierSnapshots, whatIfs } from "./beside.js";
 import { commandLine, curl, python } from "./commands.js";
 import { copyTabs } from "../shared/copying.js";
 import { element, replace } from "../shared/dom.js";
@@ -58,15 +58,16 @@ async function ask(request, beside, form, go) {
   spoken.textContent = "";
   answer.setAttribute("aria-busy", "true");
   try {
-    const [module, plan, other] = await Promise.all([
+    const [module, plan, other, earlier] = await Promise.all([
       import(`../answers/${QUESTION.name}.js`), answerTo(request, signal),
       beside && answerTo(beside.request, signal).catch((error) => (error.name === "AbortError" ? Promise.reject(error) : error)),
+      earlierSnapshots(),
     ]);
     const { head, body } = await module.shown(plan, {
       request, addressOf, signal, go: (changed) => go(changed), commands: commands(request, plan), mapAddress: `map?${toAddress(request)}`,
     });
     restsOn(plan.snapshot);
-    replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, plan, addressOf),
+    replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, plan, addressOf, earlier),
       beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf), element("div", { class: "answer-grid" }, body));
     spoken.textContent = `${module.spoken(plan)}. ${plan.reason}`;
   } catch (error) {

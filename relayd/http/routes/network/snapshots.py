@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from aiohttp import web
 
 from planner.model.document import document_of
 from planner.model.errors import InputError
-from relayd.http.models.common import Page, attributes_as
-from relayd.http.models.network import Graph, Snapshots, SnapshotSeen
+from relayd.http.models.common import attributes_as
+from relayd.http.models.network import Graph, Snapshots, SnapshotSeen, SnapshotsQuery
 from relayd.http.responses.cursors import page_of, position
 from relayd.http.responses.json_responses import document_response, encoded, tagged_response
 from relayd.http.route import RequestContext, Route
@@ -29,7 +30,9 @@ async def get_current_snapshot(context: RequestContext) -> web.Response:
 async def list_snapshots(context: RequestContext) -> web.Response:
     """List the snapshots that are kept."""
     service, query = context.service, context.query
+    most_s = time.time() - query.older_than_s
     rows = await service.store.read(lambda store: list(store.snapshots.list()))
+    rows = [row for row in rows if row.created_at_s <= most_s] if query.older_than_s else rows
     if after := position(query.cursor, 1):
         ids = [row.id for row in rows]
         if after[0] not in ids:
@@ -69,7 +72,7 @@ ROUTES = (
         list_snapshots,
         "List snapshots, the newest first",
         "read",
-        query=Page,
+        query=SnapshotsQuery,
         answer=Snapshots,
         statuses=(422,),
     ),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 
 import orjson
 from aiohttp import web
 
 from planner.fields.specified import Specified
+from planner.model.answer import Answer
 from planner.model.errors import InputError, RelaydError
+from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, TransferRequest
 from relayd.emitting.formats import emit
@@ -22,6 +25,7 @@ from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 from relayd.http.server.service import Service
 from relayd.questions.registry import QUESTIONS
+from relayd.sources.source import Source
 from relayd.sources.wan import Wan
 
 TRANSFER = next(question for question in QUESTIONS if question.name == "transfer")
@@ -45,16 +49,17 @@ def cached_plan(service: Service, request: web.Request) -> web.Response | None:
 async def get_plan(context: RequestContext) -> web.Response:
     """Answer a question in a query string."""
     current = context.service.current
-    body = await _plan(context.service, current, context.query)
-    if context.request.method == "GET":
+    body, snapshot = await _plan(context.service, current, context.query)
+    if context.request.method == "GET" and snapshot is current.snapshot:
         current.plans.keep(context.request.raw_path, body)
-    return json_response(body, current.snapshot)
+    return json_response(body, snapshot)
 
 
 async def post_plan(context: RequestContext) -> web.Response:
     """Answer a question in a body."""
     current = context.service.current
-    return json_response(await _plan(context.service, current, context.body), current.snapshot)
+    body, snapshot = await _plan(context.service, current, context.body)
+    return json_response(body, snapshot)
 
 
 async def post_plans_batch(context: RequestContext) -> web.Response:
@@ -84,12 +89,16 @@ async def post_plan_script(context: RequestContext) -> web.Response:
     return document_response(current.snapshot, {"script": script})
 
 
-async def _plan(service: Service, current: Current, request: TransferRequest) -> bytes:
+async def _plan(
+    service: Service, current: Current, request: TransferRequest
+) -> tuple[bytes, Snapshot]:
+    if request.snapshot:
+        return await earlier_answer(service, request)
     key = repr(request)  # canonical: it leaves defaults out
     body = current.plans.get(key)
     if body is not None:
         service.metrics.cached()
-        return body
+        return body, current.snapshot
     began_s = time.perf_counter()
     if _is_quick(request):
         body = answer_bytes(current.wan, request)
@@ -97,7 +106,21 @@ async def _plan(service: Service, current: Current, request: TransferRequest) ->
         body = await service.workers.ask(current.version, answer_bytes, request)
     service.metrics.planned(time.perf_counter() - began_s)
     current.plans.keep(key, body)
-    return body
+    return body, current.snapshot
+
+
+async def earlier_answer(service: Service, request: Specified) -> tuple[bytes, Snapshot]:
+    """Answer from an earlier snapshot, which a worker reads from the store each time."""
+    version = service.current.version
+    return await service.workers.ask(version, _answer_earlier, service.open_source, request)
+
+
+def _answer_earlier(
+    _wan: Wan, open_source: Callable[[], Source], request: Specified
+) -> tuple[bytes, Snapshot]:
+    with closing(open_source()) as source:
+        answer = Wan(source).ask(request)
+    return _written(answer), answer.snapshot
 
 
 def _is_quick(request: TransferRequest) -> bool:
@@ -125,7 +148,11 @@ def answer_bytes(wan: Wan, request: Specified) -> bytes:
     RelaydError
         As :meth:`relayd.sources.wan.Wan.ask` does.
     """
-    return orjson.dumps(wan.ask(request), option=orjson.OPT_SERIALIZE_NUMPY)
+    return _written(wan.ask(request))
+
+
+def _written(answer: Answer) -> bytes:
+    return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:

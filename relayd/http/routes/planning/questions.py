@@ -11,13 +11,15 @@ from relayd.http.models.common import attributes_as
 from relayd.http.models.questions import Questions, QuestionSeen
 from relayd.http.responses.json_responses import encoded, json_response, tagged_response
 from relayd.http.route import RequestContext, Route
-from relayd.http.routes.planning.plans import answer_bytes
+from relayd.http.routes.planning.plans import answer_bytes, earlier_answer
 from relayd.questions.registry import QUESTIONS, Question
 
 
 async def post_question(context: RequestContext) -> web.Response:
     """Answer in a worker, because it takes from milliseconds to seconds."""
     current = context.service.current
+    if context.body.snapshot:
+        return json_response(*await earlier_answer(context.service, context.body))
     body = await context.service.workers.ask(current.version, answer_bytes, context.body)
     return json_response(body, current.snapshot)
 

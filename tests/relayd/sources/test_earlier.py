@@ -1,0 +1,99 @@
+"""A question as of an earlier snapshot: wherever it is asked, the answer of that time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import relayd
+from planner.model.errors import InputError
+from relayd.client.blocking import RemoteWan
+from relayd.store import open_store
+from relayd.times import utc_text
+from tests.dashboard.fleets import SA, US, store_with_history
+from tests.http.running import Served, run, served
+
+DAY_S = 86400.0
+THEN = f"then-{1.5 * DAY_S:.0f}"
+ASKED: dict[str, Any] = {"src": US, "dst": SA, "volume_gb": 1000, "vms": 1, "relays": "none"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """4 Gbit/s were measured the day before yesterday, 1 Gbit/s today."""
+    return store_with_history(tmp_path_factory.mktemp("history"))
+
+
+@pytest.fixture(scope="module")
+def service(store: Path) -> Iterator[Served]:
+    with served(store) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", [THEN, "1d", utc_text(time.time() - DAY_S), "129600s"])
+def test_all_ways_to_ask_answer_as_of_then(store: Path, service: Served, name: str) -> None:
+    asked = {**ASKED, "snapshot": name}
+    with closing(relayd.open(store)) as wan, RemoteWan(service.url) as remote:
+        now, then = wan.plan(**ASKED), wan.plan(**asked)
+        assert then.snapshot.id == THEN
+        assert now.snapshot.id != THEN
+        assert now.throughput_gbps == pytest.approx(1.0, rel=0.1)
+        assert then.throughput_gbps == pytest.approx(4.0, rel=0.1)
+        assert then.request["snapshot"] == name
+        # Bounds are those of that time: no wider for what has passed since.
+        with open_store(store, mode="read") as opened:
+            believed = next(link for link in opened.snapshots.links(THEN).row(US).values())
+            assert wan.at(name).network.link(US, believed.dst).rtt_ms == believed.rtt_ms
+        answers = [then.model_dump("json"), remote.plan(**asked).model_dump("json")]
+    answers.append(service.ask("POST", "/v1/plans", asked).json)
+    ends = ("--src", US, "--dst", SA)
+    words = ("--volume", "1TB", "--vms", "1", "--relays", "none", "--snapshot", name, "--json")
+    said = run("plan", *ends, *words, db=store)
+    answers.append(json.loads(said.stdout))
+    assert all(answer == answers[0] for answer in answers[1:])
+    got = service.get(f"/v1/plans?src={US}&dst={SA}&snapshot={name}")
+    assert got.headers["Relayd-Snapshot"] == THEN
+
+
+def test_every_question_may_be_asked_of_then(store: Path, service: Served) -> None:
+    demands: Any = [{"src": US, "dst": SA, "volume_gb": 100}]
+    body: dict[str, Any] = {"demands": demands, "snapshot": "1d"}
+    with closing(relayd.open(store)) as wan:
+        then = wan.shuffle(**body)
+    assert then.snapshot.id == THEN
+    assert service.ask("POST", "/v1/shuffles", body).json == then.model_dump("json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("2020-01-01", "older than all"),
+        ("20 years", "not in this store"),
+        ("../x\u202e", "not in this store"),
+    ],
+)
+def test_a_snapshot_that_is_not_there_is_an_error(
+    store: Path, service: Served, name: str, text: str
+) -> None:
+    with closing(relayd.open(store)) as wan, pytest.raises(InputError, match=text) as caught:
+        wan.plan(**ASKED, snapshot=name)
+    assert caught.value.field == "snapshot"
+    answer = service.ask("POST", "/v1/plans", {**ASKED, "snapshot": name})
+    assert (answer.status, answer.json["field"]) == (422, "snapshot")
+
+
+def test_what_holds_only_the_newest_says_so(service: Served, tmp_path: Path) -> None:
+    with (
+        closing(relayd.open(service.url, mirror=True)) as mirror,
+        pytest.raises(InputError, match="only the newest"),
+    ):
+        mirror.plan(**ASKED, snapshot="1d")
+    said = run("plan", "--src", US, "--dst", SA, "--snapshot", "1d", db=tmp_path / "none.db")
+    assert said.returncode == 2
+    assert "Traceback" not in said.stderr
