@@ -57,7 +57,7 @@ def main() -> int:
 
 def figures(browser: Browser, url: str, what: str, target: str) -> tuple[str, ...]:
     """Return a row of the table."""
-    views = [first_view(browser, f"{url}/?measured=1") for _ in range(ROUNDS)]
+    views = [first_view(browser, f"{url}/matrix?measured=1") for _ in range(ROUNDS)]
     return (
         what,
         f"{statistics.median(view[1] for view in views) / 1e3:.0f} kB",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from math import inf
+from operator import getitem
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -83,9 +87,7 @@ def answer_of(kind: type[T], content: bytes | Mapping[str, Any]) -> T:
         _readers[kind] = TypeAdapter(kind)
     reader: TypeAdapter[T] = _readers[kind]
     try:
-        if isinstance(content, bytes):
-            return reader.validate_json(content)
-        return reader.validate_python(content)
+        return _read(reader, content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -94,6 +96,22 @@ def answer_of(kind: type[T], content: bytes | Mapping[str, Any]) -> T:
             f"can't be read: {place}: {first['msg']}",
             remedy="Use versions of client and service that go together.",
         ) from None
+
+
+def _read(reader: TypeAdapter[T], content: bytes | Mapping[str, Any]) -> T:
+    """Read an answer; JSON knows no infinity, and has null in the place of one."""
+    try:
+        if isinstance(content, bytes):
+            return reader.validate_json(content)
+        return reader.validate_python(content)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        if any(each["type"] != "float_type" or each["input"] is not None for each in faults):
+            raise
+    document = json.loads(content if isinstance(content, bytes) else json.dumps(content))
+    for *place, last in (each["loc"] for each in faults):
+        reduce(getitem, place, document)[last] = inf
+    return reader.validate_python(document)
 
 
 def matrix_of(document: Mapping[str, Any]) -> Matrix:

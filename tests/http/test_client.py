@@ -13,7 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from math import inf
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,17 @@ import relayd
 import relayd.store
 from planner.model.answer import Answer
 from planner.model.link import Link
+from probes.liveness.link_health import LinkHealth
 from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import Loop, RemoteWan
 from relayd.sources.mirror import MirroredWan
 from relayd.sources.wan import Wan
+from relayd.store import open_store
+from relayd.store.links.states import LinkStates
 from relayd.tables.matrices import MATRIX_METRICS
-from tests.http.running import ROOT, Served, eventually, served
+from tests.http.running import REGIONS, ROOT, Served, eventually, make_store, served
 
 GRID = """\
 src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at
@@ -501,3 +505,18 @@ def test_importing_the_library_does_not_import_the_client() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert said.stdout.strip() == "False"
+
+
+def test_what_never_ends_is_read_as_such(tmp_path: Path) -> None:
+    db = make_store(tmp_path)
+    src, dst = REGIONS[:2]
+    with closing(relayd.open(db)) as wan:
+        plan = wan.plan(src, dst, volume_gb=500, relays="none")
+    with open_store(db, mode="write") as store, store.database.transaction():
+        down = LinkHealth("down", since_s=time.time(), reason="no reply")
+        LinkStates(store.database).keep({(src, dst): down}, (), time.time() + 86_400)
+    asked: dict[str, Any] = {"plan": plan, "moved_gb": 100, "elapsed_s": 300}
+    with closing(relayd.open(db)) as wan, served(db) as service, RemoteWan(service.url) as remote:
+        local = wan.replan(**asked)
+        assert local.keep.duration_s == inf
+        assert remote.replan(**asked) == local
