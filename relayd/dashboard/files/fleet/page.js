@@ -37,7 +37,7 @@ function goToPart() {
 }
 
 keepFresh(line, refresh, ({ kind }, again) => {
-  if (kind !== "campaign") soon(again);
+  if (kind !== "campaign" && kind !== "transfer") soon(again);
 });
 
 function showSummary(fleet, watched) {

@@ -51,8 +51,10 @@ function open() {
       await showMap(map, known.regions, best.relays, found.leg_states);
     });
   }
-  const renew = keepFresh(line, refresh, ({ kind }, again) => {
-    if (kind !== "campaign") soon(again);
+  const renew = keepFresh(line, refresh, ({ kind, data: { detail } }, again) => {
+    // Of transfers in flight the number is shown, not how far they are.
+    if (kind === "transfer" && (detail.state !== "running" || detail.moved_gb === 0)) again();
+    else if (kind !== "campaign" && kind !== "transfer") soon(again);
   });
   // Probes, what they cost and the day they belong to go on without an event.
   setInterval(renew, RENEW_MS);
