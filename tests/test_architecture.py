@@ -150,7 +150,7 @@ DEFERRED = {
         "relayd.catalogue.loading",
         "relayd.watch.watcher",
     },
-    "relayd.questions.transfer": {"planner.model.calibration"},
+    "relayd.questions.transfer": {"planner.model.calibration", "relayd.questions.outcomes"},
     "relayd.settings": {"tomllib"},
     "relayd.sources.wan": {"relayd.tables.figures"},
     "relayd.sources.opening": {

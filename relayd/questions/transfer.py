@@ -48,6 +48,11 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
 
         network = calibrated(network, verified, now_s)
     refuse_old(request, wan.catalogue, network, [(source, target)])
+    if resolved.outcomes:
+        from relayd.questions.outcomes import possible_outcomes
+
+        outcomes, doubts = possible_outcomes(wan.catalogue, network, resolved)
+        resolved, notes = replace(resolved, outcomes=outcomes), (*notes, *doubts)
     plan = recommend(
         resolved,
         network,

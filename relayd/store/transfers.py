@@ -147,8 +147,10 @@ class Transfers:
 
     # ---- what programs say -----------------------------------------------------------------
 
-    def begin(self, given: NewTransfer) -> TransferRow:
+    def begin(self, given: NewTransfer) -> tuple[TransferRow, bool]:
         """Store a transfer that begins; the same once more is the one that is there.
+
+        Returns it, and whether it is new.
 
         Raises
         ------
@@ -165,7 +167,7 @@ class Transfers:
                         value=given.id,
                         remedy="Give each transfer an id of its own.",
                     )
-                return known
+                return known, False
             began_s = _time(given.at_s, now_s)
             name = given.id or uuid.uuid4().hex[:16]
             deadline_at_s = None if given.deadline_s is None else began_s + given.deadline_s
@@ -191,7 +193,7 @@ class Transfers:
                     now_s,
                 ),
             )
-            return self._told(self.require(name))
+            return self._told(self.require(name)), True
 
     def report(
         self, name: str, moved_gb: float, moved_via: Mapping[str, float], at_s: float | None

@@ -47,7 +47,8 @@ class TransferRegister:
 
     def begin_transfer(self, src: str, dst: str, **fields: Any) -> TrackedTransfer:
         """Say that a transfer begins; see :class:`.TransferStartRequest`."""
-        return self.begin(TransferStartRequest(src, dst, **fields))
+        found, _ = self.begin(TransferStartRequest(src, dst, **fields))
+        return found
 
     def report_transfer(self, id: str, moved_gb: float | str, **fields: Any) -> TrackedTransfer:  # noqa: A002
         """Say how far a transfer is; see :class:`.TransferProgressRequest`."""
@@ -57,8 +58,8 @@ class TransferRegister:
         """Say how a transfer ended; see :class:`.TransferEndRequest`."""
         return self.end(id, TransferEndRequest(state, **fields))
 
-    def begin(self, request: TransferStartRequest) -> TrackedTransfer:
-        """Keep a transfer that begins.
+    def begin(self, request: TransferStartRequest) -> tuple[TrackedTransfer, bool]:
+        """Keep a transfer that begins; return it, and whether it is new.
 
         Raises
         ------
@@ -85,7 +86,8 @@ class TransferRegister:
             expected_text(expected),
             None if len(relays) > 1 else next(iter(relays), DIRECT),
         )
-        return tracked(self._transfers.begin(new), clock())
+        row, is_new = self._transfers.begin(new)
+        return tracked(row, clock()), is_new
 
     def report(self, name: str, request: TransferProgressRequest) -> TrackedTransfer:
         """Keep how far a transfer is.

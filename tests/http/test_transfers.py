@@ -52,11 +52,12 @@ def test_a_copy_goes_on_where_it_cannot_be_reported(
 
 
 def test_what_is_wrong_is_a_problem(store: Path) -> None:
+    said = {"id": "a/b", "src": SRC, "dst": DST, "volume_gb": 10}
     with served(store) as service:
-        begun = service.ask(
-            "POST", "/v1/transfers", {"id": "a/b", "src": SRC, "dst": DST, "volume_gb": 10}
-        )
-        assert begun.status == 201
+        begun = service.ask("POST", "/v1/transfers", said)
+        again = service.ask("POST", "/v1/transfers", said)
+        assert (begun.status, again.status) == (201, 200)
+        assert again.headers["Location"] == begun.headers["Location"]
         address = begun.headers["Location"]
         assert address == "/v1/transfers/a%2Fb"
         assert service.ask("GET", address).json["details"]["transfer"]["state"] == "running"

@@ -214,6 +214,8 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
     else:
         success["content"] = {JSON: {"schema": {"type": "object"}}}
     responses = {str(route.success): success}
+    if route.success == 201:
+        responses["200"] = {**success, "description": "It was made before, by the same request"}
     if route.etag:
         responses["304"] = {"description": _MEANINGS[304]}
     statuses = {*_ALWAYS, *route.statuses, 422}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
+from bisect import bisect
 from dataclasses import dataclass
 from functools import cache
-from itertools import permutations, product
+from itertools import accumulate, permutations, product
 from pathlib import Path
+from random import Random
+from statistics import mean, stdev
 
 import pytest
 
@@ -187,6 +190,41 @@ def test_the_regret_that_measuring_saves_is_foretold_as_the_docs_say() -> None:
     frugally, wholly = points(frugal().network), points(everything)
     assert "foretold to save {:.1f} percentage points and saved {:.1f};".format(*frugally) in page
     assert "foretold to save {:.1f} and saved {:.1f},".format(*wholly) in page
+
+
+@pytest.mark.thorough
+def test_links_to_blame_save_more_regret_than_links_by_chance_for_the_same_money() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "measuring-method.md").read_text()
+    regions, _, tests = grid()
+    everything = network_of(list(tests.values()))
+    truth = RateMatrices.of(everything, regions, 64).expected
+    prices = CataloguePrices(CATALOGUE, everything)
+
+    def usd(pair: Pair) -> float:
+        gb = everything.link(*pair).rate_gbps(64) * 5.0 / 8
+        return gb * prices.egress_usd_per_gb(*pair, gb)
+
+    def saved(network: Network) -> float:
+        rates = [RateMatrices.of(known, regions, 64) for known in (network_of([]), network)]
+        return 100 * (regret_on(rates[0], truth) - regret_on(rates[1], truth))
+
+    links = [(link.src, link.dst) for link in frugal().network if link.aggregate_gbps.samples]
+    budget_usd = sum(map(usd, links))
+    by_money, by_count = [], []
+    for seed in range(8):
+        order = sorted(tests)
+        Random(seed).shuffle(order)
+        spent_usd = list(accumulate(map(usd, order)))
+        within = bisect(spent_usd, budget_usd)
+        by_money.append(saved(network_of([tests[pair] for pair in order[:within]])))
+        by_count.append(saved(network_of([tests[pair] for pair in order[: len(links)]])))
+    assert saved(frugal().network) > mean(by_money) + 2 * stdev(by_money)
+    shown = (
+        f"{saved(frugal().network):.1f} points for {budget_usd:.0f} USD; links drawn by chance "
+        f"saved {mean(by_money):.1f} (standard deviation {stdev(by_money):.1f}) for as much, and "
+        f"as many of them {mean(by_count):.1f} ({stdev(by_count):.1f})"
+    )
+    assert shown in page, shown
 
 
 @pytest.mark.thorough

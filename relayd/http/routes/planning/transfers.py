@@ -69,8 +69,8 @@ async def get_transfer(context: RequestContext) -> web.Response:
 
 async def post_transfer(context: RequestContext) -> web.Response:
     """Begin a transfer."""
-    found = await _written(context, lambda register: register.begin(context.body))
-    response = _answer(context, found, 201)
+    found, is_new = await _written(context, lambda register: register.begin(context.body))
+    response = _answer(context, found, 201 if is_new else 200)
     response.headers[hdrs.LOCATION] = f"/v1/transfers/{quote(found.id, safe='')}"
     return response
 
@@ -135,8 +135,9 @@ ROUTES = (
         post_transfer,
         "Begin a transfer",
         "ingest",
-        "May be repeated under the same `id`: the same transfer is begun once, and another one is "
-        "refused. Nothing is sent: the transfer is yours, and its program reports it.",
+        "May be repeated under the same `id`: the same transfer is begun once and answered with "
+        "200 after that, and another one is refused. Nothing is sent: the transfer is yours, and "
+        "its program reports it.",
         body=TransferStartRequest,
         example=EXAMPLE,
         answer=TransferAnswer,
