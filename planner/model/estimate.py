@@ -42,6 +42,7 @@ Method: TypeAlias = Literal[
     "cap-probe-lower-bound",
     "caps-of-vm-type",
     "link-above-cap",
+    "token-bucket",  # what lasts once a burst is over
     "flows-into-region",
     "flows-into-vm-type",
     "link-state",  # a link that is down
@@ -67,6 +68,8 @@ class RateCut(NamedTuple):
     cause : CutCause
         Which of the two makes it fall, as tests at several rates have shown; ``burst`` for a short
         beginning that is the VM's, as a token bucket gives.
+    refill_gbps : float | None
+        Rate at which pauses fill the bucket again, where that was measured.
     """
 
     after_s: float
@@ -74,6 +77,7 @@ class RateCut(NamedTuple):
     before_gbps: float
     after_gbps: float
     cause: CutCause
+    refill_gbps: float | None = None
 
 
 class Figures(NamedTuple):
@@ -199,6 +203,7 @@ _BASIS: dict[Method, str] = {
     "cap-probe-lower-bound": "the most it carried while its peers were the limit",
     "caps-of-vm-type": "caps of other {of.vm_type}",
     "link-above-cap": "what {of.between[0]} -> {of.between[1]} carried",
+    "token-bucket": "tests that ran until the VM's burst was over",
     "flows-into-region": "flows into this region",
     "flows-into-vm-type": "flows into other {of.vm_type}",
     "link-state": "{of.note}",

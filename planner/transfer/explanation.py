@@ -6,7 +6,7 @@ from math import inf
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
-from planner.model.rate_cuts.averages import in_words
+from planner.model.rate_cuts.averages import burst_in_words, in_words
 from planner.model.units import gbps_text
 from planner.model.verification import Verified
 from planner.solvers.joint import Gain, Risk
@@ -17,6 +17,8 @@ from planner.transfer.options import Option
 from planner.transfer.single_path import best_on_path
 
 HARDLY_FASTER = 1.05
+WELL_ABOVE = 1.25
+"""Times what is documented: what the errors of a test don't explain."""
 LOSS_WORTH_SAYING_PCT = 1.0
 MOST_NAMED = 5
 
@@ -251,13 +253,7 @@ class Explanation:
             if (said := in_words(self.network.link(*pair), self.request.volume_gb))
         ]
         found += self.verification()
-        for end in (self.request.src, self.request.dst):
-            types = self.catalogue.vm_types if self.catalogue else {}
-            vm = types.get(self.network.sites[end].vm_type)
-            if vm and vm.burstable:
-                found.append(
-                    f"{vm.id} at {end} is burstable: its caps hold only while credits last."
-                )
+        found += self._bursts()
         found += self._beyond_the_fleet()
         if self.request.connections > 1 and not self.request.may_split:
             found.append(
@@ -265,6 +261,27 @@ class Explanation:
                 "plans over one path were considered."
             )
         return tuple(found)
+
+    def _bursts(self) -> list[str]:
+        """Return where VMs send more at first than what lasts, as measured or by their type."""
+        found = []
+        types = self.catalogue.vm_types if self.catalogue else {}
+        for region in self.decider.vms(self.decision.chosen.allocation):
+            cap = self.network.sites[region].egress_gbps
+            vm = types.get(self.network.sites[region].vm_type)
+            if (cut := cap.origin.rate_cut) is not None:
+                found.append(burst_in_words(self.network.sites[region], cut))
+            elif vm and vm.burst_gbps and cap.expected > WELL_ABOVE * vm.egress_gbps:
+                found.append(
+                    f"{vm.id} VMs at {region} have {vm.egress_gbps:g} Gbit/s for long by their "
+                    f"documentation, and bursts of minutes: the plan counts on {cap.expected:.3g}. "
+                    "Tests that outlast the bursts tell (`relayd probe --aggregate-time 15min`)."
+                )
+            elif vm and vm.burstable:
+                found.append(
+                    f"{vm.id} at {region} is burstable: its caps hold only while credits last."
+                )
+        return found
 
     def _beyond_the_fleet(self) -> list[str]:
         """Return where a stated number of VMs made the plan take more than the fleet has."""

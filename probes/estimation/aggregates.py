@@ -11,7 +11,7 @@ the law alone within 40 %.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, log
 
@@ -31,7 +31,7 @@ from planner.model.throughput import (
 )
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.ramp import ramp_steps, saturates
-from probes.analysis.series.late_cuts import lasting, rate_cut
+from probes.analysis.series.late_cuts import fall_of, lasting, rate_cut
 from probes.estimation.agreement import figures_with, own_first, reference_of
 from probes.estimation.bounds import (
     MAD_TO_SIGMA,
@@ -50,6 +50,7 @@ from probes.estimation.combining import (
     tests_of,
 )
 from probes.estimation.series import Pair, Samples, counted, taken_with
+from probes.samples import Sample
 
 # Links between the same two parts of the world: they help where links of a class differ by half.
 NEIGHBOUR_MS = 25.0
@@ -77,12 +78,15 @@ class AggregateTests:
         0 where they do not say.
     is_lone : bool
         Whether there is one test alone, and it is short and from a cold start.
+    fallen : list of Sample
+        Those whose rate fell, where the link's rate falls.
     """
 
     alone: Estimate
     values: list[float]
     connections: int
     is_lone: bool
+    fallen: Sequence[Sample] = ()
 
 
 def aggregate_tests(
@@ -98,8 +102,9 @@ def aggregate_tests(
             continue
         most = used[0].connections or 0
         values = []
-        cut = rate_cut(used)
+        cut, fallen = rate_cut(used), []
         if cut is not None:
+            fallen = [sample for sample in used if fall_of(sample)]
             used = lasting(used, cut)
         for sample in used:
             value = sample.value / MBPS_PER_GBPS
@@ -121,6 +126,7 @@ def aggregate_tests(
             most,
             # Two runs that agreed began a new level: what is left of them is no odd one.
             len(used) == 1 and short and not first.new_level,
+            fallen,
         )
     return found
 

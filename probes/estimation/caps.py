@@ -1,18 +1,27 @@
-"""VM caps from one-to-many and many-to-one probes, and which of these the peers held back."""
+"""VM caps from one-to-many and many-to-one probes, and which of these the peers held back.
+
+Of burstable VMs, what lasts: tests out of one, towards any destination, draw on one token bucket.
+Short ones find its peak, which plans of long transfers can't have. Where tests that ran until the
+bucket was empty show one (:mod:`probes.analysis.series.token_bucket`), the VM's cap is the rate
+after that.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import median
 from typing import Literal, TypeAlias
 
-from planner.model.estimate import Estimate, Figures
+from planner.model.estimate import Estimate, Figures, RateCut
 from planner.model.link import Site
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
+from probes.analysis.series.late_cuts import fall_of
+from probes.analysis.series.token_bucket import FEWEST_TESTS, BurstTest, TokenBucket, token_bucket
+from probes.estimation.aggregates import AggregateTests
 from probes.estimation.agreement import figures_with
 from probes.estimation.bounds import Value, from_values, no_surer_than, origin_of_samples
 from probes.estimation.series import CAP_NOISE, Pair, Samples, counted
@@ -20,6 +29,8 @@ from probes.samples import Sample
 
 MOST_OPEN_CAP = 1.25
 """A cap whose upper bound is further above its value was not reached."""
+FEWEST_DESTINATIONS = 2
+"""With one, it may be the link that has a bucket."""
 
 CapMetric: TypeAlias = Literal["egress_cap_mbps", "ingress_cap_mbps"]
 OPPOSITE: dict[CapMetric, CapMetric] = {
@@ -159,3 +170,55 @@ def _peers_could_gbps(
             peer_gbps = min(peer_gbps, sample.connections / len(peers) * flow_gbps)
         could_gbps += peer_gbps
     return could_gbps
+
+
+def with_buckets(
+    sites: Mapping[str, Site], tests: Mapping[Pair, AggregateTests]
+) -> dict[str, Site]:
+    """Return sites with the caps that last, where VMs have buckets that pauses fill."""
+    fallen: dict[str, list[Sample]] = defaultdict(list)
+    for (src, _), of_link in tests.items():
+        fallen[src] += of_link.fallen
+    found = dict(sites)
+    for region, samples in fallen.items():
+        if len({sample.dst for sample in samples}) < FEWEST_DESTINATIONS:
+            continue
+        bursts = [burst for sample in samples if (burst := burst_of(sample))]
+        if len(bursts) < FEWEST_TESTS:
+            continue
+        bucket = token_bucket(sorted(bursts))
+        site = found[region]
+        lasts_gbps = bucket.sustained_mbps / MBPS_PER_GBPS
+        if bucket.refilling == "bucket" and lasts_gbps < site.egress_gbps.expected:
+            found[region] = replace(site, egress_gbps=_cap(bucket, samples))
+    return found
+
+
+def burst_of(sample: Sample) -> BurstTest | None:
+    """Return a test as one of a bucket; None unless its rate fell once, for good."""
+    fall = fall_of(sample)
+    if fall is None:
+        return None
+    end_s = sample.measured_at_s + fall["at_s"] + (sample.duration_s or 0.0)
+    return BurstTest(
+        sample.measured_at_s, end_s, fall["at_s"], fall["before_mbps"], fall["after_mbps"]
+    )
+
+
+def _cap(bucket: TokenBucket, samples: Sequence[Sample]) -> Estimate:
+    peak_gbps, lasts_gbps = bucket.peak_mbps / MBPS_PER_GBPS, bucket.sustained_mbps / MBPS_PER_GBPS
+    refill_mbps = bucket.refill_mbps
+    cut = RateCut(
+        bucket.volume_gb * BITS_PER_BYTE / peak_gbps,
+        bucket.volume_gb,
+        peak_gbps,
+        lasts_gbps,
+        "burst",
+        None if refill_mbps is None else refill_mbps / MBPS_PER_GBPS,
+    )
+    values = [
+        (fall["after_mbps"] / MBPS_PER_GBPS, sample)
+        for sample in samples
+        if (fall := fall_of(sample))
+    ]
+    return from_values(values, CAP_NOISE, method="token-bucket", figures=Figures(rate_cut=cut))

@@ -17,6 +17,7 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.aggregates import MeasuredLaw, aggregate_tests, saturated_links
 from probes.estimation.agreement import Agreed, Disputed
 from probes.estimation.bounds import median
+from probes.estimation.caps import with_buckets
 from probes.estimation.flows import (
     aggregate_of_flow,
     flow_of_window,
@@ -268,7 +269,8 @@ class Estimator:
                     address,
                 )
             links[src] = row
-        return sites, links
+        # Last: laws and limits of links are of what short tests show.
+        return with_buckets(sites, tests), links
 
     def _vm_types(self, region: str) -> Mapping[str, str]:
         """Return the VM type to assume in a region: stated, or named by most samples."""

@@ -205,6 +205,10 @@ class Provenance:
                 assert origin.figures is not None
                 assert origin.figures.between is not None
                 yield UsedSeries(*origin.figures.between, "aggregate_mbps")
+            case "token-bucket":
+                for link in self._network.links[site.region].values():
+                    if link.aggregate_gbps.origin.rate_cut is not None:
+                        yield UsedSeries(site.region, link.dst, "aggregate_mbps")
             case "flows-into-region":
                 yield from self._calibrating(site)
             case "flows-into-vm-type":
@@ -322,6 +326,12 @@ _RULES: dict[Method, tuple[Kind, str, tuple[Quantity, ...]]] = {
         "inference",
         "Raised to what a link was seen to carry, which is more than the VM's cap was thought to "
         "be.",
+        (),
+    ),
+    "token-bucket": (
+        "samples",
+        "The rate that lasts in tests out of this VM whose rate fell: pauses fill a bucket that "
+        "all its links share.",
         (),
     ),
     "flows-into-region": ("inference", _WINDOW, ()),

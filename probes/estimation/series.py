@@ -294,8 +294,8 @@ def _noise(metric: Metric, sample: Sample) -> float:
 
 
 def _plain(vm_name: str) -> str:
-    """Return a VM type's name as catalogues write it (Azure prefixes its sizes)."""
-    return vm_name.removeprefix("Standard_")
+    """Return the name that catalogues give a VM type, without a provider or Azure's prefix."""
+    return vm_name.rpartition(":")[2].removeprefix("Standard_")
 
 
 def _same_vm(sampled: str, assumed_id: str) -> bool:

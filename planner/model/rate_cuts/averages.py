@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from planner.model.columns.rows import expected, replaced
 from planner.model.estimate import RateCut
-from planner.model.link import Link
+from planner.model.link import Link, Site
 from planner.model.network import Network
-from planner.model.units import BITS_PER_BYTE
+from planner.model.units import BITS_PER_BYTE, duration_text
 
 
 def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> Network:
@@ -57,6 +57,18 @@ def in_words(link: Link, volume_gb: float) -> str | None:
     if volume_gb <= _first_gb(cut):
         return f"{fall}; this transfer may end before."
     return f"{fall}: {average_gbps(cut, volume_gb):.3g} on average over {volume_gb:g} GB."
+
+
+def burst_in_words(site: Site, cut: RateCut) -> str:
+    """Return what a plan says of a VM with a token bucket, which counts on what lasts alone."""
+    rest = ""
+    if cut.refill_gbps:
+        tokens_gb = cut.after_gb * (1 - cut.after_gbps / cut.before_gbps)
+        rest = f", and rests {duration_text(BITS_PER_BYTE * tokens_gb / cut.refill_gbps)} for more"
+    return (
+        f"A VM at {site.region} sends {cut.before_gbps:.3g} Gbit/s for the first "
+        f"{cut.after_gb:.3g} GB, then {cut.after_gbps:.3g}{rest}: the plan counts on what lasts."
+    )
 
 
 def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Link, RateCut]]:

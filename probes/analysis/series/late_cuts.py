@@ -31,7 +31,7 @@ def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
     samples : sequence of Sample
         With the same number of connections.
     """
-    falls = [fall for sample in samples if (fall := _fall(sample))]
+    falls = [fall for sample in samples if (fall := fall_of(sample))]
     if not falls:
         return None
     after_s, after_gb, before_mbps, after_mbps = (
@@ -41,7 +41,7 @@ def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
     long = [
         sample
         for sample in samples
-        if not _fall(sample) and (sample.duration_s or 0.0) >= LONG_ENOUGH * after_s
+        if not fall_of(sample) and (sample.duration_s or 0.0) >= LONG_ENOUGH * after_s
     ]
     held = [sample for sample in long if sample.value**2 > before_mbps * after_mbps]
     if len(held) > MOST_CONTRADICTING * (len(held) + len(falls)):
@@ -59,13 +59,13 @@ def lasting(samples: Sequence[Sample], cut: RateCut) -> list[Sample]:
     return [
         sample
         for sample in samples
-        if _fall(sample)
+        if fall_of(sample)
         or sample.value <= between_mbps
         or (sample.duration_s or 0.0) >= LONG_ENOUGH * cut.after_s
     ]
 
 
-def _fall(sample: Sample) -> dict[str, Any] | None:
+def fall_of(sample: Sample) -> dict[str, Any] | None:
     """Return the one change of a test, if it is a fall."""
     if '"findings"' not in sample.detail:
         return None

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from planner.model.pricing import CataloguePrices
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
 from probes.analysis.series.late_cuts import lasting, rate_cut
 from probes.analysis.series.steady import Interval
 from probes.campaign.findings import Findings, steady_sample
 from probes.samples import Sample
 from probes.tools.interface import Result
 from relayd.__main__ import main
+from relayd.catalogue.loading import load_catalogue
 from tests.probes.estimation.test_estimation import estimated
 from tests.probes.importers.test_importers_iperf3 import long_test
 
+CATALOGUE = load_catalogue()
 START_S = 1_790_000_000.0
 SRC, DST = "azure:eastus", "azure:westeurope"
 
@@ -78,6 +84,54 @@ def test_an_estimate_is_of_what_lasts_and_says_what_goes_before() -> None:
     steady = held.link(SRC, DST).aggregate_gbps.origin.figures
     assert steady is not None
     assert steady.rate_cut is None
+
+
+REGIONS = ("aws:us-east-1", "aws:eu-west-1", "aws:ap-southeast-1", "aws:sa-east-1", "gcp:us-east1")
+
+
+def burstable(
+    pauses_s: Sequence[float], *, peak: float = 5000, lasts: float = 1000, depth_gb: float = 20
+) -> list[Sample]:
+    """Return tests out of one VM, to three others in turn, whose bucket fills at what lasts."""
+    at_s, tokens_gb, samples = START_S, depth_gb, []
+    for number, pause_s in enumerate(pauses_s):
+        full_s = round(8e3 * tokens_gb / (peak - lasts))
+        test = probe([(peak, full_s), (lasts, 40)], number)
+        dst = REGIONS[1 + number % 3]
+        test = test._replace(measured_at_s=at_s, src=REGIONS[0], dst=dst, src_vm="aws:t3.large")
+        samples.append(test)
+        at_s += full_s + 40 + pause_s
+        tokens_gb = min(depth_gb, lasts * pause_s / 8e3)
+    return samples
+
+
+def test_long_transfers_count_on_what_a_burstable_vm_has_for_long() -> None:
+    """To one region only short tests were made: its link looks as fast as the VM's bursts."""
+    long = burstable([3600.0, 60.0, 80.0, 3600.0, 100.0, 3600.0])
+    short = [
+        probe([(5000, 8)], 100 + k)._replace(src=REGIONS[0], dst=REGIONS[4], src_vm="t3.large")
+        for k in range(3)
+    ]
+    network = estimated(*long, *short)
+    assert network.link(REGIONS[0], REGIONS[4]).aggregate_gbps.expected == pytest.approx(5, rel=0.1)
+    cap = network.sites[REGIONS[0]].egress_gbps
+    assert cap.expected == pytest.approx(1, rel=0.05)
+    cut = cap.origin.rate_cut
+    assert cut is not None
+    assert (cut.before_gbps, cut.after_gb, cut.refill_gbps) == pytest.approx((5, 25, 1), rel=0.1)
+    request = TransferRequest(*REGIONS[::4], volume_gb=1e4, vms=1, objective="time")
+    prices = CataloguePrices(CATALOGUE, network)
+    plan = recommend(request, network, prices)
+    assert plan.throughput_gbps == pytest.approx(1, rel=0.05)
+    (said,) = [warning for warning in plan.warnings if "lasts" in warning]
+    assert said.startswith(f"A VM at {REGIONS[0]} sends ")
+    # After long pauses alone, each link may have a fall of its own: the VM keeps what it sent.
+    undecided = estimated(*burstable([3600.0] * 6), *short)
+    assert undecided.sites[REGIONS[0]].egress_gbps.expected == pytest.approx(5, rel=0.1)
+    plan = recommend(request, undecided, prices, catalogue=CATALOGUE)
+    assert plan.throughput_gbps == pytest.approx(5, rel=0.1)
+    (said,) = [warning for warning in plan.warnings if "bursts" in warning]
+    assert "t3.large VMs" in said
 
 
 def test_a_plan_counts_on_what_imported_tests_show(
