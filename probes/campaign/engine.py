@@ -234,6 +234,9 @@ class _Stage:
                 self._queues.retry(job, time.monotonic() + RETRY_BUSY_S)
             elif job.error:
                 self._fail(job, job.error)
+            elif not late and job.one_flow_alone():
+                self._progress.left_out += 1
+                return self._begin(job)
             else:
                 self._progress.left_out += 1
             return False
@@ -312,7 +315,7 @@ class _Stage:
                 error.cause if error else None,
                 error.host if error else "",
                 job.findings.busy_s,
-                tuple(job.findings.notes),
+                (*job.notes, *job.findings.notes),
             )
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from probes.campaign.findings import Findings
@@ -49,6 +49,8 @@ class Job:
         Of all attempts.
     error : ProbeError | None
         Of the latest attempt that failed.
+    notes : tuple of str
+        Remarks on all attempts.
     """
 
     probe: Probe
@@ -62,6 +64,7 @@ class Job:
     sent_gb: float = 0.0
     usd: float = 0.0
     error: ProbeError | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def is_ping(self) -> bool:
@@ -82,6 +85,20 @@ class Job:
     def logins(self) -> frozenset[str]:
         """The hosts to log in to; the other end of a ping needs no login."""
         return frozenset({self.client}) if self.is_ping else self.hosts
+
+    def one_flow_alone(self) -> bool:
+        """Leave its many connections out, where it was to measure one by itself before them.
+
+        Returns whether that is so: else nothing changes.
+        """
+        task = self.probe.task
+        if not task.flow_s or self.findings.parts:
+            return False
+        one, many = task.in_turn
+        self.probe = replace(self.probe, task=one)
+        self.duration_s *= one.duration_s / (one.duration_s + many.duration_s)
+        self.notes = ("one connection alone: the budget does not allow many",)
+        return True
 
 
 def jobs_in_rounds(probes: Sequence[Probe], expected_s: Callable[[Probe], float]) -> list[Job]:

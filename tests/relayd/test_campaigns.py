@@ -21,7 +21,7 @@ import pytest
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
 from probes.campaign.budget import Ledger
-from probes.campaign.costing import Meter
+from probes.campaign.costing import Meter, task_volume_gb
 from probes.campaign.engine import Engine
 from probes.campaign.findings import Findings
 from probes.campaign.limits import CampaignLimits
@@ -364,6 +364,38 @@ def test_a_budget_is_never_passed(
     done, left_out, usd = asyncio.run(main())
     assert (done, left_out) == (2, 4)
     assert usd == pytest.approx(2 * (1.07 * 0.09 + 0.03 * 0.12), rel=0.01)
+
+
+@pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
+def test_a_budget_too_small_for_many_connections_still_measures_one(
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+) -> None:
+    members, _ = fleet
+    campaign = Campaigns(store).begin({})
+    # 0.1 GB with one connection, $0.009; 1 GB more with four.
+    pair = (_REGIONS[0], _REGIONS[1])
+    task = ProbeTask("aggregate", (pair,), 4, 2.0, 4.4, flow_s=1.0, flow_gbps=0.8)
+
+    class Sender(Prober):
+        async def probe(self, task: ProbeTask, findings: Findings) -> None:
+            findings.sent.append((*task.pairs[0], task_volume_gb(task)))
+
+    async def main() -> tuple[list[ProbeOutcome], int, float]:
+        async with Sessions(members, owner("engine")) as sessions:
+            limits = CampaignLimits(budget_usd=0.2, jitter_s=0.0)
+            prober = Sender(sessions, lambda *_: 1.0)
+            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
+            probes = campaign.plan("aggregate 1", [replace(task) for _ in range(4)])
+            outcomes = await engine.run(probes)
+            return outcomes, engine.progress.left_out, engine.ledger.usd
+
+    outcomes, left_out, usd = asyncio.run(main())
+    assert [outcome.probe.task.phase for outcome in outcomes] == ["aggregate", *["per-flow"] * 3]
+    assert [outcome.notes for outcome in outcomes[1:]] == [
+        ("one connection alone: the budget does not allow many",)
+    ] * 3
+    assert left_out == 3
+    assert usd <= 0.2
 
 
 @pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
