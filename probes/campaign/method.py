@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from planner.model.errors import InputError
+from probes.analysis.rate_sweep import FEWEST_RATES
 from probes.fleet.hosts import Addresses, Fleet
 
 RampMode: TypeAlias = Literal["first", "every", "never"]
 
 SMALLEST_WINDOW_BYTES, LARGEST_WINDOW_BYTES = 4_096, 2**30
+MOST_RATES = 50
+SMALLEST_PACKET_BYTES, LARGEST_PACKET_BYTES = 64, 65_507  # payload of UDP over IPv4 at most
 _ALGORITHM = re.compile(r"[a-z][a-z0-9_]{0,14}")  # TCP_CA_NAME_MAX is 16, with its end
 
 
@@ -32,6 +35,10 @@ class Method:
         rate that falls late is only seen so.
     udp, trace : bool
         Whether UDP capacity and the routes' hops are measured too.
+    udp_rates : int
+        At how many growing rates UDP is offered.
+    udp_bytes : int
+        Payload of each UDP packet; 0 leaves it to the tool, which fits it to the path.
     window_bytes : int
         TCP window to ask for; 0 leaves the systems' own.
     congestion_control : str
@@ -46,6 +53,8 @@ class Method:
     ramp: RampMode = "first"
     full_time: bool = False
     udp: bool = False
+    udp_rates: int = 1
+    udp_bytes: int = 0
     trace: bool = False
     window_bytes: int = 0
     congestion_control: str = ""
@@ -56,6 +65,16 @@ class Method:
         window = self.window_bytes
         if window and not SMALLEST_WINDOW_BYTES <= window <= LARGEST_WINDOW_BYTES:
             raise InputError("--tcp-window", "must be between 4 KiB and 1 GiB", value=window)
+        if not (self.udp_rates == 1 or FEWEST_RATES <= self.udp_rates <= MOST_RATES):
+            raise InputError(
+                "--udp-rates", f"must be {FEWEST_RATES} to {MOST_RATES}", value=self.udp_rates
+            )
+        if self.udp_bytes and not SMALLEST_PACKET_BYTES <= self.udp_bytes <= LARGEST_PACKET_BYTES:
+            raise InputError(
+                "--udp-packet",
+                f"must be {SMALLEST_PACKET_BYTES} to {LARGEST_PACKET_BYTES} bytes",
+                value=self.udp_bytes,
+            )
         algorithm = self.congestion_control
         if algorithm and not _ALGORITHM.fullmatch(algorithm):
             raise InputError(

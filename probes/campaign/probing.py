@@ -13,7 +13,7 @@ from probes.analysis.stopping import may_stop
 from probes.campaign.cap_probing import probe_cap
 from probes.campaign.findings import Findings, steady_mbps, steady_sample
 from probes.campaign.method import Method
-from probes.campaign.ramping import RAMP_STEP_S, UDP_OVER_TCP, Saturation, sender_kind
+from probes.campaign.ramping import RAMP_STEP_S, Saturation, sender_kind, udp_shares
 from probes.campaign.tasks import ProbeTask
 from probes.campaign.throughput_tests import ThroughputTester
 from probes.fleet.failures import ProbeError
@@ -57,7 +57,7 @@ def task_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> float:
     if task.ramp:  # 1 + 2 + 4 + ... connections, one exchange a step
         round_trips = 2 * task.connections + EXCHANGE_ROUND_TRIPS * task.connections.bit_length()
     if task.udp_s:
-        round_trips += 1 + EXCHANGE_ROUND_TRIPS
+        round_trips += task.udp_rates * (1 + EXCHANGE_ROUND_TRIPS)
     return task.duration_s + round_trips * rtt_s
 
 
@@ -209,23 +209,28 @@ class Prober:
             if task.ramp and ramp.saturated:
                 self._saturations[kind] = Saturation(ramp, rtt_ms)
         findings.samples.append(sample)
-        if task.udp_s:
-            await self._udp(task, findings, src, dst, sample.value)
+        for share in udp_shares(task.udp_rates) if task.udp_s else ():
+            if not await self._udp(task, findings, src, dst, share * sample.value):
+                break
 
     async def _udp(
-        self, task: ProbeTask, findings: Findings, src: str, dst: str, tcp_mbps: float
-    ) -> None:
-        """Offer more than TCP reached, and see what arrives; a failure leaves TCP's figure."""
-        offered_mbps = UDP_OVER_TCP * tcp_mbps
-        if moved_gb(offered_mbps, task.udp_s + OVERRUN_S) > findings.left_gb:
+        self, task: ProbeTask, findings: Findings, src: str, dst: str, offered_mbps: float
+    ) -> bool:
+        """Offer a rate, and see what arrives; a failure leaves the figures before it.
+
+        Returns whether it did not fail.
+        """
+        measured_s = task.udp_s / task.udp_rates
+        if moved_gb(offered_mbps, measured_s + OVERRUN_S) > findings.left_gb:
             findings.notes.append("no UDP capacity: the budget does not allow it")
-            return
+            return False
         streams = min(MOST_STREAMS, math.ceil(offered_mbps / MOST_MBPS_OF_STREAM))
         test = replace(
             make_test(self._sessions.fleet, self._tester.tool, src, dst),
             connections=streams,
-            duration_s=task.udp_s,
+            duration_s=measured_s,
             udp_mbps=offered_mbps,
+            udp_bytes=self._method.udp_bytes,
         )
         try:
             result = await self._tester.run(task, findings, test)
@@ -233,8 +238,9 @@ class Prober:
             if error.of_the_host:
                 raise
             findings.notes.append(f"no UDP capacity: {error.problem}")
-            return
+            return False
         findings.samples.append(result.samples[0])
+        return True
 
     # ---- inside -------------------------------------------------------------------------------
 

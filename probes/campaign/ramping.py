@@ -25,6 +25,8 @@ REACHED = 0.9
 OWN_LIMIT = 0.8
 """A link that gets more than this share of its flows' own rates may be limited by these."""
 UDP_S = 10
+UDP_STEP_S = 5
+"""Of each of several rates: the window over which a path's capacity is taken."""
 UDP_OVER_TCP = 1.25
 """What is offered over UDP, above what TCP reached."""
 
@@ -95,7 +97,7 @@ def with_ramps(
                 ramped.add(kind)
                 task = _ramped(task, link(src, dst), warm_up_s(task))
             if method.udp:
-                task = _with_udp(task)
+                task = _with_udp(task, method.udp_rates)
             if flow_s:
                 task = _with_flow(task, link(src, dst), flow_s)
         found.append(task)
@@ -119,10 +121,19 @@ def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
     return replace(task, ramp=True, duration_s=duration_s, expected_gbps=mean_gbps)
 
 
-def _with_udp(task: ProbeTask) -> ProbeTask:
-    volume = task.expected_gbps * (task.duration_s + UDP_OVER_TCP * UDP_S)
-    duration_s = task.duration_s + UDP_S
-    return replace(task, udp_s=UDP_S, duration_s=duration_s, expected_gbps=volume / duration_s)
+def udp_shares(rates: int) -> list[float]:
+    """Return what is offered over UDP, one after the other, as shares of what TCP reached."""
+    return [UDP_OVER_TCP * number / rates for number in range(1, rates + 1)]
+
+
+def _with_udp(task: ProbeTask, rates: int) -> ProbeTask:
+    udp_s = UDP_S if rates == 1 else UDP_STEP_S * rates
+    mean_share = sum(udp_shares(rates)) / rates
+    volume = task.expected_gbps * (task.duration_s + mean_share * udp_s)
+    duration_s = task.duration_s + udp_s
+    return replace(
+        task, udp_s=udp_s, udp_rates=rates, duration_s=duration_s, expected_gbps=volume / duration_s
+    )
 
 
 def _with_flow(task: ProbeTask, link: Link | None, flow_s: float) -> ProbeTask:

@@ -35,6 +35,8 @@ class ProbeTask:
         other is opened.
     flow_gbps : float
         Rate to expect in that time, which ``expected_gbps`` is also the mean of.
+    udp_rates : int
+        At how many growing rates UDP is offered, each for its part of ``udp_s``.
     """
 
     phase: Phase
@@ -46,6 +48,7 @@ class ProbeTask:
     udp_s: float = 0.0
     flow_s: float = 0.0
     flow_gbps: float = 0.0
+    udp_rates: int = 1
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -43,6 +43,8 @@ class Test:
         Algorithm of TCP to ask for; ``""`` leaves the system's.
     udp_mbps : float
         Rate to offer over UDP; 0 for TCP.
+    udp_bytes : int
+        Payload of each UDP packet; 0 leaves it to the tool.
     most_mbps : float
         Rate of payload that all TCP connections together are held to; 0 for none.
     most_gb : float
@@ -63,6 +65,7 @@ class Test:
     window_bytes: int = 0
     congestion_control: str = ""
     udp_mbps: float = 0.0
+    udp_bytes: int = 0
     most_mbps: float = 0.0
     most_gb: float = inf
     interval_s: float = 1.0

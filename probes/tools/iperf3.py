@@ -68,6 +68,8 @@ class Iperf3:
         if test.udp_mbps:
             offered_mbps = min(test.udp_mbps, limit_mbps or inf)
             command += ["-u", "-b", str(round(offered_mbps * 1e6 / test.connections))]
+            if test.udp_bytes:
+                command += ["-l", str(test.udp_bytes)]
         elif limit_mbps:
             # In pieces of a fiftieth of a second: iperf3 writes whole ones. (Its --fq-rate has no
             # effect on a sender that is the server.)

@@ -26,9 +26,11 @@ from relayd.store.samples.columns import (
     read_columns,
     read_details,
 )
+from relayd.store.transfers import Transfers, WantedTransfers
 
 Matrix = NDArray[np.float64]
 
+MOST_TRANSFERS = 100_000
 # Which metrics slow start lowers, and whether they are of one connection.
 _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
 
@@ -97,6 +99,15 @@ class ReportData:
     def detailed_tests(self, metric: Metric) -> Iterator[DetailedTest]:
         """Yield the samples whose tool said more than their figure."""
         return read_details(self._store.database, metric, since_s=self.since_s)
+
+    def finished_transfers(self) -> Iterator[tuple[str, str, float, float]]:
+        """Yield source, destination, GB and seconds of transfers that programs reported."""
+        newest = Transfers(self._store.database).page(
+            WantedTransfers("finished"), limit=MOST_TRANSFERS
+        )
+        for row in newest:
+            if row.ended_s is not None and row.began_s >= (self.since_s or 0.0):
+                yield row.src, row.dst, row.volume_gb, row.ended_s - row.began_s
 
     def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
         """Yield the values of links that were measured over both private and public addresses."""

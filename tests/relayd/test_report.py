@@ -19,6 +19,7 @@ from probes.tools.interface import Result
 from relayd.__main__ import main
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
+from relayd.store.transfers import NewTransfer, Transfers
 
 REGIONS = (
     "aws:us-east-1",
@@ -206,9 +207,13 @@ def test_files_first_packets_and_rates_of_udp_are_analysed(tmp_path: Path) -> No
         samples.append(udp)
     db = stored(tmp_path / "methods.db", samples)
     assert main(["import", "csv", str(tmp_path / "scp.csv"), "--db", str(db)]) == 0
+    with open_store(db, mode="write") as store:  # what a program reports counts, too
+        ends = (here, there, 0.105, "", "test", START_S, None, 120.0, "", None, None, "direct")
+        Transfers(store.database).begin(NewTransfer("one", *ends))
+        Transfers(store.database).end("one", "finished", at_s=START_S + 10)
     found = report(db)
     (files,) = found["transfers"]["figures"]["transfers"]
-    assert (files["transfers"], files["volume_gb"]) == (40, pytest.approx(0.105))
+    assert (files["transfers"], files["volume_gb"]) == (41, pytest.approx(0.105))
     assert files["median_s"] == pytest.approx(10, rel=0.02)
     assert files["percentile_95_over_median"] == pytest.approx(2, rel=0.1)
     (sweep,) = found["sweeps"]["figures"]["sweeps"]

@@ -95,6 +95,20 @@ def _probe(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--udp", action="store_true", help="measure UDP capacity too, after each many-flow probe"
     )
+    what.add_argument(
+        "--udp-rates",
+        type=int,
+        default=1,
+        metavar="N",
+        help="offer UDP at so many growing rates, 8 at least: what arrives of what is sent",
+    )
+    what.add_argument(
+        "--udp-packet",
+        type=int,
+        default=0,
+        metavar="BYTES",
+        help="payload of each packet of UDP; more than the path takes at once is fragmented",
+    )
     what.add_argument("--trace", action="store_true", help="trace the hops of each route too")
     what.add_argument(
         "--addresses",

@@ -65,7 +65,9 @@ def method_of(options: argparse.Namespace) -> Method:
         tool=options.tool,
         ramp=ramp,  # type: ignore[arg-type]
         full_time=options.full_time,
-        udp=options.udp,
+        udp=options.udp or options.udp_rates != 1 or options.udp_packet != 0,
+        udp_rates=options.udp_rates,
+        udp_bytes=options.udp_packet,
         trace=options.trace,
         window_bytes=window_bytes(options.tcp_window) if options.tcp_window else 0,
         congestion_control=options.congestion_control or "",

@@ -44,8 +44,8 @@ def sweeps(data: ReportData) -> Section:
             continue
     if not found:
         section.statements.append(
-            f"No link was tested at {FEWEST_RATES} sending rates: run `iperf3 -u -b RATE -J` at "
-            "growing rates and import the files."
+            f"No link was tested at {FEWEST_RATES} sending rates: `relayd probe --udp-rates 12` "
+            "does that; files of `iperf3 -u -b RATE -J` can be imported."
         )
     else:
         _say_sweeps(section, found)

@@ -29,6 +29,9 @@ def transfers(data: ReportData) -> Section:
         volume_gb = test.detail.get("volume_gb")
         if isinstance(volume_gb, int | float):
             times[test.src, test.dst, float(volume_gb)].append(test.value)
+    for src, dst, gb, took_s in data.finished_transfers():
+        section.samples += 1
+        times[src, dst, gb].append(took_s)
     found: list[tuple[str, str, float, TransferTimes]] = []
     for key, seconds in sorted(times.items()):
         try:
@@ -38,8 +41,8 @@ def transfers(data: ReportData) -> Section:
     section.concluded = bool(found)
     if not found:
         section.statements.append(
-            f"No conclusion. No link has {FEWEST_TRANSFERS} transfers of one volume: import times "
-            "as CSV with transfer_s and volume_mb."
+            f"No conclusion. No link has {FEWEST_TRANSFERS} transfers of one volume: report them "
+            "(`relayd transfers`), or import times as CSV with transfer_s and volume_mb."
         )
         return section
     worst = float(np.max([times.percentile_95_over_median for *_, times in found]))

@@ -21,7 +21,7 @@ from probes.campaign.costing import task_volume_gb
 from probes.campaign.findings import Findings
 from probes.campaign.method import Method
 from probes.campaign.probing import Prober
-from probes.campaign.ramping import UDP_S, Saturation, with_ramps
+from probes.campaign.ramping import UDP_S, UDP_STEP_S, Saturation, with_ramps
 from probes.campaign.state import task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.failures import ProbeError
@@ -107,6 +107,12 @@ def test_the_first_link_of_each_kind_of_sender_is_ramped_and_reckoned_with() -> 
     every = with_ramps(tasks, Method(ramp="every", udp=True), fleet, _link, (), lambda _: 1.0)
     assert all(task.ramp and task.udp_s == UDP_S for task in every)
     assert task_volume_gb(every[0]) > task_volume_gb(ramped[0])
+    swept = with_ramps(tasks, Method(udp=True, udp_rates=10), fleet, _link, ramped, lambda _: 1.0)
+    assert {(task.udp_rates, task.udp_s) for task in swept} == {(10, 10 * UDP_STEP_S)}
+    # Ten rates, up to a quarter more than TCP: 0.6875 of it in the mean.
+    for before, task in zip(tasks, swept, strict=True):
+        more_gb = task_volume_gb(task) - task_volume_gb(before)
+        assert more_gb == pytest.approx(0.6875 * before.expected_gbps * task.udp_s / 8)
     assert task_from_json(json.loads(json.dumps(task_to_json(every[0])))) == every[0]
 
 
@@ -206,6 +212,8 @@ def test_a_published_distribution_stands_in_for_others(catalogue: Catalogue) -> 
         ({"congestion_control": "cubic; reboot"}, "--congestion-control"),
         ({"tool": "nuttcp", "congestion_control": "reno"}, "--change-sysctls"),
         ({"tool": "nuttcp", "udp": True}, "--udp"),
+        ({"udp": True, "udp_rates": 7}, "--udp-rates"),
+        ({"udp": True, "udp_bytes": 70_000}, "--udp-packet"),
     ],
 )
 def test_what_a_tool_cannot_do_is_told_before_anything_runs(

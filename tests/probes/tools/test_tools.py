@@ -61,7 +61,7 @@ def test_iperf3_measures_udp_when_asked(fleet: Fleet) -> None:
     need("iperf3")
     # On loopback, answers come from 127.0.0.1 whichever of its addresses was asked.
     hosts = {h.name: replace(h, public_address="127.0.0.1") for h in fleet}
-    result = _measure(Fleet(hosts), Iperf3(), duration_s=2.0, udp_mbps=20.0)
+    result = _measure(Fleet(hosts), Iperf3(), duration_s=2.0, udp_mbps=20.0, udp_bytes=1024)
     (sample,) = result.samples
     assert sample.metric == "udp_mbps"
     assert 2 < sample.value < 30
