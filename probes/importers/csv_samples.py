@@ -7,16 +7,20 @@ is part of a figure's name and converted by the factor beside it, here and nowhe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from math import inf
-from typing import NamedTuple
+from operator import eq
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.csv_table import CsvTable
-from probes.importers.endpoints import Endpoints
+from probes.importers.endpoints import split
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Metric, Sample, Skipped
 
@@ -72,6 +76,7 @@ BAD_WARMED_UP = "warmed_up is neither true nor false"
 NO_FIGURE = "no figure in this row"
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
+_MOST_CELLS = 65_536
 _ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
@@ -88,16 +93,25 @@ class _Columns(NamedTuple):
     unused: list[str]
 
 
-class _Row(NamedTuple):
-    """What a row contains beside its figures."""
+class _Cells(dict[str, Any]):
+    """What the cells of a column mean, each read once: most files repeat theirs.
 
-    src: tuple[str, str]
-    dst: tuple[str, str]
-    measured_at_s: float
-    connections: int | None
-    duration_s: float | None
-    warmed_up: bool
-    volume_gb: float | None
+    Parameters
+    ----------
+    read : callable
+        Returns what a cell means, or raises ValueError with the reason for which its row is
+        skipped.
+    """
+
+    def __init__(self, read: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, cell: str) -> Any:
+        if len(self) >= _MOST_CELLS:
+            self.clear()
+        self[cell] = found = self._read(cell.strip())
+        return found
 
 
 def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
@@ -106,33 +120,69 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRo
     columns = _understood(table, options)
     for column in columns.unused:
         yield Skipped(table.header_line, f"column {column!r} is not used")
-    endpoints = Endpoints()
-    for number, cells, problem in table.rows():
-        if problem:
-            yield Skipped(number, problem)
+    readers = _readers(columns.others, options)
+    for number, lines in table.blocks():
+        cells = table.columns(lines)
+        found = cells and _of_columns(cells, columns, readers)
+        if found:
+            yield from found
             continue
-        row = _row(cells, columns.others, endpoints, options)
-        if isinstance(row, str):
-            yield Skipped(number, row)
-            continue
-        found = False
-        for figure in columns.figures:
-            cell = cells[figure.at].strip()
-            if not cell:
-                continue
-            found = True
-            value = limits.number(cell)
-            if value is not None:
-                value *= figure.factor
-            problem = limits.fault(figure.metric, value, figure.column)
-            if figure.metric == "transfer_s" and row.volume_gb is None:
-                problem = problem or f"{figure.column} {NO_VOLUME}"
-            if problem or value is None:
-                yield Skipped(number, problem)
+        for at, row, problem in table.rows_of(number, lines):
+            if problem:
+                yield Skipped(at, problem)
             else:
-                yield _sample(figure.metric, value, row, cells, columns.others, options)
-        if not found:
-            yield Skipped(number, NO_FIGURE)
+                yield from _of_row(at, row, columns, readers)
+
+
+def _of_columns(
+    cells: Sequence[Sequence[str]], columns: _Columns, readers: Mapping[str, _Cells]
+) -> list[Sample] | None:
+    """Return the samples of many rows; None if anything is wrong with one of them."""
+
+    def meaning(name: str) -> Sequence[Any]:
+        reader = readers[name]
+        if name not in columns.others:
+            return [reader[""]] * len(cells[0])
+        written = cells[columns.others[name][0]]
+        if name == "measured_at":  # each row may have its own
+            times_s = limits.numbers(written)
+            if times_s is not None and limits.are_times(times_s):
+                return list(times_s.tolist())
+        return list(map(reader.__getitem__, written))
+
+    try:
+        setting = _setting(meaning)
+    except ValueError:
+        return None
+    samples, is_full = [], True
+    for figure in columns.figures:
+        values = _values(cells[figure.at], figure)
+        if values is None or (figure.metric == "transfer_s" and None in setting["volume"]):
+            return None
+        samples.append(_samples(figure, values, setting))
+        is_full = is_full and None not in values
+    if is_full and len(samples) == 1:
+        return list(samples[0])
+    # As the rows come, and of each the figures in their order.
+    found = [[s for s in row if s.value is not None] for row in zip(*samples, strict=True)]
+    return list(chain.from_iterable(found)) if all(found) else None
+
+
+def _values(written: Sequence[str], figure: _Figure) -> list[float | None] | None:
+    """Return a column's figures, None for empty cells; None if one can't be a measurement."""
+    stated = [cell for cell in written if cell and not cell.isspace()]
+    found = limits.numbers(stated)
+    if found is None:
+        return None
+    with np.errstate(over="ignore"):  # infinite then, which nothing can be
+        found *= figure.factor
+    if not limits.are_possible(figure.metric, found):
+        return None
+    values: list[float | None] = found.tolist()
+    if len(values) < len(written):
+        left = iter(values)
+        values = [next(left) if cell and not cell.isspace() else None for cell in written]
+    return values
 
 
 def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
@@ -178,81 +228,155 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
     return _Columns(figures, others, unused)
 
 
-def _row(
-    cells: list[str],
-    others: dict[str, tuple[int, float]],
-    endpoints: Endpoints,
-    options: ImportOptions,
-) -> _Row | str:
-    """Read a row's regions, time and settings, or return what is wrong with them."""
+def _of_row(
+    number: int, cells: Sequence[str], columns: _Columns, readers: Mapping[str, _Cells]
+) -> Iterator[ImportedRow]:
+    """Yield the samples of one row, and what is wrong with it."""
 
-    def cell(name: str) -> str:
-        return cells[others[name][0]].strip() if name in others else ""
+    def meaning(name: str) -> Sequence[Any]:
+        cell = cells[columns.others[name][0]] if name in columns.others else ""
+        return [readers[name][cell]]
 
-    src, dst = endpoints[cell("src")], endpoints[cell("dst")]
-    if src is None or dst is None:
-        return BAD_REGION
-    if src[0] == dst[0]:
-        return SAME_REGION
-    measured_at_s = options.measured_at_s
-    if written := cell("measured_at"):
-        measured_at_s = _time_s(written)
-        if measured_at_s is None:
-            return BAD_TIME
-    if measured_at_s is None:
-        return NO_TIME
-    connections, duration_s = options.connections, options.duration_s
-    if written := cell("connections"):
-        connections = limits.connections(written)
-        if connections is None:
-            return BAD_CONNECTIONS
-    if written := cell("duration"):
-        duration_s = limits.number(written)
-        if duration_s is not None:
-            duration_s *= others["duration"][1]
-        if duration_s is None or not 0 < duration_s <= limits.MAX_DURATION_S:
-            return BAD_DURATION
-    volume_gb = None
-    if written := cell("volume"):
-        volume_gb = limits.number(written)
-        if volume_gb is None or not 0 < volume_gb < inf:
-            return BAD_VOLUME
-        volume_gb *= others["volume"][1]
-    warmed_up = _TRUTH.get(cell("warmed_up").lower())
-    if warmed_up is None:
-        return BAD_WARMED_UP
-    return _Row(src, dst, measured_at_s, connections, duration_s, warmed_up, volume_gb)
+    try:
+        setting = _setting(meaning)
+    except ValueError as error:
+        yield Skipped(number, str(error))
+        return
+    found = False
+    for figure in columns.figures:
+        cell = cells[figure.at].strip()
+        if not cell:
+            continue
+        found = True
+        value = limits.number(cell)
+        if value is not None:
+            value *= figure.factor
+        problem = limits.fault(figure.metric, value, figure.column)
+        if figure.metric == "transfer_s" and setting["volume"] == [None]:
+            problem = problem or f"{figure.column} {NO_VOLUME}"
+        if problem:
+            yield Skipped(number, problem)
+        else:
+            yield from _samples(figure, [value], setting)
+    if not found:
+        yield Skipped(number, NO_FIGURE)
 
 
-def _sample(
-    metric: Metric,
-    value: float,
-    row: _Row,
-    cells: list[str],
-    others: dict[str, tuple[int, float]],
-    options: ImportOptions,
-) -> Sample:
-    def cell(name: str) -> str:
-        return cells[others[name][0]].strip() if name in others else ""
+def _readers(others: Mapping[str, tuple[int, float]], options: ImportOptions) -> dict[str, _Cells]:
+    """Return how the cells of each column are read, in the order in which faults are named."""
 
-    about_rates = metric in _ABOUT_RATES
-    connections = row.connections if about_rates else None
-    return Sample(
-        row.src[0],
-        row.dst[0],
-        metric,
-        value,
-        row.measured_at_s,
-        cell("tool") or TOOL,
-        connections=1 if metric == "per_flow_mbps" else connections,
-        duration_s=row.duration_s if about_rates else None,
-        warmed_up=row.warmed_up and about_rates,
-        src_zone=cell("src_zone") or row.src[1],
-        dst_zone=cell("dst_zone") or row.dst[1],
-        src_vm=cell("src_vm") or options.src_vm,
-        dst_vm=cell("dst_vm") or options.dst_vm,
-        detail=json.dumps({"volume_gb": row.volume_gb}) if metric == "transfer_s" else "",
+    def end(cell: str) -> tuple[str, str]:
+        found = split(cell)
+        if found is None:
+            raise ValueError(BAD_REGION)
+        return found
+
+    def measured_at_s(cell: str) -> float:
+        found = _time_s(cell) if cell else options.measured_at_s
+        if found is None:
+            raise ValueError(BAD_TIME if cell else NO_TIME)
+        return found
+
+    def connections(cell: str) -> int | None:
+        found = limits.connections(cell) if cell else options.connections
+        if cell and found is None:
+            raise ValueError(BAD_CONNECTIONS)
+        return found
+
+    def duration_s(cell: str) -> float | None:
+        if not cell:
+            return options.duration_s
+        found = limits.number(cell)
+        found = found and found * others["duration"][1]
+        if not found or not 0 < found <= limits.MAX_DURATION_S:
+            raise ValueError(BAD_DURATION)
+        return found
+
+    def volume_gb(cell: str) -> float | None:
+        if not cell:
+            return None
+        found = limits.number(cell)
+        if found is None or not 0 < found < inf:
+            raise ValueError(BAD_VOLUME)
+        return found * others["volume"][1]
+
+    def warmed_up(cell: str) -> bool:
+        found = _TRUTH.get(cell.lower())
+        if found is None:
+            raise ValueError(BAD_WARMED_UP)
+        return found
+
+    readers: dict[str, Callable[[str], Any]] = {
+        "src": end,
+        "dst": end,
+        "measured_at": measured_at_s,
+        "connections": connections,
+        "duration": duration_s,
+        "volume": volume_gb,
+        "warmed_up": warmed_up,
+        "tool": lambda cell: cell or TOOL,
+        "src_vm": lambda cell: cell or options.src_vm,
+        "dst_vm": lambda cell: cell or options.dst_vm,
+        "src_zone": str,
+        "dst_zone": str,
+    }
+    return {name: _Cells(reader) for name, reader in readers.items()}
+
+
+def _setting(meaning: Callable[[str], Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """Return regions, times and settings of rows.
+
+    Raises
+    ------
+    ValueError
+        With the reason, if those of one are wrong.
+    """
+    srcs, src_zones = zip(*meaning("src"), strict=True)
+    dsts, dst_zones = zip(*meaning("dst"), strict=True)
+    if any(map(eq, srcs, dsts)):
+        raise ValueError(SAME_REGION)
+    names = ("measured_at", "connections", "duration", "volume", "warmed_up")
+    found = {name: meaning(name) for name in (*names, "tool", "src_vm", "dst_vm")}
+    found |= {"src": srcs, "dst": dsts}
+    for name, split_off in (("src_zone", src_zones), ("dst_zone", dst_zones)):
+        stated = meaning(name)
+        found[name] = [one or other for one, other in zip(stated, split_off, strict=True)]
+    return found
+
+
+def _samples(
+    figure: _Figure, values: Sequence[float | None], setting: Mapping[str, Sequence[Any]]
+) -> Iterator[Sample]:
+    """Return a sample for each value."""
+    count, metric = len(values), figure.metric
+    about_rates, none = metric in _ABOUT_RATES, [None] * count
+    connections = setting["connections"] if about_rates else none
+    if metric == "per_flow_mbps":
+        connections = [1] * count
+    details = [""] * count
+    if metric == "transfer_s":
+        details = [json.dumps({"volume_gb": volume_gb}) for volume_gb in setting["volume"]]
+    rows = zip(
+        setting["src"],
+        setting["dst"],
+        [metric] * count,
+        values,
+        setting["measured_at"],
+        setting["tool"],
+        connections,
+        setting["duration"] if about_rates else none,
+        setting["warmed_up"] if about_rates else [False] * count,
+        setting["src_zone"],
+        setting["dst_zone"],
+        setting["src_vm"],
+        setting["dst_vm"],
+        details,
+        none,
+        [False] * count,
+        none,
+        strict=True,
     )
+    return map(Sample._make, rows)
 
 
 def _time_s(written: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from itertools import chain, takewhile
 
 from planner.model.errors import FormatError
 from probes.importers.text import Lines
@@ -44,15 +45,20 @@ class CsvTable:
         self._name = name
         self._force = force
         self._lines = Lines(source, name)
-        self._numbered = enumerate(self._lines, start=1)
-        for number, line in self._numbered:
-            if line.strip():
-                self.header_line = number
-                self._header_text = line
-                self.header = [cell.strip() for cell in self._cells(number, line)]
+        blocks = self._lines.blocks()
+        number = 1
+        for block in blocks:
+            blank = len(list(takewhile(lambda line: not line.strip(), block)))
+            number += blank
+            if blank < len(block):
                 break
         else:
             raise FormatError(name, "holds nothing but blank lines")
+        line = block[blank]
+        self.header_line = number
+        self._header_text = line
+        self.header = [cell.strip() for cell in self._cells(number, line)]
+        self._blocks = chain((block[blank + 1 :],), blocks)
         if len(self.header) == 1 and (";" in line or "\t" in line):
             found = "semicolons" if ";" in line else "tabs"
             raise FormatError(
@@ -68,24 +74,44 @@ class CsvTable:
                 remedy="Remove or rename one.",
             )
 
+    def blocks(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the lines below the header, many at once, after the number of the first."""
+        number = self.header_line + 1
+        for lines in self._blocks:
+            yield number, lines
+            number += len(lines)
+        if number == self.header_line + 1:
+            raise FormatError(self._name, "holds a header and no rows")
+
     def rows(self) -> Iterator[tuple[int, list[str], str]]:
         """Yield line number, cells and what is wrong with the row (``""`` if nothing)."""
+        for number, lines in self.blocks():
+            yield from self.rows_of(number, lines)
+
+    def rows_of(self, number: int, lines: list[str]) -> Iterator[tuple[int, list[str], str]]:
+        """Yield what :meth:`rows` does, of lines that begin at a number."""
         width = len(self.header)
-        lines = self._lines
-        number = self.header_line
-        for number, line in self._numbered:
-            cells = line.split(",") if '"' not in line else self._cells(number, line)
+        cut_off = self._lines.cut_off and not self._force
+        for at, line in enumerate(lines, number):
+            cells = line.split(",") if '"' not in line else self._cells(at, line)
             problem = ""
             if len(cells) != width:
                 problem = TOO_FEW if len(cells) < width else TOO_MANY
                 problem = problem if line.strip() else BLANK
             elif line == self._header_text:
                 problem = REPEATED_HEADER
-            elif lines.cut_off and not self._force:
+            elif cut_off:
                 problem = CUT_OFF
-            yield number, cells, problem
-        if number == self.header_line:
-            raise FormatError(self._name, "holds a header and no rows")
+            yield at, cells, problem
+
+    def columns(self, lines: list[str]) -> list[tuple[str, ...]] | None:
+        """Return the cells of lines by column; None unless nothing is wrong with any of them."""
+        if self._lines.cut_off or '"' in "".join(lines) or self._header_text in lines:
+            return None
+        cells = [line.split(",") for line in lines]
+        if set(map(len, cells)) != {len(self.header)}:
+            return None
+        return list(zip(*cells, strict=True))
 
     def _cells(self, number: int, line: str) -> list[str]:
         try:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from probes.samples import Metric
 
@@ -34,12 +38,32 @@ def number(cell: str) -> float | None:
         return None
 
 
+def numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
+    """Read the figures of many cells; None where one of them is none."""
+    try:
+        found = list(map(float, cells))
+    except ValueError:
+        return None
+    return None if "_" in "".join(cells) else np.array(found, np.float64)
+
+
+def are_times(times_s: NDArray[np.float64]) -> bool:
+    """Return whether all are times in seconds since 1970."""
+    return bool(((times_s >= MIN_TIME_S) & (times_s <= MAX_TIME_S)).all())
+
+
 def connections(cell: str) -> int | None:
     """Read a number of TCP connections; None where it is none."""
     count = number(cell)
     if count is None or not 1 <= count <= MAX_CONNECTIONS or count != int(count):
         return None
     return int(count)
+
+
+def are_possible(metric: Metric, values: NDArray[np.float64]) -> bool:
+    """Return whether :func:`fault` finds none in any of these values."""
+    above_zero = values >= 0 if metric in _MAY_BE_ZERO else values > 0
+    return bool((above_zero & (values <= _most(metric)[0])).all())
 
 
 def fault(metric: Metric, value: float | None, column: str) -> str:
@@ -60,12 +84,21 @@ def fault(metric: Metric, value: float | None, column: str) -> str:
         return f"{column} is infinite"
     if value < 0:
         return f"{column} is negative"
-    if metric == "loss_pct":
-        return f"{column} is over 100 %" if value > 100 else ""
-    if value == 0 and metric != "jitter_ms":
+    if value == 0 and metric not in _MAY_BE_ZERO:
         return f"{column} is zero"
+    most, in_words = _most(metric)
+    return f"{column} is over {in_words}" if value > most else ""
+
+
+_MAY_BE_ZERO = ("loss_pct", "jitter_ms")
+
+
+def _most(metric: Metric) -> tuple[float, str]:
+    """Return the most that a figure can be, and the same in words."""
+    if metric == "loss_pct":
+        return 100.0, "100 %"
     if metric == "transfer_s":
-        return f"{column} is over 31 days" if value > MAX_DURATION_S else ""
+        return MAX_DURATION_S, "31 days"
     if metric in ("rtt_ms", "jitter_ms"):
-        return f"{column} is over 60 s" if value > MAX_RTT_MS else ""
-    return f"{column} is over 100 Tbit/s" if value > MAX_RATE_MBPS else ""
+        return MAX_RTT_MS, "60 s"
+    return MAX_RATE_MBPS, "100 Tbit/s"

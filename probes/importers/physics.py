@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import inf
+from operator import itemgetter
+from typing import Any
 
 from planner.model.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
-from probes.samples import Sample
+from probes.samples import Metric, Sample
 
 CLOCK_SKEW_S = 60.0
 """How far the clock of who measured may be ahead; hosts with NTP keep within a second."""
@@ -32,6 +35,9 @@ FAULTS = ("in the future", "faster than light", "network card")
 MOST_KEPT = 65_536
 """Kinds of samples, and VM types, whose limits are remembered."""
 _CAPS = {"egress_cap_mbps": True, "ingress_cap_mbps": False}
+_KIND = itemgetter(
+    *(Sample._fields.index(name) for name in ("src", "dst", "metric", "src_vm", "dst_vm"))
+)
 _RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
@@ -53,9 +59,10 @@ class PhysicalGate:
             of_series[series] = max(of_series[series], _own_card_gbps(vm))
         self._of_series_gbps = of_series
         self._largest_gbps = max(of_series.values(), default=inf)
-        self._possible: dict[tuple[str, ...], tuple[float, float]] = {}
         # Each miss searches the whole table of VM types.
         self._card_gbps = lru_cache(MOST_KEPT)(self._card_of)
+        self._possible = _OfNames(self._possible_values)
+        self._most_of_cards = _OfNames(self._most_of)
 
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
         """Return why a sample can't be a measurement; None if it can.
@@ -68,25 +75,37 @@ class PhysicalGate:
         """
         if sample.measured_at_s > min(arrived_at_s, time.time()) + CLOCK_SKEW_S:
             return f"its time is over {CLOCK_SKEW_S:g} s in the future"
-        key = (sample.src, sample.dst, sample.metric, sample.src_vm, sample.dst_vm)
-        if key not in self._possible:
-            if len(self._possible) >= MOST_KEPT:  # names are whatever was sent
-                self._possible.clear()
-            self._possible[key] = self._possible_values(sample)
-        least, most = self._possible[key]
+        least, most = self._possible[_KIND(sample)]
         if least <= sample.value <= most:
             return None
         return self._faster_than_light(sample) or self._above_card(sample)
 
-    def _possible_values(self, sample: Sample) -> tuple[float, float]:
+    def faults(self, samples: Sequence[Sample]) -> list[str | None]:
+        """Return what :meth:`fault` does of each sample, none of which is stored yet."""
+        latest_s = time.time() + CLOCK_SKEW_S
+        possible = map(self._possible.__getitem__, map(_KIND, samples))
+        return [
+            None
+            if least <= sample.value <= most and sample.measured_at_s <= latest_s
+            else self.fault(sample)
+            for sample, (least, most) in zip(samples, possible, strict=True)
+        ]
+
+    def _possible_values(
+        self, src: str, dst: str, metric: Metric, src_vm: str, dst_vm: str
+    ) -> tuple[float, float]:
         """Return the least and the most that samples of this kind can show."""
-        if sample.metric == "rtt_ms":
-            return self._least_ms(sample) or 0.0, inf
-        cards = [self._card_gbps(*end) for end in self._cards_used(sample)]
-        return 0.0, ABOVE_CARD * MBPS_PER_GBPS * min(cards, default=inf)
+        if metric == "rtt_ms":
+            return self._least_ms(src, dst) or 0.0, inf
+        ends = src.partition(":")[0], src_vm, dst.partition(":")[0], dst_vm
+        return 0.0, self._most_of_cards[(*ends, metric)]
+
+    def _most_of(self, *ends_and_metric: str) -> float:
+        cards = [self._card_gbps(*end) for end in self._cards_used(*ends_and_metric)]
+        return ABOVE_CARD * MBPS_PER_GBPS * min(cards, default=inf)
 
     def _faster_than_light(self, sample: Sample) -> str | None:
-        least_ms = self._least_ms(sample)
+        least_ms = self._least_ms(sample.src, sample.dst)
         if sample.metric != "rtt_ms" or least_ms is None or sample.value >= least_ms:
             return None
         distance = least_ms / FIBRE_RTT_MS_PER_KM + OFF_PLACE_KM
@@ -95,27 +114,28 @@ class PhysicalGate:
             f"({least_ms:.1f} ms)"
         )
 
-    def _least_ms(self, sample: Sample) -> float | None:
+    def _least_ms(self, src: str, dst: str) -> float | None:
         """Return the time of light in fibre, there and back; None where that is not known."""
         regions = self._catalogue.regions
-        src, dst = regions.get(sample.src), regions.get(sample.dst)
-        distance = distance_km(src, dst) if src and dst else None
+        place, other = regions.get(src), regions.get(dst)
+        distance = distance_km(place, other) if place and other else None
         return None if distance is None else FIBRE_RTT_MS_PER_KM * (distance - OFF_PLACE_KM)
 
-    def _cards_used(self, sample: Sample) -> list[tuple[str, str]]:
+    def _cards_used(
+        self, src_provider: str, src_vm: str, dst_provider: str, dst_vm: str, metric: str
+    ) -> list[tuple[str, str]]:
         """Return the providers and VM types whose network cards carried a sample."""
-        ends = (
-            (sample.src.partition(":")[0], sample.src_vm),
-            (sample.dst.partition(":")[0], sample.dst_vm),
-        )
-        if sample.metric in _CAPS:
+        ends = ((src_provider, src_vm), (dst_provider, dst_vm))
+        if metric in _CAPS:
             # Estimates take it for the cap of the region's VM type where it names none.
-            provider, name = ends[0 if _CAPS[sample.metric] else 1]
+            provider, name = ends[0 if _CAPS[metric] else 1]
             return [(provider, name or self._catalogue.default_vm_types.get(provider, ""))]
-        return list(ends) if sample.metric in _RATES else []
+        return list(ends) if metric in _RATES else []
 
     def _above_card(self, sample: Sample) -> str | None:
-        for provider, name in self._cards_used(sample):
+        src, dst = (end.partition(":")[0] for end in (sample.src, sample.dst))
+        used = self._cards_used(src, sample.src_vm, dst, sample.dst_vm, sample.metric)
+        for provider, name in used:
             card_gbps = self._card_gbps(provider, name)
             if sample.value > ABOVE_CARD * card_gbps * MBPS_PER_GBPS:
                 # As Python writes it: a name may have characters that no database takes.
@@ -136,6 +156,20 @@ class PhysicalGate:
         if vm.provider == "aws" and vm.burst_gbps is None and vm.vcpus <= BURSTING_VCPUS:
             return self._of_series_gbps[_series(vm.id)]
         return _own_card_gbps(vm)
+
+
+class _OfNames(dict[tuple[str, ...], Any]):
+    """What a function returned of some names, which are whatever was sent."""
+
+    def __init__(self, of: Callable[..., Any]) -> None:
+        super().__init__()
+        self._of = of
+
+    def __missing__(self, names: tuple[str, ...]) -> Any:
+        if len(self) >= MOST_KEPT:
+            self.clear()
+        self[names] = found = self._of(*names)
+        return found
 
 
 def _series(vm_type: str) -> str:

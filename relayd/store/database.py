@@ -129,6 +129,13 @@ class Database(ABC):
             can't be written.
         """
 
+    def trusting_references(self) -> AbstractContextManager[None]:
+        """Insert without a look at what each row refers to, in transactions that begin inside.
+
+        For who has read in the same transaction what the rows refer to.
+        """
+        return nullcontext()
+
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what is done inside, and no more, if that fails; inside a transaction."""

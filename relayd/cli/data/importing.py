@@ -6,8 +6,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.text import redrawn
+from relayd.garbage import without_collection
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
@@ -26,6 +28,7 @@ from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ing
 
 PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
+_ROWS_AT_ONCE = 4096
 
 
 class _Input(NamedTuple):
@@ -149,19 +152,26 @@ def _import(
         "address": chosen.address,
     }
     batch = Batch(name, options.format, digest, described)
-    with path.open("rb") as stream:
+    with path.open("rb") as stream, without_collection():
         rows = read(options.format, stream, chosen)
         gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))
         return ingest(store, batch, gated, progress=_progress(name, options))
 
 
 def _gated(
-    rows: Iterable[Sample | Skipped], gate: PhysicalGate
+    rows: Iterator[Sample | Skipped], gate: PhysicalGate
 ) -> Iterator[Sample | Skipped | Quarantined]:
     """Yield rows, those in quarantine that can't be measurements."""
-    for row in rows:
-        reason = gate.fault(row) if isinstance(row, Sample) else None
-        yield row if reason is None or isinstance(row, Skipped) else Quarantined(row, reason)
+    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+        samples = [row for row in chunk if isinstance(row, Sample)]
+        reasons = gate.faults(samples)
+        if len(samples) == len(chunk) and not any(reasons):
+            yield from samples
+            continue
+        of_samples = iter(reasons)
+        for row in chunk:
+            reason = next(of_samples) if isinstance(row, Sample) else None
+            yield row if reason is None or isinstance(row, Skipped) else Quarantined(row, reason)
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:

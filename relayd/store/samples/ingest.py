@@ -131,7 +131,7 @@ def ingest(
     tally = _Tally()
     accepted = seen = samples_seen = kept_apart = 0
     source = iter(rows)
-    with ExitStack() as bulk, database.transaction():
+    with database.trusting_references(), ExitStack() as bulk, database.transaction():
         writer = SampleWriter(
             database,
             name=batch.name,
