@@ -200,9 +200,8 @@ def burst_of(sample: Sample) -> BurstTest | None:
     if fall is None:
         return None
     end_s = sample.measured_at_s + fall["at_s"] + (sample.duration_s or 0.0)
-    return BurstTest(
-        sample.measured_at_s, end_s, fall["at_s"], fall["before_mbps"], fall["after_mbps"]
-    )
+    of_fall = (fall[name] for name in ("at_s", "at_gb", "before_mbps", "after_mbps"))
+    return BurstTest(sample.measured_at_s, end_s, *of_fall)
 
 
 def _cap(bucket: TokenBucket, samples: Sequence[Sample]) -> Estimate:

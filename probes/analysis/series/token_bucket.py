@@ -37,8 +37,9 @@ class BurstTest(NamedTuple):
     ----------
     begin_s, end_s : float
         Seconds since 1970.
-    burst_s : float
-        How long the higher rate lasted.
+    burst_s, burst_gb : float
+        How long the higher rate lasted, and what was sent by then: a report in which the rate falls
+        may count to either.
     peak_mbps, sustained_mbps : float
         Before and after.
     """
@@ -46,14 +47,15 @@ class BurstTest(NamedTuple):
     begin_s: float
     end_s: float
     burst_s: float
+    burst_gb: float
     peak_mbps: float
     sustained_mbps: float
 
     @property
     def tokens_gb(self) -> float:
         """What it could send beyond the sustained rate."""
-        megabits = self.burst_s * (self.peak_mbps - self.sustained_mbps)
-        return megabits / MBPS_PER_GBPS / BITS_PER_BYTE
+        lasting_gb = self.burst_s * self.sustained_mbps / MBPS_PER_GBPS / BITS_PER_BYTE
+        return max(0.0, self.burst_gb - lasting_gb)
 
 
 @dataclass(frozen=True, slots=True)

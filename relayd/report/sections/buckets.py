@@ -105,6 +105,7 @@ def _burst(test: DetailedTest) -> BurstTest | None:
         test.at_s,
         test.at_s + fall["at_s"] + test.duration_s,
         fall["at_s"],
+        fall["at_gb"],
         fall["before_mbps"],
         fall["after_mbps"],
     )

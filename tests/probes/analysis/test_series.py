@@ -187,14 +187,16 @@ def bucket_tests(
     generator = np.random.default_rng(seed)
     tokens_gb, at_s, found = depth_gb, 1e9, []
     for pause_s in [*pauses_s, 0.0]:
-        full_s = round(tokens_gb * 8 / 4)  # 4 Gbit/s beyond what comes in
-        rates = np.array([5000.0] * full_s + [1000.0] * 30) * generator.normal(1, 0.03, full_s + 30)
+        full_s = tokens_gb * 8 / 4  # 4 Gbit/s beyond what comes in
+        whole, part = divmod(full_s, 1.0)  # the rate falls within a report
+        steps = np.array([5000.0] * int(whole) + [1000 + 4000 * part] + [1000.0] * 30)
+        rates = steps * generator.normal(1, 0.03, steps.size)
         state = steady_state([Interval(1.0, rate) for rate in rates], warmed_up=True)
         assert state is not None
         if state.findings:
             (fall,) = state.findings
             levels = fall.before_mbps, fall.after_mbps
-            found.append(BurstTest(at_s, at_s + rates.size, fall.at_s, *levels))
+            found.append(BurstTest(at_s, at_s + rates.size, fall.at_s, fall.at_gb, *levels))
         at_s += rates.size + pause_s
         tokens_gb = depth_gb if anew else min(depth_gb, pause_s / 8)
     return found
@@ -202,7 +204,7 @@ def bucket_tests(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_token_bucket_is_told_from_a_limit_of_each_transfer(seed: int) -> None:
-    pauses_s = [3600.0, 60.0, 70.0, 3600.0, 90.0]
+    pauses_s = [3600.0, 17.5 + seed, 70.0, 3600.0, 91.0]
     bucket = token_bucket(bucket_tests(pauses_s, seed))
     assert bucket.depth_gb == pytest.approx(20, rel=0.1)
     assert bucket.volume_gb == pytest.approx(25, rel=0.1)
@@ -231,7 +233,7 @@ def test_vms_that_hold_their_rate_show_no_bucket() -> None:
         lambda: strongest_period(np.arange(90), np.arange(90)),
         lambda: forecast(np.arange(0, 5 * DAY_S, 1800), np.ones(240), 3600),
         lambda: forecast(np.arange(0, 200 * DAY_S, DAY_S), np.ones(200), 3600),
-        lambda: token_bucket([BurstTest(0, 60, 20, 5e3, 1e3)] * 2),
+        lambda: token_bucket([BurstTest(0, 60, 20, 12.5, 5e3, 1e3)] * 2),
         lambda: on_grid(np.r_[np.arange(30), 1000 + np.arange(30)], np.ones(60), fewest=48),
     ],
 )
