@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.model.baseline import CAP_ERROR, least_cap, with_vm_types, within
 from planner.model.catalogue import Catalogue
+from planner.model.columns.rows import LinkRow, Maker, maker_of
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
@@ -90,13 +91,30 @@ def with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, Fleet
     network = with_vm_types(network, catalogue, vm_types)
     sites = {**network.sites, **{name: _site(network.sites[name], here[name]) for name in here}}
     links, others = (
-        {
-            src: {dst: _within_caps(link, sites[src], sites[dst]) for dst, link in row.items()}
-            for src, row in of_kind.items()
-        }
+        {src: LinkRow(_WithinCaps(maker_of(row), src, sites)) for src, row in of_kind.items()}
         for of_kind in (network.usual, network.others)
     )
     return network.with_(sites=sites, links=links, others=others)
+
+
+class _WithinCaps(Maker):
+    """Makes the links of another row, with rates that were not measured within the caps of VMs."""
+
+    def __init__(self, links: Maker, src: str, sites: Mapping[str, Site]) -> None:
+        self._links, self._src, self._sites = links, src, sites
+
+    def names(self) -> Iterable[str]:
+        """Return the same destinations."""
+        return self._links.names()
+
+    def make(self, dst: str) -> Link | None:
+        """Return a link with a rate that VMs at its ends can reach."""
+        link = self._links.make(dst)
+        return link and _within_caps(link, self._sites[self._src], self._sites[dst])
+
+    def may_be_private(self) -> bool:
+        """Ask the other row."""
+        return self._links.may_be_private()
 
 
 def _site(site: Site, vms: FleetSite) -> Site:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from relayd.times import seconds_of, utc_text
 
 if TYPE_CHECKING:
     from probes.fleet.sites import FleetSite
+    from relayd.sources.shared_columns import SharedColumns
 
 
 class StoreSource:
@@ -47,12 +49,19 @@ class StoreSource:
         A store that must exist; None for the per-user store, which need not.
     fleet : Path, optional
         Fleet file whose VMs stand at their regions' sites.
+    shared : SharedColumns, optional
+        Where processes that read the whole of a snapshot share its links.
     """
 
     def __init__(
-        self, catalogue: Catalogue, db: Location | None, fleet: Path | None = None
+        self,
+        catalogue: Catalogue,
+        db: Location | None,
+        fleet: Path | None = None,
+        shared: SharedColumns | None = None,
     ) -> None:
         self.catalogue = catalogue
+        self._shared = shared
         self._fleet = fleet
         self._named = db is not None
         self._location = db or default_path()
@@ -82,8 +91,9 @@ class StoreSource:
             network = baseline_network(self.catalogue, ends=between, further=wanted)
         else:
             name, snapshots = opened.row.id, opened.store.snapshots
-            links = _views(snapshots.links(name, between), opened.stored_sites, between)
-            others = _views(snapshots.others(name, between), (), between)
+            in_use = self._columns(snapshots.links, name, between)
+            links = _views(in_use, opened.stored_sites, between)
+            others = _views(self._columns(snapshots.others, name, between), (), between)
             network = Network(opened.stored_sites, links, opened.snapshot, others=others)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
@@ -91,6 +101,13 @@ class StoreSource:
             link_states=opened.states, verified=opened.verified, newer_samples=opened.newer
         )
         return _with_fleet(network, self.catalogue, opened.fleet)
+
+    def _columns(
+        self, read: Callable[..., LinkColumns], name: str, between: tuple[str, str] | None
+    ) -> LinkColumns:
+        if self._shared is None or between is not None:
+            return read(name, between)
+        return self._shared.get(f"{read.__name__} of {name}", partial(read, name))
 
     def earlier(self, snapshot: str) -> Network:
         """Return the network of an earlier snapshot; see :class:`.Source`."""

@@ -10,14 +10,18 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from relayd.http.middleware.rate_limits import RateLimits
 from relayd.http.monitoring.summing import lasting, summed
+from relayd.http.processes.folder import shared_folder
 from relayd.http.processes.peers import Peers, SharedState
 from relayd.store import open_store
 from relayd.store.tokens import Tokens
@@ -136,6 +140,15 @@ def descendants(pid: int) -> list[int]:
     return found + [below for child in found for below in descendants(child)]
 
 
+def mapped_columns(pid: int) -> set[str]:
+    """Return which files of columns a process has mapped, by their inodes."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:
+        return set()
+    return {line.split()[4] for line in lines if ".columns" in line}
+
+
 def figure(text: bytes, name: str) -> float:
     """Return the sum of a metric over its labels."""
     values = re.findall(rf"^{name}(?:\{{[^\n]*\}})? (\S+)$", text.decode(), re.MULTILINE)
@@ -205,7 +218,9 @@ def test_figures_of_processes_become_those_of_a_service() -> None:
     )
 
 
-def test_two_processes_answer_as_one(store: Path, tmp_path: Path, fleet: Path) -> None:
+def test_two_processes_answer_as_one(
+    store: Path, tmp_path: Path, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_store(store, mode="write") as opened:
         tokens = Tokens(opened.database)
         anything = {"Authorization": f"Bearer {tokens.create('any', ['admin'])}"}
@@ -214,10 +229,17 @@ def test_two_processes_answer_as_one(store: Path, tmp_path: Path, fleet: Path) -
         alone = stack.enter_context(
             served(store, "--fleet", str(fleet), auth=True, log=tmp_path / "alone.log")
         )
+        shared = tmp_path / "shared"
+        shared.mkdir()
+        environment = {**QUICK, "TMPDIR": str(shared)}
         pair = Served(
-            store, "--processes", "2", "--fleet", str(fleet), environment=QUICK, auth=True
+            store, "--processes", "2", "--fleet", str(fleet), environment=environment, auth=True
         )
         stack.callback(pair.kill)
+        # Both, and the workers of both, have the links of the snapshot from the same pages.
+        below = descendants(pair.process.pid)
+        assert sum(map(len, map(mapped_columns, below))) == 4
+        assert len({inode for pid in below for inode in mapped_columns(pid)}) == 1
         first, second = (stack.enter_context(caller_of(place, pair, anything)) for place in (0, 1))
 
         # The same question has the same answer, byte for byte, whoever answers.
@@ -267,6 +289,9 @@ def test_two_processes_answer_as_one(store: Path, tmp_path: Path, fleet: Path) -
             lambda: {line["process"] for line in pair.lines() if line["event"] == "made snapshot"}
         )
         assert made == {0}
+        # Both went on to the same pages of the new one.
+        serving = [processes(pair)[place] for place in (0, 1)]
+        eventually(lambda: len(set.union(*map(mapped_columns, serving))) == 1)
 
         # A campaign that one started, the other shows.
         asked = {"budget_usd": 1.0, "phases": ["rtt"]}
@@ -278,6 +303,13 @@ def test_two_processes_answer_as_one(store: Path, tmp_path: Path, fleet: Path) -
         assert len(below) >= 4
         pair.kill()
         eventually(lambda: all(map(is_gone, below)))
+    # What they leave behind, the next service on the machine removes.
+    left_over = list(shared.iterdir())
+    assert [path.stat().st_mode & 0o777 for path in left_over] == [0o700]
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    with shared_folder() as folder, shared_folder() as other:
+        assert sorted(shared.iterdir()) == sorted([folder, other])
+    assert not list(shared.iterdir())
     assert not [line for line in pair.lines() if line["level"] == "error"]
 
 

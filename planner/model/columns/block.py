@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import nan
 from operator import le
 from struct import pack
-from typing import Any, Literal, SupportsIndex, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from planner.model.errors import InputError
 from planner.model.estimate import ADDRESS_KINDS, Origin
@@ -43,8 +43,6 @@ _DOUBLE: _Format = "d"
 _COUNT: _Format = "I"
 _KIND: _Format = "B"
 FORMATS = [*[_DOUBLE] * COUNTS, *[_COUNT] * (LIMIT - COUNTS), _KIND, _KIND]
-BUFFERS_SINCE = 5
-"""Protocol of pickles that can leave memory out of band."""
 _BITMAP = SIDE * SIDE // 8
 _HEAD = _BITMAP + len(FORMATS) + 1
 _EACH, _ONE, _AS_BEFORE = range(3)
@@ -68,13 +66,9 @@ class Block:
         self._present = int.from_bytes(data[:_BITMAP], "little")
         self._columns: list[Column] | None = None
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[Block], tuple[object]]:
-        """Hand the memory out by itself where pickles can, so that processes can share it."""
-        if int(protocol) < BUFFERS_SINCE:
-            return Block, (bytes(self.data),)
-        from pickle import PickleBuffer
-
-        return Block, (PickleBuffer(self.data),)
+    def __reduce__(self) -> tuple[type[Block], tuple[bytes]]:
+        """Take a copy of memory that is another's."""
+        return Block, (bytes(self.data),)
 
     def __len__(self) -> int:
         """Return how many links there are."""

@@ -63,9 +63,9 @@ class LinkColumns:
         blocks: Mapping[tuple[int, int], Block],
         origins: Mapping[int, Origin],
     ) -> None:
-        self._names = names
+        self.names = names
         self.numbers = {name: number for number, name in names.items()}
-        self._blocks = blocks
+        self.blocks = blocks
         self.origins = origins
         self._of_row: dict[int, list[tuple[int, Block]]] = {}
         for (row, column), block in sorted(blocks.items(), key=lambda item: item[0]):
@@ -74,13 +74,13 @@ class LinkColumns:
 
     def __len__(self) -> int:
         """Return how many links there are."""
-        return sum(map(len, self._blocks.values()))
+        return sum(map(len, self.blocks.values()))
 
     def __iter__(self) -> Iterator[Link]:
         """Yield all links, by the numbers of source and destination."""
-        for src, name in sorted(self._names.items()):
+        for src, name in sorted(self.names.items()):
             for dst, block, at in self._row(src):
-                yield self._link(name, self._names[dst], block, at)
+                yield self._link(name, self.names[dst], block, at)
 
     def row(self, src: str) -> LinkRow:
         """Return the links out of a region, as a view."""
@@ -88,12 +88,12 @@ class LinkColumns:
 
     def sources(self) -> list[str]:
         """Return the regions with links out of them, by number."""
-        return [name for src, name in sorted(self._names.items()) if any(self._row(src))]
+        return [name for src, name in sorted(self.names.items()) if any(self._row(src))]
 
     def destinations(self, src: str) -> list[str]:
         """Return where the links out of a region lead, by number."""
         number = self.numbers.get(src)
-        return [] if number is None else [self._names[dst] for dst, _, _ in self._row(number)]
+        return [] if number is None else [self.names[dst] for dst, _, _ in self._row(number)]
 
     def link(self, src: str, dst: str) -> Link | None:
         """Return a link, made anew; None where there is none."""
@@ -147,7 +147,7 @@ class LinkColumns:
         source, destination = self.numbers.get(src), self.numbers.get(dst)
         if source is None or destination is None:
             return None
-        block = self._blocks.get((source // SIDE, destination // SIDE))
+        block = self.blocks.get((source // SIDE, destination // SIDE))
         at = None if block is None else block.at(source % SIDE, destination % SIDE)
         return None if block is None or at is None else (block, at)
 
@@ -155,8 +155,8 @@ class LinkColumns:
         """Yield the links out of a source, then those of others into a destination, by number."""
         if (number := self.numbers.get(src)) is not None:
             for to, block, at in self._row(number):
-                yield self._link(src, self._names[to], block, at)
-        for _, name in sorted(self._names.items()):
+                yield self._link(src, self.names[to], block, at)
+        for _, name in sorted(self.names.items()):
             if name != src and (link := self.link(name, dst)) is not None:
                 yield link
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ import orjson
 from relayd.http.middleware.rate_limits import RateLimits
 from relayd.http.monitoring.summing import Families, lasting
 from relayd.http.processes.board import Board
+from relayd.sources.shared_columns import SharedColumns
 
 LEADER = 0
 """The place of the process that makes snapshots, watches the fleet and pushes metrics."""
@@ -22,11 +24,15 @@ class SharedState:
     ----------
     processes : int
     limits : RateLimits
+    folder : Path, optional
+        For files that they share; without one, they share none.
     """
 
-    def __init__(self, processes: int, limits: RateLimits) -> None:
+    def __init__(self, processes: int, limits: RateLimits, folder: Path | None = None) -> None:
         self.processes = processes
         self.limits = limits
+        self.folder = folder
+        self.columns = SharedColumns(folder) if folder else None
         self.news = Board(processes)
         self.figures = Board(processes)
         self._parent = Board(1)

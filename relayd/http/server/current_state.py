@@ -22,6 +22,7 @@ from relayd.http.server.plan_cache import PlanCache
 from relayd.questions.disputes import DisputedFigure, disputed_figures
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource
+from relayd.sources.shared_columns import SharedColumns
 from relayd.sources.source import Source
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
@@ -136,11 +137,16 @@ def _in_memory(catalogue: Catalogue, network: Network) -> Wan:
 
 
 def opener(
-    db: Location, catalogues: Sequence[Path], fleet: Path | None = None
+    db: Location,
+    catalogues: Sequence[Path],
+    fleet: Path | None = None,
+    shared: SharedColumns | None = None,
 ) -> Callable[[], Source]:
-    """Return what opens a store afresh, with a fleet's VMs at their sites."""
-    return partial(_open_source, db, catalogues, fleet)  # which workers can be given
+    """Return what opens a store afresh, with a fleet's VMs at their sites; see StoreSource."""
+    return partial(_open_source, db, catalogues, fleet, shared)  # which workers can be given
 
 
-def _open_source(db: Location, catalogues: Sequence[Path], fleet: Path | None) -> Source:
-    return StoreSource(load_catalogue(catalogues), db, fleet)
+def _open_source(
+    db: Location, catalogues: Sequence[Path], fleet: Path | None, shared: SharedColumns | None
+) -> Source:
+    return StoreSource(load_catalogue(catalogues), db, fleet, shared)

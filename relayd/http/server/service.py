@@ -111,7 +111,11 @@ class Service:
         self._verification = 0
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
-        self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
+        self.workers = Workers(
+            settings.workers or os.cpu_count() or 1,
+            settings.answer_limit_s,
+            folder=peers.shared.folder,
+        )
         if telemetry:
             self.workers.span = self.store.span = telemetry.span
         self.exposition = Exposition(
@@ -282,6 +286,8 @@ class Service:
         )
         self._current = current
         await asyncio.to_thread(release_memory)
+        if columns := self.peers.shared.columns:
+            await asyncio.to_thread(columns.remove_unused)
 
     async def _expire_link_states(self) -> None:
         """Forget link states that expired, while the store can't be read."""

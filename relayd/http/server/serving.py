@@ -22,6 +22,7 @@ from relayd.http.description.openapi import document
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.middleware.logs import Log, LogHandler
 from relayd.http.middleware.rate_limits import RateLimits
+from relayd.http.processes.folder import shared_folder
 from relayd.http.processes.parent import ProcessGroup
 from relayd.http.processes.peers import LEADER, Peers, SharedState
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded
@@ -97,7 +98,7 @@ async def start(
         share,
         db,
         catalogues,
-        opener(db, catalogues, share.fleet),
+        opener(db, catalogues, share.fleet, peers.shared.columns),
         log,
         openapi=document,
         documentation=page,
@@ -168,7 +169,7 @@ def serve(
         raise problem
     listeners = _bound(settings)
     url = _url(settings, listeners[0])
-    shared = SharedState(settings.processes, RateLimits(settings.requests_per_s, settings.burst))
+    limits = RateLimits(settings.requests_per_s, settings.burst)
 
     def run(place: int, began: Callable[[], None], parent: int | None = None) -> None:
         log = Log(process=None if parent is None else place)
@@ -195,10 +196,12 @@ def serve(
     def announce() -> None:
         ready(url)
 
-    if settings.processes == 1:
-        run(LEADER, announce)
-    else:
-        ProcessGroup(shared, listeners, run, announce).run()
+    with shared_folder() as folder:
+        shared = SharedState(settings.processes, limits, folder)
+        if settings.processes == 1:
+            run(LEADER, announce)
+        else:
+            ProcessGroup(shared, listeners, run, announce).run()
 
 
 def _stopped(parent: int | None) -> asyncio.Event:

@@ -1,4 +1,4 @@
-"""Worker processes, each with a copy of the network, for questions that take a while."""
+"""Worker processes, each of which reads the network, for questions that take a while."""
 
 from __future__ import annotations
 
@@ -49,10 +49,17 @@ class Workers:
         Longest time for one question.
     most_waiting, most_of_one : int
         Questions that may wait at a time, of all callers and of one. Callers take turns.
+    folder : Path, optional
+        Where networks are written for them, in place of the system's folder for temporary files.
     """
 
     def __init__(
-        self, count: int, limit_s: float, most_waiting: int = 1000, most_of_one: int = 250
+        self,
+        count: int,
+        limit_s: float,
+        most_waiting: int = 1000,
+        most_of_one: int = 250,
+        folder: Path | None = None,
     ) -> None:
         self.count = count
         self.waiting = 0
@@ -60,7 +67,7 @@ class Workers:
         self._limit_s = limit_s
         # One more than there are processes, so that none waits for the event loop.
         self._turns = FairQueue(count + 1, most_waiting, most_of_one, "an answer")
-        self._folder = tempfile.TemporaryDirectory(prefix="relayd-")
+        self._folder = tempfile.TemporaryDirectory(prefix="relayd-", dir=folder)
         self._written: dict[str, Path] = {}
         self._pool = _new_pool(count)
 

@@ -167,5 +167,5 @@ def test_a_link_takes_about_a_hundred_bytes() -> None:
                 prior = Prior(low, low + 0.3, low + 0.5, 1.5)
                 links.append(Link(src, dst, figure, figure, replace(figure, prior=prior)))
     columns = _columns(links, _MANY)
-    stored = sum(len(block.data) for block in columns._blocks.values())
+    stored = sum(len(block.data) for block in columns.blocks.values())
     assert 90 < stored / len(links) < 130
