@@ -148,11 +148,18 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
 
 
 def changes_in(detail: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the changes in a sample's detail, ignoring what others may have put there."""
+    """Return the changes in a sample's detail, ignoring what others may have put there.
+
+    Times and volumes are from the beginning of the test, with what was left out as a warm-up.
+    """
     told = detail.get("findings")
     figures = ("at_s", "at_gb", "before_mbps", "after_mbps")
+    omitted_s, omitted_gb = (
+        float(value) if isinstance(value := detail.get(name), int | float) else 0.0
+        for name in ("omitted_s", "omitted_gb")
+    )
     return [
-        change
+        {**change, "at_s": change["at_s"] + omitted_s, "at_gb": change["at_gb"] + omitted_gb}
         for change in (told if isinstance(told, list) else [])
         if isinstance(change, dict)
         and isinstance(change.get("pattern"), str)

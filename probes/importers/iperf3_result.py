@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from planner.model.units import BITS_PER_MBIT
+from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MBPS_PER_GBPS
 from probes.analysis.series.steady import PACED_SHARE, Interval
 from probes.importers import limits
 from probes.importers.endpoints import stated
@@ -95,6 +95,10 @@ def _tcp(test: dict[str, Any], flow: _Flow, streams: int) -> _Result | _Paced | 
     steady = rate_of(*_counted(test, flow), warmed_up=warmed_up)
     if steady is not None:
         detail |= steady.detail
+        if "findings" in detail and (omitted := _intervals(test, flow, omitted=True)):
+            detail["omitted_s"] = round(sum(interval.seconds for interval in omitted), 3)
+            megabits = sum(interval.seconds * interval.mbps for interval in omitted)
+            detail["omitted_gb"] = round(megabits / MBPS_PER_GBPS / BITS_PER_BYTE, 6)
     sent = field(test, "end", "sum_sent" + flow.suffix)
     if received is sent:
         detail["counted_at"] = "sender"
@@ -216,11 +220,12 @@ def _counted(test: dict[str, Any], flow: _Flow) -> tuple[list[Interval], str]:
     return _intervals(test, flow), "sender"
 
 
-def _intervals(test: dict[str, Any], flow: _Flow) -> list[Interval]:
+def _intervals(test: dict[str, Any], flow: _Flow, *, omitted: bool = False) -> list[Interval]:
+    """Return the intervals that count, or those that were left out as a warm-up."""
     found = []
     for interval in list_field(test, "intervals"):
         total = field(interval, "sum" + flow.suffix)
-        if field(total, "omitted") is True:
+        if (field(total, "omitted") is True) is not omitted:
             continue
         seconds, mbps = number_field(total, "seconds"), _mbps(total)
         if seconds is not None and mbps is not None and seconds > 0 and mbps >= 0:

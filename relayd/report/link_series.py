@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,13 @@ from probes.analysis.series.autocorrelation import autocorrelation
 from probes.analysis.series.forecast import forecast
 from probes.analysis.series.levels import FEWEST_TESTS, levels_between_tests
 from probes.analysis.series.occurrences import occurrences
-from probes.analysis.series.periodicity import PERIOD_NAMES, periodicity
+from probes.analysis.series.periodicity import (
+    DAY_S,
+    PERIOD_NAMES,
+    Periodicity,
+    periodicity,
+    without_pattern,
+)
 from probes.analysis.series.spectrum import strongest_period
 from probes.samples import Metric
 from relayd.report.document import Report, Section
@@ -94,8 +102,7 @@ def _periods(rows: NDArray[np.void]) -> Section:
             section.statements.append(
                 f"By {name.replace('_', ' ')}: "
                 + (
-                    f"a pattern (p = {found.p_value:.3f}), lowest from "
-                    f"{found.lowest_phase_s / 60:.0f} min into it, {found.depth:.1%} below usual."
+                    f"a pattern (p = {found.p_value:.3f}), {_extreme(found)}."
                     if found.present
                     else f"no more than chance gives (p = {found.p_value:.2f})."
                 )
@@ -109,6 +116,15 @@ def _periods(rows: NDArray[np.void]) -> Section:
             else f"Of any period: none beyond chance (p = {any_period.p_value:.2f})."
         )
     return section
+
+
+def _extreme(found: Periodicity) -> str:
+    """Return where it is farthest from what is usual."""
+    if found.height > found.depth:
+        word, at_s, how = "highest", found.highest_phase_s, f"{found.height:.1%} above"
+    else:
+        word, at_s, how = "lowest", found.lowest_phase_s, f"{found.depth:.1%} below"
+    return f"{word} from {at_s / 60:.0f} min into it, {how} usual"
 
 
 def _forecast(rows: NDArray[np.void], horizon_s: float) -> Section:
@@ -150,6 +166,10 @@ def _levels(rows: NDArray[np.void]) -> Section:
         error = TooFewError("samples with the same connections", len(rates), LEARNT_FROM + 1)
         section.statements.append(f"Levels: no conclusion. {error}")
         return section
+    beside = ""
+    with suppress(TooFewError):
+        if periodicity(times, rates, DAY_S).present:
+            rates, beside = without_pattern(times, rates, DAY_S), "Beside its daily pattern, "
     levels = levels_between_tests(rates.tolist())
     back_and_forth = levels is not None and levels.pattern == "two-level"
     shifts = [] if back_and_forth else level_shifts(rates.tolist())
@@ -177,6 +197,8 @@ def _levels(rows: NDArray[np.void]) -> Section:
         )
     if not section.statements:
         section.statements.append("It has one level.")
+    if beside:
+        section.statements = [beside + said[0].lower() + said[1:] for said in section.statements]
     return section
 
 

@@ -44,10 +44,11 @@ class Periodicity:
     p_value : float
     present : bool
         Whether chance produces as much in at most 5 % of cases.
-    lowest_phase_s : float
-        Seconds into the period at which the phase with the lowest values begins.
-    depth : float
-        How far that phase's median is below the median of all, relative to it.
+    lowest_phase_s, highest_phase_s : float
+        Seconds into the period at which the phase with the lowest values begins, and that with the
+        highest.
+    depth, height : float
+        How far these phases' medians are below and above the median of all, relative to it.
     """
 
     period_s: float
@@ -57,6 +58,8 @@ class Periodicity:
     present: bool
     lowest_phase_s: float
     depth: float
+    highest_phase_s: float
+    height: float
 
 
 def periodicity(
@@ -92,6 +95,8 @@ def periodicity(
     phases = max(FEWEST_PHASES, min(phases, int(per_cycle)))
     share = (times - cycle * period_s) / period_s
     phase = np.minimum(share * phases, phases - 1).astype(int)
+    # Samples at the same time of each cycle tell nothing of the others.
+    require(f"different times within {period_s:g} s", np.unique(phase).size, FEWEST_PHASES)
     table = _folded(cycle, phase, ranks(series), phases, least)
     require(f"whole cycles of {period_s:g} s", len(table), least)
     centred = table - np.nanmean(table, axis=1, keepdims=True)
@@ -103,9 +108,13 @@ def periodicity(
         chance = np.concatenate([chance, _turned(centred, TURNS[1], generator)])
     p_value = permutation_p(observed, chance)
     by_phase = [series[phase == part] for part in range(phases)]
-    medians = np.array([np.median(part) if part.size else np.inf for part in by_phase])
-    lowest, usual = int(medians.argmin()), float(np.median(series))
-    depth = (usual - float(medians[lowest])) / usual if usual else 0.0
+    medians = np.array([np.median(part) if part.size else np.nan for part in by_phase])
+    usual = float(np.median(series))
+    lowest, highest = int(np.nanargmin(medians)), int(np.nanargmax(medians))
+    depth, height = (
+        abs(float(medians[extreme]) - usual) / usual if usual else 0.0
+        for extreme in (lowest, highest)
+    )
     return Periodicity(
         period_s,
         series.size,
@@ -114,7 +123,23 @@ def periodicity(
         p_value <= FALSE_ALARMS,
         lowest * period_s / phases,
         depth,
+        highest * period_s / phases,
+        height,
     )
+
+
+def without_pattern(times_s: ArrayLike, values: ArrayLike, period_s: float) -> Floats:
+    """Return a series of positive values over what is usual at each one's time of the period."""
+    times, series = (np.asarray(a, dtype=float) for a in (times_s, values))
+    phases = PHASES.get(period_s, 12)
+    phase = (times % period_s / period_s * phases).astype(int) % phases
+    usual = float(np.median(series))
+    of_phase = np.ones(phases)
+    for part in np.unique(phase).tolist():
+        of_phase[part] = np.median(series[phase == part]) / usual if usual else 1.0
+    of_phase[of_phase <= 0] = 1.0
+    without: Floats = series / of_phase[phase]
+    return without
 
 
 def _folded(

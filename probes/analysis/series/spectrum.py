@@ -22,6 +22,9 @@ from probes.analysis.series.grid import on_grid
 FEWEST_SAMPLES = 96
 FEWEST_CYCLES = 5
 """A period that came back fewer times may be a coincidence."""
+MOST_HARMONIC = 8
+SURELY_STANDING = 8.0
+"""Over the expected power, which chance exceeds in one of 3,000 waves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> StrongestPeriod:
     standing = power / expected
     best = int(standing.argmax())
     p_value = float(-np.expm1(waves.size * np.log1p(-np.exp(-standing[best]))))
+    best = _fundamental(standing, best)
     total = float(scores @ scores) * scores.size / 2
     return StrongestPeriod(
         count,
@@ -89,6 +93,19 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> StrongestPeriod:
         p_value,
         p_value <= FALSE_ALARMS,
     )
+
+
+def _fundamental(standing: Floats, best: int) -> int:
+    """Return the slowest wave that stands out and has the strongest among its harmonics.
+
+    What comes back as a short dip, and not as a wave, has harmonics as strong as itself.
+    """
+    number = best + FEWEST_CYCLES
+    for harmonic in range(MOST_HARMONIC, 1, -1):
+        slower = round(number / harmonic) - FEWEST_CYCLES
+        if slower >= 0 and standing[slower] >= max(SURELY_STANDING, standing[best] / 2):
+            return slower
+    return best
 
 
 def _red_noise(scores: Floats, waves: np.ndarray, length: int) -> Floats:

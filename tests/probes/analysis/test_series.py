@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.analysis.evidence import TooFewError, discoveries
+from probes.analysis.level_shift import level_shifts
 from probes.analysis.series.autocorrelation import autocorrelation, correlations
 from probes.analysis.series.forecast import forecast
 from probes.analysis.series.grid import on_grid
 from probes.analysis.series.levels import fewer_runs_by_chance, levels_between_tests
 from probes.analysis.series.occurrences import occurrences
-from probes.analysis.series.periodicity import DAY_S, HALF_HOUR_S, periodicity
+from probes.analysis.series.periodicity import DAY_S, HALF_HOUR_S, periodicity, without_pattern
 from probes.analysis.series.spectrum import strongest_period
 from probes.analysis.series.steady import Interval
 from probes.analysis.series.token_bucket import BurstTest, token_bucket
@@ -50,8 +51,36 @@ def test_half_hours_are_judged_by_samples_that_are_minutes_apart(
 
 
 def test_samples_at_the_same_minute_say_nothing_of_half_hours() -> None:
-    with pytest.raises(TooFewError, match="whole cycles of 1800 s"):
-        periodicity(np.arange(720) * 3600.0, np.arange(720.0), HALF_HOUR_S)
+    for step_s in (1800.0, 3600.0):
+        with pytest.raises(TooFewError, match=r"2 different times within 1800 s.* there are 1"):
+            periodicity(np.arange(720) * step_s, np.arange(720.0), HALF_HOUR_S)
+
+
+def test_a_short_dip_that_comes_back_has_its_own_period_and_not_a_part_of_it() -> None:
+    """Its harmonics are as strong: five minutes of each half hour, two hours of each day."""
+    generator = np.random.default_rng(13)
+    times = np.arange(0, 14 * DAY_S, 300.0)
+    for period_s, lasts_s in ((HALF_HOUR_S, 300), (DAY_S, 7200), (7 * 3600.0, 3600)):
+        for sign in (-0.2, 0.2):
+            values = 500 * (1 + 0.05 * generator.normal(size=times.size))
+            values *= 1 + sign * (times % period_s < lasts_s)
+            wave = strongest_period(times, values)
+            assert wave.present
+            assert wave.period_s == pytest.approx(period_s, rel=0.03)
+    extreme = periodicity(times, values, 7 * 3600.0)
+    assert extreme.highest_phase_s == 0.0
+    assert extreme.height == pytest.approx(0.2, rel=0.2)
+
+
+def test_a_daily_pattern_can_be_taken_out_and_leaves_other_changes() -> None:
+    generator = np.random.default_rng(14)
+    daily = 1 + 0.1 * np.sin(2 * np.pi * FORTNIGHT / DAY_S)
+    values = 20 * daily * (1 + 0.02 * generator.normal(size=FORTNIGHT.size))
+    assert len(level_shifts(values.tolist())) > 5
+    assert not level_shifts(without_pattern(FORTNIGHT, values, DAY_S).tolist())
+    values[FORTNIGHT >= 7 * DAY_S] *= 1.5
+    (shift,) = level_shifts(without_pattern(FORTNIGHT, values, DAY_S).tolist())
+    assert FORTNIGHT[shift.position] == pytest.approx(7 * DAY_S, abs=4 * 3600)
 
 
 @pytest.mark.parametrize("likeness", [0.0, 0.9])

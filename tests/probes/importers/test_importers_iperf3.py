@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
 from probes.analysis.series.steady import MIN_INTERVALS, Interval, steady_rate
+from probes.analysis.steady_state import changes_in
 from probes.importers import iperf3, iperf3_result
 from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
@@ -340,6 +341,17 @@ def long_test(rates: list[float], *, udp: bool = False, sent: float = 0.0) -> st
     sent_sum = total | {"bits_per_second": sent * 1e6} if sent else total
     end = {"sum_sent": sent_sum, "sum_received": total | {"lost_percent": 1.0}}
     return json.dumps({"start": start, "intervals": intervals, "end": end})
+
+
+def test_what_was_omitted_counts_to_the_time_and_volume_of_a_fall() -> None:
+    document = json.loads(long_test([800.0] * 100 + [400.0] * 60))
+    for interval in document["intervals"][:4]:
+        interval["sum"]["omitted"] = True
+    document["start"]["test_start"]["omit"] = 4
+    (sample,) = samples("iperf3", json.dumps(document))
+    (change,) = changes_in(detail(sample))
+    assert (change["at_s"], change["at_gb"]) == pytest.approx((100, 10), rel=1e-6)
+    assert sample.warmed_up
 
 
 def test_a_late_fall_survives_the_import() -> None:
