@@ -17,6 +17,7 @@ from benchmarks.table import show
 from probes.analysis.asymmetry import paired_difference
 from probes.analysis.level_shift import level_shifts
 from probes.analysis.rate_sweep import rate_sweep
+from probes.analysis.series.forecast import forecast
 from probes.analysis.series.late_cuts import rate_cut
 from probes.analysis.series.levels import levels_between_tests
 from probes.analysis.series.occurrences import occurrences
@@ -84,6 +85,9 @@ def cases(generator: np.random.Generator) -> Iterator[tuple[str, int, Callable[[
     def daily(likeness: float) -> bool:
         return bool(periodicity(FORTNIGHT, fortnight(likeness), DAY_S).present)
 
+    def foretold(likeness: float) -> bool:
+        return bool(forecast(FORTNIGHT, fortnight(likeness), 6 * 3600.0).useful)
+
     def periodic(likeness: float) -> bool:
         return bool(strongest_period(FORTNIGHT, fortnight(likeness)).present)
 
@@ -114,6 +118,7 @@ def cases(generator: np.random.Generator) -> Iterator[tuple[str, int, Callable[[
         alike = ", neighbours alike" if likeness else ""
         yield f"a day's period{alike}", SLOW, partial(daily, likeness)
         yield f"any period{alike}", SLOW, partial(periodic, likeness)
+        yield f"a forecast of 6 h{alike}", SLOW, partial(foretold, likeness)
 
 
 if __name__ == "__main__":
