@@ -18,6 +18,7 @@ from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.explanation import Explanation
+from planner.transfer.leases.leased_paths import leased_paths
 from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.options import Option
 from planner.transfer.plan import (
@@ -110,6 +111,7 @@ def recommend(
         measure_first=adviser.measure_first(),
         one_vm=builder.one_vm(decision),
         exploration=exploration,
+        leases=leased_paths(request, network, prices, chosen),
     )
     verification = explanation.verification()
     lasting = [warning for warning in plan.warnings if warning not in verification]

@@ -37,6 +37,7 @@ from planner.fields.specified import (
 from planner.model.errors import InputError
 from planner.model.units import duration_s
 from planner.solvers.joint import Risk
+from planner.transfer.leases.leased_link import LeasedLink
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
 
@@ -49,6 +50,7 @@ MOST_CANDIDATES = 1000
 MOST_VMS_UNASKED = 8
 MOST_EXPLORED = 0.5
 MOST_OUTCOMES = 10_000
+MOST_LEASES = 1000
 
 
 @specified
@@ -136,6 +138,14 @@ class TransferRequest(RuledRequest):
         default=(),
         example="outcomes.csv",
         group="exploring",
+    )
+    leases: Field[Any, tuple[LeasedLink, ...]] = field(
+        Items(LeasedLink, least=0, most=MOST_LEASES, prefix="lease"),
+        "Leased interconnects to compare with: what the transfer takes over each, and from what "
+        "volume a month on it pays.",
+        default=(),
+        example="leases.csv",
+        group="answer",
     )
 
     def _check(self) -> None:

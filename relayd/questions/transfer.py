@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
+from planner.transfer.leases.leased_link import LeasedLink
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
@@ -39,6 +40,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         dst=target,
         relays=relays,
         outcomes=[_outcome(wan, outcome) for outcome in request.outcomes],
+        leases=[_lease(wan, lease) for lease in request.leases],
         **common,
     )
     network = wan.network_between(source, target, vm_types(wan, request), request.addresses)
@@ -73,3 +75,19 @@ def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
         if getattr(outcome, end) != DIRECT
     }
     return replace(outcome, **found)
+
+
+def _lease(wan: NetworkView, lease: LeasedLink) -> LeasedLink:
+    """Return a lease with ids of regions in place of names."""
+    src, dst = (
+        wan.resolve(getattr(lease, end), f"leases {lease.id}, {end}").region_id
+        for end in ("src", "dst")
+    )
+    if src == dst:
+        raise InputError(
+            f"leases {lease.id}, dst",
+            f"is the source itself ({src})",
+            value=lease.dst,
+            remedy="A lease is of a link between two regions: give the one that receives.",
+        )
+    return replace(lease, src=src, dst=dst)

@@ -10,7 +10,7 @@ from planner.fields.kinds import assignments
 from planner.model.answer import Cost
 from planner.model.errors import InputError
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from planner.transfer.plan import Exploration, Plan, RelayOption
+from planner.transfer.plan import Exploration, LeasedPath, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
@@ -96,6 +96,7 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
         blocks.append(_exploration(plan.exploration))
     if plan.best_relay and plan.best_relay.probability is not None:
         blocks.append(filled(_chances(plan, plan.best_relay)))
+    blocks += printing.listed_block("Leases", [_lease(path) for path in plan.leases])
     blocks += printing.advice_block(plan.advice)
     blocks.append(filled(f"{plan.confidence} Snapshot {printing.snapshot_text(plan.snapshot)}"))
     return printing.with_notes(blocks, plan)
@@ -113,6 +114,31 @@ def _exploration(found: Exploration) -> str:
         for rate in found.rates
     ]
     return text.table(("by outcomes, Gbit/s", "low", "rate", "high", "transfers", ""), rows)
+
+
+def _lease(path: LeasedPath) -> str:
+    """Return what a lease would make of the transfer, and when its month pays."""
+    found = (
+        f"{path.id} ({' -> '.join(path.regions)}): {gbps_text(path.throughput_gbps)} Gbit/s, "
+        f"{duration_text(path.duration_s)}"
+    )
+    if path.ready_s:
+        found += f" of which {duration_text(path.ready_s)} until it is provided"
+    found += f", {usd_text(path.cost_usd.total)} USD"
+    saved = f"{usd_text(abs(path.saved_usd))} USD {'less' if path.saved_usd > 0 else 'more'}"
+    found += f", {saved} than the plan"
+    if path.better:
+        found += ", and better by the margin"
+    if path.reason:
+        found += f"; it {path.reason}"
+    if path.break_even_gb is not None:
+        found += f"; {usd_text(path.monthly_usd)} USD a month are earned by "
+        found += volume_text(path.break_even_gb)
+        if path.break_even_gb > path.full_gb:
+            found += f", more than the {volume_text(path.full_gb)} that it can carry in a month"
+    elif path.monthly_usd:
+        found += f"; its {usd_text(path.monthly_usd)} USD a month are never earned"
+    return found
 
 
 def _chances(plan: Plan, relay: RelayOption) -> str:

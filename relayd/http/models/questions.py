@@ -31,7 +31,7 @@ SCHEMA_NAMES = {
 """The names of request schemas in the description of the API, which clients may rely on."""
 
 MOST: dict[str, dict[str, float]] = {
-    "transfer": {"outcomes": 1000},
+    "transfer": {"outcomes": 1000, "leases": 100},
     "shuffle": {"demands": 10_000},
     "broadcast": {"destinations": 100},
     "schedule": {"transfers": 1000, "tariffs": 200, "explain": 100},

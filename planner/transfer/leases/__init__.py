@@ -1,0 +1,1 @@
+"""Leased interconnects, and what they make of a transfer."""
