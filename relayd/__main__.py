@@ -14,6 +14,9 @@ def main(arguments: list[str] | None = None) -> int:
     if words == ["--version"]:
         print(f"relayd {__version__}")  # all else takes ten times as long to import
         return 0
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell, by `>&-`
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
     if "_ARGCOMPLETE" in os.environ:  # a shell that completes a line
         from relayd.cli.help.completion import complete
 

@@ -30,6 +30,8 @@ if [ "${1:-}" != lab ]; then
   need openssl openssl
   need chromium chromium
   need pgrep procps
+  need zsh zsh
+  need fish fish
   need promtool prometheus
 fi
 

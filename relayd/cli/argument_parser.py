@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from planner.model.errors import InputError
 
 SHORT = {"--src": "-s", "--dst": "-d", "--connections": "-n", "--json": "-j", "--output": "-o"}
+_MOST_SHOWN = 30
 
 
 def flags(option: str) -> tuple[str, ...]:
     """Return the names of an option: its short flag, where it has one, and the long one."""
     return (SHORT[option], option) if option in SHORT else (option,)
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Shows many choices in an option's help, where they can be broken, and not in the usage."""
+
+    def _metavar_formatter(
+        self, action: argparse.Action, default_metavar: str
+    ) -> Callable[[int], tuple[str, ...]]:
+        if _many_choices(action):
+            return lambda count: (default_metavar,) * count
+        return super()._metavar_formatter(action, default_metavar)
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if not (many := _many_choices(action)) or all(one in (action.help or "") for one in many):
+            return action.help
+        return f"{action.help}: {', '.join(many)}"
+
+
+def _many_choices(action: argparse.Action) -> Sequence[str]:
+    """Return the choices of an option if they are too many for the usage."""
+    if action.metavar or not isinstance(action.choices, Sequence):
+        return ()
+    return action.choices if sum(map(len, action.choices)) > _MOST_SHOWN else ()
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,8 +55,13 @@ class Parser(argparse.ArgumentParser):
     unfinished = False
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **more})
+        super().__init__(**{"allow_abbrev": False, "formatter_class": _Formatter, **more})
         self._commands: dict[str, Parser] = {}
+
+    @property
+    def _name(self) -> str:
+        """The words before this parser's own; all errors begin with the program's name."""
+        return self.prog.removeprefix("relayd ")
 
     def add_subparsers(self, **more: Any) -> Any:
         """Add commands; one of them must be given."""
@@ -66,8 +95,14 @@ class Parser(argparse.ArgumentParser):
         """
         if self.unfinished:
             super().error(message)
+        message = re.sub(r"-\w/(?=--)", "", message)
+        if missing := re.match(r"the following arguments are required: (.*)", message):
+            self._refuse(missing[1], "must be given")
         named = re.match(r"argument (\S+): (.*)", message, re.DOTALL)
-        self._refuse(*(named.groups() if named else (self.prog, message)))
+        field, problem = named.groups() if named else (self._name, message)
+        choice = re.match(r"invalid choice: '(.*)' \(choose from (.*)\)", problem, re.DOTALL)
+        near = _near(choice[1], re.findall(r"[\w-]+", choice[2])) if choice else ()
+        self._refuse(field, problem, near)
 
     def _refuse(self, field: str, problem: str, near: Sequence[str] = ()) -> NoReturn:
         """Raise with what is wrong, what was probably meant, and where all is listed."""
@@ -81,7 +116,7 @@ class Parser(argparse.ArgumentParser):
         if not self._commands:
             return
         if not words:
-            self._refuse(self.prog, "needs a command")
+            self._refuse(self._name, "needs a command")
         if words[0].startswith("-"):
             if words[0].partition("=")[0] not in self._option_string_actions:
                 self._refuse_left(words)

@@ -20,6 +20,8 @@ from planner.model.errors import InputError, not_installed
 from relayd.cli.text import formula_safe, left_table, shown_safely
 
 Row = Mapping[str, Any]
+NOTHING = "None."
+"""What a listing without rows shows."""
 
 
 def print_rows(
@@ -99,7 +101,7 @@ def _text(
     if shown:
         return shown()
     if not rows:
-        return "None."
+        return NOTHING
     cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
     return left_table(tuple(rows[0]), cells)
 

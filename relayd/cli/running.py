@@ -8,7 +8,7 @@ import sys
 
 from planner.model.errors import InputError, RelaydError
 from relayd.cli.parser import introduction, parse
-from relayd.cli.text import safe_output
+from relayd.cli.text import filled, safe_output
 from relayd.cli.wording import worded, worded_json
 
 
@@ -35,6 +35,8 @@ def _run(arguments: list[str]) -> int:
         about = error, getattr(options, "request", None), getattr(options, "renamed", {})
         as_json = getattr(options, "json", bool({"--json", "-j"} & {*arguments}))
         text = worded_json(*about) if as_json else f"relayd: {worded(*about)}"
+        if sys.stderr.isatty() and not as_json:
+            text = "\n".join(filled(line, stream=sys.stderr) for line in text.split("\n"))
         print(text, file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:

@@ -12,13 +12,16 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from itertools import zip_longest
+from textwrap import fill, wrap
 from typing import Any, TextIO, cast
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
+_MOST_LINES = 4
 
 # C0 but tab and line feed, DEL, C1, what changes the reading order (UAX 9), what else ends lines,
 # and halves of surrogate pairs, which no encoding has.
@@ -111,39 +114,97 @@ def left_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Return a table; where the terminal is narrower, a paragraph for each row, as ``psql`` does.
+    """Return a table; where the terminal is narrower, with words below each other.
 
-    Lines that a terminal breaks can't be read, and what is cut off is missed.
+    Where that does not suffice, it is a paragraph for each row, as ``psql`` prints it. Lines that a
+    terminal breaks can't be read, and what is cut off is missed.
     """
     cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    across = sys.stdout.isatty() and sum(widths) + 2 * (len(widths) - 1) > columns()
-    if across and rows:
-        name_width = max(map(len, cells[0]))
-        paragraphs = [
-            "\n".join(
-                f"{styled(name.ljust(name_width), DIM)}  {cell}"
-                for name, cell in zip(cells[0], row, strict=True)
-                if cell
-            )
-            for row in cells[1:]
+    layout = _Layout([max(map(len, column)) for column in zip(*cells, strict=True)], "  ", right)
+    if rows and sys.stdout.isatty():
+        fitting = next((one for one in _layouts(cells, layout) if one.fits(cells)), None)
+        if fitting is None:
+            return "\n\n".join(_paragraph(cells[0], row) for row in cells[1:])
+        layout = fitting
+    body = [line for row in cells[1:] for line in layout.lines(row)]
+    return "\n".join([*(styled(line, DIM) for line in layout.lines(cells[0], at_end=True)), *body])
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How wide the columns of a table are, what is between them, and which are to the right."""
+
+    widths: Sequence[int]
+    gap: str
+    right: Sequence[bool]
+
+    def fits(self, cells: Sequence[Sequence[str]]) -> bool:
+        """Say whether rows fit a terminal's lines, in few lines each."""
+        width = sum(self.widths) + len(self.gap) * (len(self.widths) - 1)
+        return width <= columns() and all(len(self.lines(row)) <= _MOST_LINES for row in cells)
+
+    def lines(self, row: Sequence[str], *, at_end: bool = False) -> list[str]:
+        """Return the lines of a row; shorter cells are in the first ones, or the last."""
+        folded = [
+            [cell] if len(cell) <= width else wrap(cell, width, break_on_hyphens=False)
+            for cell, width in zip(row, self.widths, strict=True)
         ]
-        return "\n\n".join(paragraphs)
-    lines = [
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in cells
+        if at_end:
+            most = max(map(len, folded))
+            folded = [[""] * (most - len(cell)) + cell for cell in folded]
+        return [
+            self.gap.join(
+                cell.rjust(width) if to_right else cell.ljust(width)
+                for cell, width, to_right in zip(line, self.widths, self.right, strict=True)
+            ).rstrip()
+            for line in zip_longest(*folded, fillvalue="")
+        ]
+
+    def narrowed(self, least: Sequence[int], gap: str) -> _Layout:
+        """Return a layout for a terminal's lines, no column narrower than its least width."""
+        widths = list(self.widths)
+        room = columns() - len(gap) * (len(widths) - 1)
+        while sum(widths) > room:
+            wide = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
+            if widths[wide] <= least[wide]:
+                break
+            widths[wide] -= 1
+        return _Layout(widths, gap, self.right)
+
+
+def _layouts(cells: Sequence[Sequence[str]], whole: _Layout) -> Iterator[_Layout]:
+    """Yield layouts, the best first: broken are words of headers before those of cells."""
+    yield whole
+    words = [max(map(_longest_word, column)) for column in zip(*cells, strict=True)]
+    figures = [
+        max(_longest_word(name), *map(len, column)) for name, *column in zip(*cells, strict=True)
     ]
-    lines[0] = styled(lines[0], DIM)
-    return "\n".join(lines)
+    texts = [
+        f if to_right else w for f, w, to_right in zip(figures, words, whole.right, strict=True)
+    ]
+    for least in (figures, texts):
+        for gap in ("  ", " "):
+            yield whole.narrowed(least, gap)
 
 
-def filled(words: str, indent: str = "") -> str:
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _paragraph(names: Sequence[str], row: Sequence[str]) -> str:
+    name_width = max(map(len, names))
+    indent = " " * (name_width + 2)
+    return "\n".join(
+        styled(name.ljust(name_width), DIM) + filled(indent + cell, indent)[name_width:]
+        for name, cell in zip(names, row, strict=True)
+        if cell
+    )
+
+
+def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:
     """Return words in lines of the terminal's width, and of at most :data:`WIDTH`."""
-    width = min(WIDTH, columns()) if sys.stdout.isatty() else WIDTH
-    return textwrap.fill(
+    width = min(WIDTH, columns()) if (stream or sys.stdout).isatty() else WIDTH
+    return fill(
         words, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 

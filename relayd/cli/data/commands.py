@@ -71,7 +71,9 @@ def add_data_commands(commands: Any) -> None:
     matrix = listing(
         commands, "matrix", "relayd.cli.data.listing:matrix", "print one figure for all pairs"
     )
-    matrix.add_argument("--metric", choices=METRICS, default="aggregate")
+    matrix.add_argument(
+        "--metric", choices=METRICS, default="aggregate", help="the figure (default aggregate)"
+    )
     matrix.add_argument(
         *flags("--connections"),
         metavar="N",
@@ -172,7 +174,7 @@ def add_data_commands(commands: Any) -> None:
         f"{module}:downgrade",
         "bring it back to the schema of the version before",
     )
-    changed = command(chores, "changes", "relayd.cli.data.changes:run", "list who changed what")
+    changed = listing(chores, "changes", "relayd.cli.data.changes:run", "list who changed what")
     changed.add_argument(
         "--last", metavar="N", type=positive, default=20, help="only the newest N (default 20)"
     )
@@ -269,7 +271,7 @@ def _selecting(parser: argparse.ArgumentParser) -> None:
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("format", choices=FORMATS)
+    parser.add_argument("format", choices=FORMATS, help="what wrote the files")
     parser.add_argument("files", metavar="FILE", nargs="+")
     parser.add_argument(
         *flags("--src"), help="sending region, for files that name none (iperf3: the client's)"
@@ -308,8 +310,8 @@ def _import(parser: argparse.ArgumentParser) -> None:
 
 
 def _series(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--src", required=True, help="region that the link leaves")
-    parser.add_argument("--dst", required=True, help="region that it leads to")
+    parser.add_argument(*flags("--src"), required=True, help="region that the link leaves")
+    parser.add_argument(*flags("--dst"), required=True, help="region that it leads to")
     parser.add_argument("--metric", choices=SERIES, default="aggregate", help="(default aggregate)")
     parser.add_argument("--horizon", metavar="TIME", help="of the forecast (default 1h)")
     parser.add_argument("--since", metavar="TIME", help="only the newest samples, such as 30d")

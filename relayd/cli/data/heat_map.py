@@ -15,47 +15,58 @@ if TYPE_CHECKING:
 # to light, so that the order shows without colour vision; and the same without colours.
 _COLOURS = ("17", "19", "25", "31", "37", "78", "149", "227")
 _SHADES = (" .", "..", ":.", "::", "+:", "++", "#+", "##")
-_NONE = "  "
+_NARROW_SHADES = ".:-=+*#@"
 
 
 def heat_map(found: Matrix) -> str:
-    """Return a legend, and a row of two characters a destination for each source.
+    """Return a legend, and a row for each source with two characters a destination.
 
-    Classes hold equally many pairs. Where a terminal is too narrow, it says what to do.
+    Classes hold equally many pairs. Where a terminal is too narrow, a destination has one
+    character; where that does not suffice, blocks of destinations follow each other.
     """
     values = found.values.tolist()
     known = sorted(v for row in values for v in row if not isnan(v))
     names = list(found.regions)
-    name_width = max(map(len, names), default=0)
-    needed = name_width + 1 + 2 * len(names)
-    if needed > text.columns():
-        return text.filled(
-            f"{len(names)} regions need a terminal of {needed} columns, and this one has "
-            f"{text.columns()}: widen it, or ask for --summary or --format csv."
-        )
     if not known:
         return "No pair has a value."
     bounds = [known[len(known) * k // len(_COLOURS)] for k in range(len(_COLOURS))]
-    lines = [f"{found.metric} ({found.unit}): {_legend(bounds, known[-1])}", ""]
-    for name, row in zip(names, values, strict=True):
-        cells = "".join(_NONE if isnan(v) else _cell(_class_of(v, bounds)) for v in row)
-        lines.append(f"{name.rjust(name_width)} {cells}".rstrip())
-    lines += ["", "Rows send; columns receive, in the same order. `--format csv` has the figures."]
-    return "\n".join(lines)
+    name_width = max(map(len, names))
+    room = max(1, text.columns() - name_width - 1)
+    width = 2 if 2 * len(names) <= room else 1
+    lines = [*_legend(f"{found.metric} ({found.unit}):", bounds, known[-1], width), ""]
+    for first in range(0, len(names), room // width):
+        block = slice(first, first + room // width)
+        if len(names[block]) < len(names):
+            lines.append(f"To {names[block][0]} ... {names[block][-1]}:")
+        for name, row in zip(names, values, strict=True):
+            cells = "".join(
+                " " * width if isnan(v) else _cell(_class_of(v, bounds), width) for v in row[block]
+            )
+            lines.append(f"{name.rjust(name_width)} {cells}".rstrip())
+        lines.append("")
+    told = "Rows send; columns receive, in the same order. `--format csv` has the figures."
+    return "\n".join([*lines, text.filled(told)])
 
 
 def _class_of(value: float, bounds: Sequence[float]) -> int:
     return max(k for k, least in enumerate(bounds) if value >= least)
 
 
-def _cell(k: int) -> str:
-    return text.styled(_NONE, f"48;5;{_COLOURS[k]}", otherwise=_SHADES[k])
+def _cell(k: int, width: int) -> str:
+    shade = _SHADES[k] if width == 2 else _NARROW_SHADES[k]
+    return text.styled(" " * width, f"48;5;{_COLOURS[k]}", otherwise=shade)
 
 
-def _legend(bounds: Sequence[float], most: float) -> str:
-    ends = [*bounds[1:], most]
-    return "  ".join(
-        f"{_cell(k)} {least:.3g}-{end:.3g}"
-        for k, (least, end) in enumerate(zip(bounds, ends, strict=True))
-        if end > least or k == len(bounds) - 1
-    )
+def _legend(title: str, bounds: Sequence[float], most: float, width: int) -> list[str]:
+    """Return lines with the title and each class, its colour before its values."""
+    lines, used = [title], len(title)
+    for k, (least, end) in enumerate(zip(bounds, [*bounds[1:], most], strict=True)):
+        if end <= least and k < len(bounds) - 1:
+            continue
+        values = f"{least:.3g}-{end:.3g}"
+        needed = 2 + width + 1 + len(values)
+        if used + needed > text.columns():
+            lines, used = [*lines, ""], 0
+        lines[-1] += f"  {_cell(k, width)} {values}"
+        used += needed
+    return lines

@@ -66,7 +66,8 @@ def _selected(wan: Wan, options: argparse.Namespace) -> list[Region]:
 def links(options: argparse.Namespace) -> int:
     """List links with their estimates."""
     wan = wan_of(options)
-    links = wan.links(options.src, options.dst)
+    ends = ((options.src, "--src"), (options.dst, "--dst"))
+    links = wan.links(*(name and wan.resolve(name, option).region_id for name, option in ends))
     now_s = time.time()
     cells = [
         (

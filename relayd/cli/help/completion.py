@@ -1,17 +1,21 @@
-"""Completion of commands, options, regions and VM types in a shell."""
+"""Completion of commands, options, regions, VM types, terms and ids of a store in a shell."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from relayd.cli.argument_parser import Parser
 from relayd.cli.parser import build_parser
 
-REGIONS = ("REGION", "SRC", "DST")
+if TYPE_CHECKING:
+    from relayd.store import Store
+
+REGIONS = ("REGION", "RULE", "SRC", "DST")
 """Metavariables that stand for a region."""
 TYPES = ("TYPE", "WHERE=NAME")
+_MOST_IDS = 100
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,10 +41,20 @@ def _add_completers(parser: Parser) -> None:
         if isinstance(action.choices, Mapping):
             for name in action.choices:
                 _add_completers(action.choices[name])
-        elif action.metavar in TYPES:
-            action.completer = _vm_types  # type: ignore[attr-defined]
-        elif action.metavar in REGIONS or action.dest in ("src", "dst", "region"):
-            action.completer = _regions  # type: ignore[attr-defined]
+        elif completer := _completer(action):
+            action.completer = completer  # type: ignore[attr-defined]
+
+
+def _completer(action: argparse.Action) -> Callable[..., Iterable[str]] | None:
+    if action.metavar in TYPES:
+        return _vm_types
+    if action.metavar in REGIONS or action.dest in ("src", "dst", "region"):
+        return _regions
+    if action.dest == "snapshot":
+        return _snapshots
+    if action.option_strings:
+        return None
+    return _terms if action.dest == "term" else _transfers if action.dest == "id" else None
 
 
 def _regions(**_: Any) -> Iterable[str]:
@@ -58,3 +72,39 @@ def _vm_types(prefix: str, **_: Any) -> Iterable[str]:
     where, assigned, _name = prefix.rpartition("=")
     names = (name.partition(":")[2] for name in load_catalogue().vm_types)
     return [f"{where}{assigned}{name}" for name in names]
+
+
+def _terms(**_: Any) -> Iterable[str]:
+    from relayd.cli.help.explain import names
+
+    return names()
+
+
+def _snapshots(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
+    return _stored(
+        parsed_args, lambda store: [row.id for row in store.snapshots.list()[:_MOST_IDS]]
+    )
+
+
+def _transfers(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
+    from relayd.store.transfers import Transfers, WantedTransfers
+
+    def newest(store: Store) -> Sequence[str]:
+        page = Transfers(store.database).page(WantedTransfers(None, None, None), limit=_MOST_IDS)
+        return [row.id for row in page]
+
+    return _stored(parsed_args, newest)
+
+
+def _stored(options: argparse.Namespace, listed: Callable[[Store], Sequence[str]]) -> Sequence[str]:
+    """Return names out of the store that a command line means; none where it can't be read."""
+    from planner.model.errors import RelaydError
+    from relayd.cli.options import store_location
+    from relayd.settings import load_settings
+    from relayd.store import open_store
+
+    try:
+        with open_store(store_location(options, load_settings()), mode="read") as store:
+            return listed(store)
+    except RelaydError:
+        return ()

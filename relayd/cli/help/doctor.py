@@ -36,6 +36,10 @@ EXTRAS = {
     "distributed": ("dask", "backtests on a Dask cluster"),
     "mcp": ("mcp", "tools for assistants"),
     "fsspec": ("fsspec", "copies between object stores"),
+    "opentelemetry.sdk": ("otel", "traces and metrics over OTLP"),
+    "airflow": ("airflow", "tasks that plan, reserve and copy"),
+    "ray": ("ray", "tasks and weights on a cluster"),
+    "sky": ("skypilot", "an admin policy: tasks near their data"),
 }
 PROGRAMS = {
     "iperf3": "the lab, and hosts that measure",

@@ -40,6 +40,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def names() -> list[str]:
+    """Return the terms that are explained."""
+    return [term["name"] for term in _terms().values()]
+
+
 def _text(entry: dict[str, Any]) -> str:
     lines = [text.styled(entry["name"], text.BOLD), text.filled(entry["text"])]
     if entry["commands"]:

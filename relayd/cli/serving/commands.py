@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.command import command, group
+from relayd.cli.command import command, group, listing
 
 
 def add_serving_commands(commands: Any) -> None:
@@ -88,6 +88,6 @@ def _tokens(actions: Any) -> None:
         metavar="N",
         help="metrics of links that it may report; 0: no limit (default: as the service is set)",
     )
-    command(actions, "list", "relayd.cli.serving.token:listing", "list tokens")
+    listing(actions, "list", "relayd.cli.serving.token:listing", "list tokens")
     revoke = command(actions, "revoke", "relayd.cli.serving.token:revoke", "revoke a token")
     revoke.add_argument("number", help="as `relayd token list` shows it")

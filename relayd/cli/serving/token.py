@@ -9,6 +9,7 @@ import time
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.cli.options import store_location, whole_number
+from relayd.cli.output import NOTHING, print_rows
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.store import Store, open_store
@@ -50,13 +51,9 @@ def listing(options: argparse.Namespace) -> int:
         tokens = Tokens(store.database).list()
         series = series_by_source(store.database)
     reported = [series.get(source_of_token(token.name), 0) for token in tokens]
-    if options.json:
-        listed = [
-            {**token.metadata(), "series": count}
-            for token, count in zip(tokens, reported, strict=True)
-        ]
-        print(json.dumps({"tokens": listed}, indent=2))
-        return 0
+    listed = [
+        {**token.metadata(), "series": count} for token, count in zip(tokens, reported, strict=True)
+    ]
     rows = [
         (
             str(token.id),
@@ -72,8 +69,12 @@ def listing(options: argparse.Namespace) -> int:
         for token, count in zip(tokens, reported, strict=True)
     ]
     header = ("number", "name", "scopes", "made", "used", "expires", "requests/s", "series")
-    print(left_table((*header, "state"), rows))
-    return 0
+    return print_rows(
+        options,
+        "tokens",
+        listed,
+        shown=lambda: left_table((*header, "state"), rows) if rows else NOTHING,
+    )
 
 
 def revoke(options: argparse.Namespace) -> int:

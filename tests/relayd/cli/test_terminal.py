@@ -9,6 +9,8 @@ import json
 import os
 import pty
 import re
+import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -20,11 +22,13 @@ from pathlib import Path
 import pytest
 
 from planner.model.errors import InputError
+from relayd.cli import text
 from relayd.cli.parser import build_parser, parse
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]
 
+ROOT = Path(__file__).parents[3]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -49,14 +53,46 @@ def in_terminal(*words: str, columns: int, lines: int = 400, **environment: str)
     return found.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("columns", [60, 80, 120, 200])
 def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
-    for words in (("plan", "us-east", "sa"), ("vm-types", "c7gn"), ("regions", "sa")):
+    for words in (
+        ("plan", "us-east", "sa"),
+        ("plan", "us-eest", "sa"),
+        ("plan", "--help"),
+        ("vm-types", "c7gn"),
+        ("regions", "sa"),
+        ("matrix",),
+        ("catalogue", "show"),
+    ):
         shown = in_terminal(*words, columns=columns)
-        plain = [ESCAPE.sub("", line) for line in shown.split("\n")]
-        # A word that is wider than the line, such as a URL or a list of names, can't be broken.
-        wide = [line for line in plain if len(line) > columns and " " in line[:columns].strip()]
-        assert [line for line in wide if len(line.split()[-1]) < columns / 2] == []
+        assert max(len(ESCAPE.sub("", line)) for line in shown.split("\n")) <= columns, words
+
+
+def test_a_table_stays_one_while_its_words_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers are broken first, then words; what still does not fit is a paragraph a row."""
+    header, rows = ("path", "long name, Gbit/s"), [("aws:us-east-1 -> aws:sa-east-1", "4.84")]
+    whole = [f"{'path':30}  long name, Gbit/s", f"{rows[0][0]}  {'4.84':>17}"]
+    assert text.table(header, rows).split("\n") == whole
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    for columns, lines in (
+        (49, whole),
+        (
+            48,
+            [
+                f"{'':30}  {'long name,':>16}",
+                f"{'path':30}{'Gbit/s':>18}",
+                f"{rows[0][0]}{'4.84':>18}",
+            ],
+        ),
+    ):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert text.table(header, rows).split("\n") == lines
+    for columns in range(20, 48):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        shown = text.table(header, rows)
+        assert max(map(len, shown.split("\n"))) <= columns
+        assert "".join(shown.split()).count("4.84") == 1
 
 
 def test_colour_is_shown_where_it_is_wanted() -> None:
@@ -68,7 +104,13 @@ def test_colour_is_shown_where_it_is_wanted() -> None:
     shaded = in_terminal("matrix", "--metric", "rtt", columns=200, NO_COLOR="1")
     assert "\x1b" not in shaded
     assert "##" in shaded
-    assert "widen it" in in_terminal("matrix", "--metric", "rtt", columns=60)
+    # Where destinations do not fit beside each other, blocks of them follow each other.
+    count = len(drawn.split("To ")[0].split("\n\n")[1].split("\n"))
+    for columns in (60, 120):
+        shown = in_terminal("matrix", "--metric", "rtt", columns=columns, NO_COLOR="1")
+        rows = re.findall(r"^ *\w+:[\w-]+ (.*)$", shown, re.MULTILINE)
+        assert len(rows) % count == 0
+        assert sum(len(re.sub(" ", "", row)) for row in rows) >= count * (count - 1)
 
 
 def test_long_output_goes_through_a_pager(tmp_path: Path) -> None:
@@ -87,6 +129,13 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert (done.stdout.count("\n"), done.stderr) == (2, "")
 
 
+def test_a_stream_that_a_shell_has_closed_is_no_fault() -> None:
+    for closed, words, code in ((">&-", "plan us-east sa", 0), ("2>&-", "plan us-eest sa", 2)):
+        command = f"{sys.executable} -m relayd {words} {closed}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (code, "")
+
+
 def test_without_words_it_shows_a_first_question(relayd: Relayd) -> None:
     bare = relayd()
     assert (bare.code, bare.err) == (0, "")
@@ -101,7 +150,10 @@ def test_without_words_it_shows_a_first_question(relayd: Relayd) -> None:
         (["lab", "stats"], "Did you mean status?"),
         (["plan", "a", "b", "--volum", "5"], "--volum: is no option of `relayd plan`. Did you"),
         (["--versoin"], "Did you mean --version?"),
-        (["store"], "relayd store: needs a command"),
+        (["store"], "relayd: store: needs a command"),
+        (["completion", "bsh"], "Did you mean bash?"),
+        (["series", "-s", "sa"], "relayd: --dst: must be given"),
+        (["links", "-s", "us-eest"], "relayd: --src: is not a known region"),
         (["matrix", "--metric", "luck"], "--metric: invalid choice: 'luck'"),
         (["token", "revoke", "1", "2"], "2: is one word too many for `relayd token revoke`"),
         (["links", "--src"], "--src: expected one argument"),
@@ -189,13 +241,74 @@ def test_shells_complete_commands_options_regions_and_types(tmp_path: Path) -> N
     assert "us-east-1" in completed("relayd plan us-eas", tmp_path)
     assert "eu-west-1" in completed("relayd links --src eu-w", tmp_path)
     assert "aws=c7gn.large" in completed("relayd plan --vm-type aws=c7gn.l", tmp_path)
+    assert completed("relayd explain disp", tmp_path) == ["disputed"]
 
 
-def test_completion_scripts_are_right_by_their_shells(relayd: Relayd) -> None:
-    for shell in ("bash", "zsh", "fish", "tcsh"):
-        assert "relayd" in relayd("completion", shell).out
-    script = relayd("completion", "bash").out
-    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+def test_shells_complete_ids_out_of_the_store(tmp_path: Path, relayd: Relayd) -> None:
+    db = str(tmp_path / "relayd.db")
+    csv = tmp_path / "a.csv"
+    csv.write_text("src,dst,measured_at,rtt_ms\naws:us-east-1,aws:sa-east-1,2026-11-20,115\n")
+    assert relayd("import", "csv", str(csv), "--db", db).code == 0
+    for _ in range(2):
+        begin = ("begin", "us-east", "sa", "--volume", "1GB", "--id", "nightly-7", "--db", db)
+        assert relayd("transfers", *begin).code == 0
+    assert completed(f"relayd transfers show --db {db} nig", tmp_path) == ["nightly-7"]
+    (snapshot,) = completed(f"relayd plan us-east sa --db {db} --snapshot 20", tmp_path)
+    assert relayd("plan", "us-east", "sa", "--db", db, "--snapshot", snapshot).code == 0
+    assert completed("relayd transfers show --db http://127.0.0.1:9 nig", tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_by_their_scripts(shell: str, tmp_path: Path) -> None:
+    """A line is typed into the real shell, with the key for completion at its end."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell} (apt-get install {shell})")
+    command = tmp_path / "relayd"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m relayd "$@"\n')
+    command.chmod(0o755)
+    script = tmp_path / "script"
+    script.write_text(
+        subprocess.run(
+            [command, "completion", shell], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(tmp_path),
+        "TERM": "dumb",
+        "PS1": "",
+    }
+    line = "relayd plan gcp:southamerica-west1"
+    if shell == "fish":
+        asked = ["fish", "--no-config", "-c", f"source {script}; complete -C '{line[:-2]}'"]
+        done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True)
+        assert "gcp:southamerica-west1" in done.stdout.split()
+        return
+    start = {"bash": ["bash", "--norc", "-i"], "zsh": ["zsh", "-f", "-i"]}[shell]
+    ready = {"bash": "", "zsh": "autoload -Uz compinit; compinit -u; "}[shell]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        start, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    ) as run:
+        os.close(theirs)
+        try:
+            os.write(ours, f"{ready}source {script}; echo rea''dy\n".encode())
+            until(ours, b"\nready")
+            os.write(ours, f"{line[:-2]}\t".encode())
+            until(ours, line.encode())
+        finally:
+            run.kill()
+    os.close(ours)
+
+
+def until(terminal: int, wanted: bytes) -> None:
+    """Read what appears on a terminal until it has what is wanted."""
+    found = b""
+    while wanted not in found.replace(b"\r", b""):
+        assert select.select([terminal], [], [], 60)[0], found
+        found += os.read(terminal, 65536)
 
 
 def test_terms_and_options_are_explained(relayd: Relayd) -> None:
