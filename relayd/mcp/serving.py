@@ -31,6 +31,10 @@ _INSTRUCTIONS = (
 _READ_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
+# A report is stored beside those before it, and again changes nothing more.
+_STORES = types.ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
@@ -64,7 +68,7 @@ def _server(wan: Wan, tools: Sequence[AssistantTool]) -> Server[Any]:
             name=tool.name,
             description=tool.description,
             input_schema=tool.schema,
-            annotations=_READ_ONLY,
+            annotations=_READ_ONLY if tool.read_only else _STORES,
         )
         for tool in tools
     ]

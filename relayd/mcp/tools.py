@@ -1,4 +1,4 @@
-"""Tools that assistants call: a name, a schema of what it takes, and a function. All only read."""
+"""Tools that assistants call: a name, a schema of what it takes, and a function that only reads."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
 from relayd.http.campaigns.forecasting import forecast
 from relayd.http.models.campaigns import CampaignRequest
+from relayd.questions.explanations import explanation, terms
 from relayd.questions.registry import QUESTIONS, Question
 from relayd.sources.wan import Wan
 from relayd.store import Location
@@ -39,12 +40,15 @@ class AssistantTool(NamedTuple):
         JSON schema of the arguments, an object.
     call : callable
         Returns the answer as JSON types; raises RelaydError, whose text is for the assistant, too.
+    read_only : bool
+        Whether it changes nothing.
     """
 
     name: str
     description: str
     schema: dict[str, Any]
     call: Callable[[Wan, Arguments], dict[str, Any]]
+    read_only: bool = True
 
 
 def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
@@ -57,7 +61,7 @@ def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
     fleet : Path | None
         Fleet file, without which no campaign can be forecast.
     """
-    found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS]
+    found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS, _EXPLAIN]
     if fleet is not None:
         found.append(_forecast(location, fleet))
     return found
@@ -146,10 +150,28 @@ def _links(wan: Wan, arguments: Arguments) -> dict[str, Any]:
 
 _LINKS = AssistantTool(
     "links",
-    "Explain what is known of links: round-trip time, throughput of one connection and of many, "
+    "Show what is known of links: round-trip time, throughput of one connection and of many, "
     "each with bounds, whether measured or inferred, by what rule, from how many samples and when.",
     {"type": "object", "properties": {"src": _NAME, "dst": _NAME}, "additionalProperties": False},
     _links,
+)
+
+
+def _explain(wan: Wan, arguments: Arguments) -> dict[str, Any]:
+    del wan
+    return explanation(str(arguments["term"])) if arguments.get("term") else {"terms": terms()}
+
+
+_EXPLAIN = AssistantTool(
+    "explain",
+    "Explain a term of the answers or a field of a question, such as verdict, margin or per-flow; "
+    "without one, list all terms.",
+    {
+        "type": "object",
+        "properties": {"term": {"type": "string", "description": "A word of an answer, or field."}},
+        "additionalProperties": False,
+    },
+    _explain,
 )
 
 

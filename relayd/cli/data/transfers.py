@@ -33,7 +33,7 @@ from relayd.transfers.tracked import RestQuestion, TrackedTransfer, TransferDeta
 
 def listed(options: argparse.Namespace) -> int:
     """List transfers, the newest first."""
-    with _register(options, "read") as register:
+    with opened_register(options, "read") as register:
         found = register.transfers(options.state, options.src, options.dst)
     return print_rows(
         options,
@@ -45,7 +45,7 @@ def listed(options: argparse.Namespace) -> int:
 
 def shown(options: argparse.Namespace) -> int:
     """Show one transfer, or its plan alone."""
-    with _register(options, "read") as register:
+    with opened_register(options, "read") as register:
         found = register.transfer(options.id)
     if options.plan:
         if found.plan is None:
@@ -61,7 +61,7 @@ def shown(options: argparse.Namespace) -> int:
 def begin(options: argparse.Namespace) -> int:
     """Begin a transfer, and print its id."""
     request = request_from(options, TransferStartRequest)
-    with _register(options, "create") as register:
+    with opened_register(options, "create") as register:
         found = register.begin_transfer(**request.to_json())
     print(_json(found) if options.json else found.id)
     return 0
@@ -70,7 +70,7 @@ def begin(options: argparse.Namespace) -> int:
 def progress(options: argparse.Namespace) -> int:
     """Report how far a transfer is."""
     request = request_from(options, TransferProgressRequest)
-    with _register(options, "write") as register:
+    with opened_register(options, "write") as register:
         found = register.report_transfer(options.id, **request.to_json())
     print(_json(found) if options.json else found.reason)
     return 0
@@ -79,14 +79,16 @@ def progress(options: argparse.Namespace) -> int:
 def end(options: argparse.Namespace) -> int:
     """Say how a transfer ended."""
     request = request_from(options, TransferEndRequest)
-    with _register(options, "write") as register:
+    with opened_register(options, "write") as register:
         found = register.end_transfer(options.id, **request.to_json())
     print(_json(found) if options.json else found.reason)
     return 0
 
 
 @contextmanager
-def _register(options: argparse.Namespace, mode: Mode) -> Iterator[TransferRegister | RemoteWan]:
+def opened_register(
+    options: argparse.Namespace, mode: Mode
+) -> Iterator[TransferRegister | RemoteWan]:
     """Yield the register of the store, or the service, that a command names."""
     settings = load_settings()
     if url := service_address(options, settings):

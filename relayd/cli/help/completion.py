@@ -75,9 +75,9 @@ def _vm_types(prefix: str, **_: Any) -> Iterable[str]:
 
 
 def _terms(**_: Any) -> Iterable[str]:
-    from relayd.cli.help.explain import names
+    from relayd.questions.explanations import terms
 
-    return names()
+    return [term["name"] for term in terms()]
 
 
 def _snapshots(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:

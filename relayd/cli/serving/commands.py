@@ -63,6 +63,11 @@ def _mcp(parser: argparse.ArgumentParser) -> None:
         "(default: standard input and output)",
     )
     parser.add_argument("--fleet", metavar="FILE", help="the fleet file of forecasts")
+    parser.add_argument(
+        "--allow-reports",
+        action="store_true",
+        help="let assistants report transfers, too; otherwise they only read",
+    )
 
 
 def _tokens(actions: Any) -> None:
