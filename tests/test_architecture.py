@@ -102,7 +102,7 @@ DEFERRED = {
     "probes.lab.topology": {"difflib"},
     "relayd.__main__": {"relayd.cli.help.completion", "relayd.cli.running"},
     "relayd.cli.argument_parser": {"difflib"},
-    "relayd.cli.help.completion": {"relayd.catalogue.loading"},
+    "relayd.cli.help.completion": {"relayd.cli.help.completers"},
     "relayd.catalogue.loading": {
         "relayd.catalogue.lists",
         "relayd.catalogue.schema",

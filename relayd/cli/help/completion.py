@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from relayd.cli.argument_parser import Parser
 from relayd.cli.parser import build_parser
 
-if TYPE_CHECKING:
-    from relayd.store import Store
-
 REGIONS = ("REGION", "RULE", "SRC", "DST")
 """Metavariables that stand for a region."""
 TYPES = ("TYPE", "WHERE=NAME")
-_MOST_IDS = 100
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,64 +43,23 @@ def _add_completers(parser: Parser) -> None:
 
 def _completer(action: argparse.Action) -> Callable[..., Iterable[str]] | None:
     if action.metavar in TYPES:
-        return _vm_types
+        return _late("vm_types")
     if action.metavar in REGIONS or action.dest in ("src", "dst", "region"):
-        return _regions
+        return _late("regions")
     if action.dest == "snapshot":
-        return _snapshots
-    if action.option_strings:
+        return _late("snapshots")
+    if action.option_strings or action.dest not in ("term", "id"):
         return None
-    return _terms if action.dest == "term" else _transfers if action.dest == "id" else None
+    return _late("terms" if action.dest == "term" else "transfers")
 
 
-def _regions(**_: Any) -> Iterable[str]:
-    from relayd.catalogue.loading import load_catalogue
+def _late(name: str) -> Callable[..., Iterable[str]]:
+    """Return what imports the names to complete when they are asked for."""
 
-    catalogue = load_catalogue()
-    # Bare names too, as people type them: a shell takes a colon for the end of a word.
-    bare = (name.partition(":")[2] for name in catalogue.regions)
-    return [*catalogue.regions, *bare, *catalogue.aliases]
+    def completer(**given: Any) -> Iterable[str]:
+        from relayd.cli.help import completers
 
+        found: Iterable[str] = getattr(completers, name)(**given)
+        return found
 
-def _vm_types(prefix: str, **_: Any) -> Iterable[str]:
-    from relayd.catalogue.loading import load_catalogue
-
-    where, assigned, _name = prefix.rpartition("=")
-    names = (name.partition(":")[2] for name in load_catalogue().vm_types)
-    return [f"{where}{assigned}{name}" for name in names]
-
-
-def _terms(**_: Any) -> Iterable[str]:
-    from relayd.questions.explanations import terms
-
-    return [term["name"] for term in terms()]
-
-
-def _snapshots(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
-    return _stored(
-        parsed_args, lambda store: [row.id for row in store.snapshots.list()[:_MOST_IDS]]
-    )
-
-
-def _transfers(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
-    from relayd.store.transfers import Transfers, WantedTransfers
-
-    def newest(store: Store) -> Sequence[str]:
-        page = Transfers(store.database).page(WantedTransfers(None, None, None), limit=_MOST_IDS)
-        return [row.id for row in page]
-
-    return _stored(parsed_args, newest)
-
-
-def _stored(options: argparse.Namespace, listed: Callable[[Store], Sequence[str]]) -> Sequence[str]:
-    """Return names out of the store that a command line means; none where it can't be read."""
-    from planner.model.errors import RelaydError
-    from relayd.cli.options import store_location
-    from relayd.settings import load_settings
-    from relayd.store import open_store
-
-    try:
-        with open_store(store_location(options, load_settings()), mode="read") as store:
-            return listed(store)
-    except RelaydError:
-        return ()
+    return completer
