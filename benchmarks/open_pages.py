@@ -1,8 +1,11 @@
-"""Pages that stay open: ``python -m benchmarks.open_pages [--minutes 60]``; needs chromium.
+"""Pages that stay open: ``python -m benchmarks.open_pages [--minutes 60] [--real]``.
 
-Opens all pages of the dashboard at once, while a transfer's progress comes in as events, one a
-second. Timers of the pages run faster, so that what they do in so many minutes takes two. The table
-has the script heap in use after collecting garbage, when pages have settled and at the end.
+Needs chromium. Opens all pages of the dashboard at once, while a transfer's progress comes in as
+events, one a second, and samples of all links, of which the service makes a snapshot a minute.
+Timers of the pages run faster, so that what they do in so many minutes takes two; with ``--real``
+they take the time they take. The table has the script heap in use after collecting garbage when
+pages have settled, half-way and at the end, what the second half added to it, to nodes and to
+listeners.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.service import make_store
 from benchmarks.table import show
+from probes.samples import Sample
 from relayd.client.blocking import RemoteWan
 from relayd.dashboard.pages import PAGES
 from tests.dashboard.browser import chromium
@@ -28,60 +33,83 @@ PAIR = "src=azure:eastus&dst=aws:ap-northeast-1"
 ADDRESSES = {"pair": f"/pair?{PAIR}", "plan": f"/plan?{PAIR}&volume_gb=1000", "map": f"/map?{PAIR}"}
 OPEN_S = 120.0
 SETTLED_S = 20.0
+SAMPLES_PER_S = 20
 FASTER = """const wait = setInterval;
 let renewals = 0;
 window.renewals = () => renewals;
 window.setInterval = (renew, ms) => wait(() => { renewals += 1; renew(); }, ms / %g);"""
 
 
+class Held(NamedTuple):
+    """What a page holds after garbage was collected."""
+
+    heap_mb: float
+    nodes: int
+    listeners: int
+
+
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
-    minutes = parser.parse_args().minutes
+    parser.add_argument("--real", action="store_true")
+    options = parser.parse_args()
+    open_s = 60 * options.minutes if options.real else OPEN_S
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         db, _ = make_store(Path(name))
         environment = {"XDG_CONFIG_HOME": name, "XDG_DATA_HOME": name}
         with served(db, environment=environment) as service, RemoteWan(service.url) as wan:
             context = browser.new_context()
-            context.add_init_script(FASTER % (60 * minutes / OPEN_S))
+            context.add_init_script(FASTER % (60 * options.minutes / open_s))
             pages = {page.name: context.new_page() for page in PAGES}
             for page in PAGES:
                 pages[page.name].goto(service.url + ADDRESSES.get(page.name, page.path))
             sessions = {name: context.new_cdp_session(page) for name, page in pages.items()}
             wan.begin_transfer("azure:eastus", "aws:sa-east-1", id="open", volume_gb=1e6)
-            moved_gb = _report(wan, 0.0, SETTLED_S)
-            before = _heaps(sessions)
-            _report(wan, moved_gb, OPEN_S)
-            after = _heaps(sessions)
-            rows = [_row(page, pages[page], before[page], after[page]) for page in pages]
+            held, seconds = [], (SETTLED_S, open_s / 2, open_s / 2)
+            for part_s in seconds:
+                _happen(wan, part_s)
+                held.append({name: _held(session) for name, session in sessions.items()})
+            rows = [_row(page, pages[page], *(each[page] for each in held)) for page in pages]
             context.close()
-    show(f"Pages open for {minutes:g} minutes", ("", "renewals", "settled", "end", "more"), rows)
+    header = ("", "renewals", "settled", "half-way", "end", "since half-way", "nodes", "listeners")
+    show(f"Pages open for {options.minutes:g} minutes", header, rows)
     return 0
 
 
-def _report(wan: RemoteWan, moved_gb: float, seconds: float) -> float:
+def _happen(wan: RemoteWan, seconds: float) -> None:
+    """Report the transfer's progress and samples, once a second."""
+    moved_gb, chance = wan.transfer("open").transfer.moved_gb, Random(1)
+    ends = sorted({(link.src, link.dst) for link in wan.links()})
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:
         moved_gb += 1
         wan.report_transfer("open", moved_gb)
+        now_s = time.time()
+        wan.ingest(
+            Sample(src, dst, "aggregate_mbps", chance.uniform(900, 9000), now_s, "iperf3", 64)
+            for src, dst in chance.sample(ends, SAMPLES_PER_S)
+        )
         time.sleep(1)
-    return moved_gb
 
 
-def _heaps(sessions: dict[str, CDPSession]) -> dict[str, float]:
-    found = {}
-    for name, session in sessions.items():
-        session.send("HeapProfiler.enable")
-        session.send("HeapProfiler.collectGarbage")
-        found[name] = session.send("Runtime.getHeapUsage")["usedSize"]
-    return found
+def _held(session: CDPSession) -> Held:
+    session.send("HeapProfiler.enable")
+    session.send("HeapProfiler.collectGarbage")
+    heap_mb = session.send("Runtime.getHeapUsage")["usedSize"] / 1e6
+    counters = session.send("Memory.getDOMCounters")
+    return Held(heap_mb, counters["nodes"], counters["jsEventListeners"])
 
 
-def _row(name: str, page: Page, before: float, after: float) -> tuple[str, ...]:
-    renewals = page.evaluate("renewals()")
-    more = f"{100 * (after / before - 1):+.1f} %"
-    return name, f"{renewals}", f"{before / 1e6:.2f} MB", f"{after / 1e6:.2f} MB", more
+def _row(name: str, page: Page, settled: Held, half: Held, end: Held) -> tuple[str, ...]:
+    return (
+        name,
+        f"{page.evaluate('renewals()')}",
+        *(f"{each.heap_mb:.2f} MB" for each in (settled, half, end)),
+        f"{100 * (end.heap_mb / half.heap_mb - 1):+.1f} %",
+        f"{end.nodes - half.nodes:+d}",
+        f"{end.listeners - half.listeners:+d}",
+    )
 
 
 if __name__ == "__main__":

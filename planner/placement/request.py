@@ -139,7 +139,7 @@ class Machine(Specified):
 
     id: Text = field(Name(), "Unique among the VMs.")
     region: Text = field(Region(), "Where it is.")
-    cpus: Figure = field(Number(LEAST_FIGURE), "CPUs that tasks can take.")
+    cpus: Figure = field(Number(LEAST_FIGURE), "CPUs that tasks can take.", label="CPUs")
 
 
 class Tasks(Kind[dict[str, float]]):

@@ -65,6 +65,7 @@ class ScheduleRequest(RelayingRequest):
         example="schedule.json",
         group="schedule",
         option="--after",
+        label="Schedule in progress",
     )
     now_s: Limit = field(
         Duration(0.0, MOST_S),

@@ -17,8 +17,8 @@ class Tariff(Specified):
     """A price that holds for part of what is sent over a link, at times or always."""
 
     id: Text = field(Name(), "Unique among all tariffs.", aliases=("name",))
-    src: Text = field(Region(), "Region that sends.")
-    dst: Text = field(Region(), "Region that receives.")
+    src: Text = field(Region(), "Region that sends.", label="From")
+    dst: Text = field(Region(), "Region that receives.", label="To")
     rate_gbps: Limit = field(
         Rate(LEAST_FIGURE),
         "Rate up to which it holds, beside what else is sent: what a percentile contract has paid "
@@ -31,9 +31,13 @@ class Tariff(Specified):
         "What a GB costs within it, in place of the link's fee.",
         default=0.0,
         aliases=("usd_per_gb",),
+        label="Price of a GB",
     )
     monthly_usd: Figure = field(
-        Money(), "What it costs a month; only break-even depends on it.", default=0.0
+        Money(),
+        "What it costs a month; only break-even depends on it.",
+        default=0.0,
+        label="Price of a month",
     )
     start_s: Figure = field(
         Duration(0.0, MOST_S),

@@ -28,8 +28,8 @@ class TimedTransfer(Specified):
     """One transfer that has a window of time."""
 
     id: Text = field(Name(), "Unique among all of a schedule.", aliases=("name",))
-    src: Text = field(Region(), "Region to send from.")
-    dst: Text = field(Region(), "Region to send to.")
+    src: Text = field(Region(), "Region to send from.", label="From")
+    dst: Text = field(Region(), "Region to send to.", label="To")
     volume_gb: Figure = field(Volume(), "Volume, in GB.", aliases=("volume", "gb"))
     start_s: Figure = field(
         Duration(0.0, MOST_S),

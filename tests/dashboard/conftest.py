@@ -91,6 +91,15 @@ def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield service
 
 
+@pytest.fixture(scope="session")
+def three_hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with 300 regions, each measured to four others."""
+    pairs = [(a, (a + step) % 300) for a in range(300) for step in (1, 2, 7, 100)]
+    db = _synthetic(tmp_path_factory.mktemp("three-hundred"), 300, pairs)
+    with served(db, environment=QUICK) as service:
+        yield service
+
+
 @pytest.fixture(scope="module")
 def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with 1,000 regions, each measured to four others."""

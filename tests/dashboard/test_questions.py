@@ -209,7 +209,7 @@ def test_two_answers_stand_side_by_side_and_a_plan_becomes_a_script(
         # What it is compared with stays while the form is changed, and goes when asked to.
         shown.get_by_label("Volume").fill("1TB")
         shown.get_by_role("button", name="Plan", exact=True).click()
-        beside.get_by_text("Volume: 500 → 1TB").wait_for()
+        beside.get_by_text("Volume: 500 GB → 1TB").wait_for()
         beside.get_by_role("link", name="Stop comparing").click()
         beside.wait_for(state="detached")
         shown.locator(ANSWER).wait_for()

@@ -1,5 +1,6 @@
 // Which region, with which VM, serves a use best.
 
+import { band } from "../shared/band.js";
 import { element, sortable } from "../shared/dom.js";
 import { count, duration, figure, ms, percent, rate, usd, volume } from "../shared/format.js";
 import { tag } from "../shared/parts.js";
@@ -9,13 +10,16 @@ import { verdictPanel } from "./verdict.js";
 const named = ({ region, vm_type: type }) => (type ? `${region} with ${type}` : region);
 export const spoken = ({ candidates: [best] }) => named(best);
 
+const slowest = (plan) => Math.max(...plan.candidates.map((each) => each.duration_s_high));
+const bounds = (each) => range(each.duration_s_low, each.duration_s_high, duration);
 const candidates = (plan) => widePanel("candidates", "Candidates", sortable(`The best ${plan.candidates.length} of ${count(plan.compared)}`, [
   { title: "Rank", number: true, value: (each) => each.rank, shown: (each) => (each.rank_low === each.rank_high ? String(each.rank) : `${each.rank} (${each.rank_low} to ${each.rank_high})`) },
   { title: "Region", value: (each) => each.region },
   { title: "VM type", value: (each) => each.vm_type ?? "–" },
   { title: "Throughput", unit: "Gbit/s", number: true, value: (each) => each.throughput_gbps, shown: (each) => rate(each.throughput_gbps) },
   { title: "Time", number: true, value: (each) => each.duration_s, 
-    shown: (each) => [element("div", {}, duration(each.duration_s)), element("small", { class: "muted" }, range(each.duration_s_low, each.duration_s_high, duration))] },
+    shown: (each) => [element("div", {}, duration(each.duration_s)), element("small", { class: "muted" }, bounds(each)),
+      band({ low: each.duration_s_low, expected: each.duration_s, high: each.duration_s_high }, slowest(plan), `Time, ${bounds(each)}`, { width: 90 })] },
   { title: "Total", number: true, value: (each) => each.cost_usd.total, shown: (each) => usd(each.cost_usd.total) },
   { title: "Round trip", number: true, value: (each) => each.rtt_ms, shown: (each) => ms(each.rtt_ms) },
   { title: "For a dollar", unit: "GB", number: true, value: (each) => each.gb_per_usd, shown: (each) => figure(each.gb_per_usd) },

@@ -25,8 +25,10 @@ export function throughputOf({ throughput_gbps: expected, throughput_gbps_low: l
 }
 
 // Figures of the line below a verdict that several answers have.
-export const timeOf = (answer, what) => ["Time", duration(answer.duration_s),
-  answer.duration_s_low === undefined ? what : range(answer.duration_s_low, answer.duration_s_high, duration)];
+export function timeOf({ duration_s: expected, duration_s_low: low, duration_s_high: high }) {
+  const bounds = range(low, high, duration);
+  return ["Time", duration(expected), [bounds, band({ low, expected, high }, high, `Time, ${bounds}`)]];
+}
 export const costOf = ({ cost_usd: cost }) => ["Cost", usd(cost.total), `${usd(cost.egress)} egress, ${usd(cost.vm)} VMs`];
 export const vmsOf = ({ vms }) => ["VMs", count(vmCount(vms)), vmsAt(vms)];
 
@@ -79,7 +81,7 @@ export function sideBySide(options) {
   const known = options.filter(([, option]) => option && option.duration_s !== null);
   const first = known[0]?.[1];
   const rows = [
-    known.some(([, option]) => option.throughput_gbps !== undefined) && ["Throughput", (option) => `${figure(option.throughput_gbps)} Gbit/s`],
+    known.some(([, option]) => option.throughput_gbps !== undefined) && ["Throughput", (option) => `${rate(option.throughput_gbps)} Gbit/s`],
     ["Time", (option) => duration(option.duration_s)],
     ["Speed, first = 1", (option) => `${(first.duration_s / option.duration_s).toFixed(2)}×`],
     ["Egress fees", (option) => usd(option.cost_usd?.egress)],
@@ -88,8 +90,9 @@ export function sideBySide(options) {
     known.some(([, option]) => option.relays) && ["Forwarded by", (option) => option.relays?.join(", ") || "–"],
   ].filter(Boolean);
   return panel("compared", "Side by side", element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Side by side" },
-    element("table", { class: "compared" },
-      element("thead", {}, element("tr", {}, element("td"), known.map(([title, , kind]) => element("th", { scope: "col", class: `number ${kind}` }, title)))),
-      element("tbody", {}, rows.map(([name, shown]) => element("tr", {}, element("th", { scope: "row" }, name),
-        known.map(([, option, kind]) => element("td", { class: `number ${kind}` }, shown(option)))))))));
+    element("table", { class: "compared", role: "table" },
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, element("td", { role: "cell" }),
+        known.map(([title, , kind]) => element("th", { scope: "col", role: "columnheader", class: `number ${kind}` }, title)))),
+      element("tbody", { role: "rowgroup" }, rows.map(([name, shown]) => element("tr", { role: "row" }, element("th", { scope: "row", role: "rowheader" }, name),
+        known.map(([, option, kind]) => element("td", { role: "cell", class: `number ${kind}` }, shown(option)))))))));
 }

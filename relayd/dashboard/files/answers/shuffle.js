@@ -1,6 +1,6 @@
 // A shuffle: what every pair keeps to, as a matrix and as a table.
 
-import { element, scrolling, sortable } from "../shared/dom.js";
+import { breakable, element, scrolling, sortable } from "../shared/dom.js";
 import { count, duration, percent, perGb, rate, volume } from "../shared/format.js";
 import { pairAddress } from "../shared/pairs.js";
 import { pathLinks } from "../transfer/figures.js";
@@ -30,7 +30,7 @@ function matrix(plan) {
   };
   return panel("matrix", "Rates to keep to, Gbit/s", scrolling("Rates by pair",
     element("table", { class: "rates" }, element("caption", {}, "From the row to the column; a pair with a frame is relayed, all or in part."),
-      element("thead", {}, element("tr", {}, element("td"), targets.map((name) => element("th", { scope: "col" }, name)))),
+      element("thead", {}, element("tr", {}, element("td"), targets.map((name) => element("th", { scope: "col" }, breakable(name))))),
       element("tbody", {}, sources.map((src) => element("tr", {}, element("th", { scope: "row" }, src), targets.map((dst) => cell(src, dst))))))));
 }
 

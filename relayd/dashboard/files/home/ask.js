@@ -7,6 +7,7 @@ import { nameList, places } from "../shared/places.js";
 import { verdict } from "../transfer/answer.js";
 import { verdictText } from "../transfer/figures.js";
 import { fail, say } from "../shared/shell.js";
+import { waiting } from "../shared/waiting.js";
 
 const FIELDS = [
   { name: "src", label: "From", hint: "us-east", list: "home-names" },
@@ -38,7 +39,9 @@ export function askForm() {
   const [src, dst, volume] = [...fields.values()];
   const form = element("form", { class: "ask panel", "aria-label": "Ask for a plan", novalidate: true, on: { submit } },
     src.made, swap, dst.made, volume.made, element("button", { type: "submit", class: "main" }, "Ask"));
-  let waiting = new AbortController();
+  const wait = element("div");
+  const begun = waiting(wait);
+  let asking = new AbortController();
 
   function swapEnds() {
     [src.input.value, dst.input.value] = [dst.input.value, src.input.value];
@@ -59,12 +62,20 @@ export function askForm() {
   }
 
   async function ask(asked) {
-    waiting.abort();
-    waiting = new AbortController();
+    asking.abort();
+    asking = new AbortController();
+    const { signal } = asking;
     clear();
     answer.setAttribute("aria-busy", "true");
+    const ended = begun(() => {
+      asking.abort();
+      replace(answer);
+      answer.removeAttribute("aria-busy");
+      say("Cancelled: the question is still in the form.");
+      form.querySelector("button.main").focus();
+    });
     try {
-      const plan = await get("v1/plans", asked, { signal: waiting.signal });
+      const plan = await get("v1/plans", asked, { signal });
       replace(answer, verdict(plan), element("p", { class: "row links" },
         element("a", { href: addressOf("plan", asked) }, "The whole plan"),
         element("a", { href: addressOf("map", asked) }, "On the map"),
@@ -81,8 +92,10 @@ export function askForm() {
         wrong.input.focus();
         spoken.textContent = error.message;
       } else fail(error);
+    } finally {
+      ended();
+      if (!signal.aborted) answer.removeAttribute("aria-busy");
     }
-    answer.removeAttribute("aria-busy");
   }
 
   function showAddress() {
@@ -100,5 +113,5 @@ export function askForm() {
     replace(names, nameList("home-names", await places()));
     return asking;
   }
-  return { part: element("section", { "aria-label": "Ask" }, form, names, spoken, answer), start };
+  return { part: element("section", { "aria-label": "Ask" }, form, names, spoken, wait, answer), start };
 }

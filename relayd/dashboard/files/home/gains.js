@@ -16,17 +16,20 @@ export function showGains(part, { relays, pairs, volume_gb }) {
   }
   const size = volume(volume_gb);
   const most = Math.max(...relays.map((each) => each.gain_high));
+  // A gain of 400 and one of 2 are seen side by side on a logarithmic scale from 1.
+  const onScale = (value) => Math.log(Math.max(1, value));
   const second = (text) => element("small", { class: "muted" }, text);
   replace(part, title,
-    cardTable("gains", `${count(pairs)} pairs gain a tenth or more through one relay; these gain most. One VM a region, for ${size}.`,
+    cardTable("gains", `${count(pairs)} pairs gain a tenth or more through one relay; these gain most. One VM a region, for ${size}. Bands hold nine of ten true gains; their scale is logarithmic and begins at 1×.`,
       [["Transfer"], ["Gain", "number"], ["Probability", "number"], ["Time", "number"], ["Price", "number"], ["Pays from", "number"]],
       relays.map((each) => ({
         data: { key: `${each.src}>${each.dst}` },
         cells: [
           [element("a", { href: planAddress(each, volume_gb) }, `${each.src} → ${each.dst}`),
             second(`through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)],
-          [times(each.gain), second(`${each.gain_low.toFixed(1)} to ${times(each.gain_high)}`),
-            band({ low: each.gain_low, expected: each.gain, high: each.gain_high }, most, `Gain ${times(each.gain)}, ${times(each.gain_low)} to ${times(each.gain_high)}; direct is the notch`, { reference: 1, width: 90 })],
+          [times(each.gain), second(`${times(each.gain_low)} to ${times(each.gain_high)}`),
+            band({ low: onScale(each.gain_low), expected: onScale(each.gain), high: onScale(each.gain_high) }, onScale(most),
+              `Gain ${times(each.gain)}, ${times(each.gain_low)} to ${times(each.gain_high)}`, { width: 90 })],
           percent(Math.round(100 * each.probability)),
           [duration(each.relay_s), second(`direct ${duration(each.direct_s)}`)],
           [usd(each.relay_usd), second(`direct ${usd(each.direct_usd)}`)],

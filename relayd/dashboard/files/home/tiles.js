@@ -25,10 +25,12 @@ function knowledge({ knowledge: known }) {
 function links({ leg_states: states, measuring }) {
   const number = (condition) => states.filter((state) => state.condition === condition).length;
   const [down, degraded] = [number("down"), number("degraded")];
+  const worst = states.find((state) => state.condition === "down") ?? states[0];
   const said = [down && `${count(down)} down`, degraded && `${count(degraded)} degraded`].filter(Boolean).join(", ");
   return {
     name: "Links", href: "fleet#links", kind: down ? "bad" : degraded ? "warn" : "good", value: said || "none down",
-    note: measuring.budget_usd === null ? "No fleet is watched by this service." : "Plans avoid links that are down.",
+    note: worst ? [`${worst.src} → ${worst.dst} ${worst.condition === "down" ? "went down" : "degraded"} `, since(Date.parse(worst.since) / 1000), "."]
+      : measuring.budget_usd === null ? "No fleet is watched by this service." : "Plans avoid links that are down.",
   };
 }
 

@@ -3,7 +3,7 @@
 import { element, sortable } from "../shared/dom.js";
 import { figure, ms, percent, perGb, rate } from "../shared/format.js";
 import { pairAddress } from "../shared/pairs.js";
-import { AGGREGATE, pathLinks } from "../transfer/figures.js";
+import { aggregate, pathLinks } from "../transfer/figures.js";
 import { feeOf, waysOf } from "../transfer/ways.js";
 
 const leads = (row, planned) =>
@@ -25,7 +25,7 @@ export function linkTable(links, cities, planAddress, metric) {
         value: (link) => link.dst,
         shown: (link) => [link.dst, " ", element("small", { class: "muted" }, cities.get(link.dst) ?? "")],
       },
-      ...AGGREGATE,
+      ...aggregate(links),
       { title: "Source", value: (link) => link.aggregate_gbps.source },
       {
         title: "Per flow",

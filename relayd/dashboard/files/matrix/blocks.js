@@ -1,7 +1,7 @@
 // The matrix summed up: by pair of providers, and in a sentence.
 
 import { element, sortable } from "../shared/dom.js";
-import { figure, UNKNOWN } from "../shared/format.js";
+import { count, figure, UNKNOWN } from "../shared/format.js";
 import { decimals, METRICS } from "../shared/metrics.js";
 import { providerOf, providerTitle } from "./order.js";
 import { quantile } from "../shared/quantiles.js";
@@ -65,7 +65,7 @@ function ofThroughput(one, many) {
     `${providerTitle(name)} to ${providerTitle(name)}: per-flow varies ${figure(flows.get(name))}×, aggregate ${figure(rates.get(name))}×`);
   const even = providers.filter((name) => rates.get(name) <= MOST_EVEN && flows.get(name) > 2 * rates.get(name)).map(providerTitle);
   const why = even.length
-    ? ` Within ${listed(even)}, one flow is slow where the way is long, and many flows together reach the VM's cap.` : "";
+    ? ` Within ${listed(even)}, one flow is slow over long distances, and many flows together reach the VM's cap.` : "";
   return `${parts.join("; ")} (90th over 10th percentile of pairs).${why}`;
 }
 
@@ -86,7 +86,7 @@ export function blocksTable(metric, matrix) {
   const columns = [
     { title: "From", value: (block) => providerTitle(block.src) },
     { title: "To", value: (block) => providerTitle(block.dst) },
-    { title: "Pairs", number: true, value: (block) => block.values.length },
+    { title: "Pairs", number: true, value: (block) => block.values.length, shown: (block) => count(block.values.length) },
     matrix.sources && column("Measured", (block) => block.measured / block.values.length, (part) => share(part, 1)),
     column("10th percentile", (block) => quantile(block.values, 0.1), text, unit),
     column("Median", (block) => quantile(block.values, 0.5), text, unit),

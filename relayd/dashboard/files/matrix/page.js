@@ -245,7 +245,6 @@ async function renew() {
 }
 
 await show(async () => {
-  say("Asking for the matrix ...");
   const [known] = await Promise.all([get("v1/regions"), matrixOf(state.metric)]);
   places = new Map(known.regions.map((region) => [region.id, region]));
   details = new Details(places, async (src, dst) => (await matrixOf("aggregate")).values[src][dst] !== null);
@@ -263,7 +262,6 @@ await show(async () => {
     },
   });
   await draw();
-  say("");
   await Promise.all([compare(), snapshots]);
 });
 let resized = 0;

@@ -10,7 +10,8 @@ const LEAST_CELL = 12;
 const MOST_CELL = 30;
 const CELL_TO_TOUCH = 24;
 const CHARACTER = 5.9; // px, of the headings' letters on average
-const MOST_NAME_ON_A_PHONE = 96;
+const MOST_NAME = 220;
+const MOST_NAME_ON_A_PHONE = 150; // northamerica-northeast1 and 2 differ at their ends
 const PAGE_STEP = 10;
 
 // heard: { point(pair | null), open(pair, newTab), zoom(rows, columns), out() }: a pair is { src, dst } as
@@ -44,7 +45,8 @@ export class MatrixTable {
     const names = this.rows.map((at) => label(matrix.regions[at]));
     const isSmall = innerWidth < 640;
     const longest = Math.ceil(Math.max(8, ...names.map((name) => name.length)) * CHARACTER) + 12;
-    const nameWidth = isSmall ? Math.min(longest, MOST_NAME_ON_A_PHONE) : longest;
+    this.leading = (isGrouped ? 2 : 1) + (isSmall ? 0 : 1); // phones have no medians
+    const nameWidth = Math.min(longest, isSmall ? MOST_NAME_ON_A_PHONE : MOST_NAME);
     const room = this.container.clientWidth - nameWidth - 73 - 3 * columns.length;
     const least = isSmall || matchMedia("(pointer: coarse)").matches ? CELL_TO_TOUCH : LEAST_CELL;
     const cell = Math.max(least, Math.min(MOST_CELL, Math.floor(room / Math.max(1, this.columns.length))));
@@ -62,7 +64,7 @@ export class MatrixTable {
   }
 
   head(columns, isGrouped, label, starts) {
-    const corner = element("td", { class: "corner", colspan: isGrouped ? 3 : 2, rowspan: isGrouped ? 2 : 1 },
+    const corner = element("td", { class: "corner", colspan: this.leading, rowspan: isGrouped ? 2 : 1 },
       element("span", { class: "to" }, "to →"), element("span", { class: "from" }, "from ↓"));
     const titles = isGrouped && element("tr", { class: "groups" }, corner, columns.map((group) =>
       element("th", { scope: "colgroup", colspan: group.members.length, class: "first", title: group.title }, element("span", {}, group.title))));
@@ -73,7 +75,7 @@ export class MatrixTable {
     const names = element("tr", { class: "names" }, isGrouped ? null : corner, this.columnHeads);
     this.columnMedians = this.columns.map((_, column) => element("td", { class: starts.has(column) ? "first" : null }, element("span")));
     const medians = element("tr", { class: "medians" },
-      element("th", { scope: "row", colspan: isGrouped ? 3 : 2, class: "corner" }, "median of column ↓, row →"), this.columnMedians);
+      element("th", { scope: "row", colspan: this.leading, class: "corner" }, "median of column ↓, row →"), this.columnMedians);
     return element("thead", {}, titles || null, names, medians);
   }
 

@@ -65,66 +65,68 @@ const LIMITS = {
 
 // openEvidence(quantity): shows what a figure was made of.
 export function factsPanel(there, back, openEvidence) {
-  const heads = (name) => element("th", { scope: "colgroup", colspan: 3, class: "direction" }, name);
-  const columns = ["Expected", "Low to high", "Source"].map((name, at) => element("th", { scope: "col", class: at < 2 ? "number" : null }, name));
+  const heads = (name) => element("th", { scope: "colgroup", role: "columnheader", colspan: 3, class: "direction" }, name);
+  const columns = ["Expected", "Low to high", "Source"].map((name, at) => element("th", { scope: "col", role: "columnheader", class: at < 2 ? "number" : null }, name));
   const again = columns.map((column) => column.cloneNode(true));
   return element("section", { class: "panel wide", id: "figures" }, element("h3", {}, "Both directions"),
     element("p", { class: "muted" }, "Nine of ten true values lie between low and high. Caps and windows are of one VM."),
     scrolling("Both directions",
-      element("table", { class: "directions" }, element("caption", { class: "hidden-text" }, "Figures of both directions"),
-        element("thead", {},
-          element("tr", {}, element("td", {}), heads(`${there.link.src} →`), heads(`← ${there.link.dst}`), element("td", {})),
-          element("tr", {}, element("th", { scope: "col" }, "Figure"), columns, again, element("th", { scope: "col", class: "number" }, "There / back"))),
-        element("tbody", {}, ROWS.map((row) => estimateRow(row, there, back)), lossRow(there, back), limitRow(there, back), saturationRow(there, back), feeRow(there, back)))),
+      element("table", { class: "directions", role: "table" }, element("caption", { class: "hidden-text" }, "Figures of both directions"),
+        element("thead", { role: "rowgroup" },
+          line("", element("td", { role: "cell" }), heads(`${there.link.src} →`), heads(`← ${there.link.dst}`), element("td", { role: "cell" })),
+          line("", element("th", { scope: "col", role: "columnheader" }, "Figure"), columns, again, element("th", { scope: "col", role: "columnheader", class: "number" }, "There / back"))),
+        element("tbody", { role: "rowgroup" }, ROWS.map((row) => estimateRow(row, there, back)), lossRow(there, back), limitRow(there, back), saturationRow(there, back), feeRow(there, back)))),
     element("h4", {}, "On what these rest"),
     facts(ROWS.map((row) => [element("button", { type: "button", class: "link", on: { click: () => openEvidence(row.quantity) } }, row.name), basis(row.of(there))])),
     there.link.limited_by === "unknown" && element("p", { class: "muted" }, withCode(`What limits many flows is unknown: no test with more and more connections has shown it. \`relayd probe --pairs '${there.link.src}>${there.link.dst}' --ramp\` does.`)));
 }
 
+// Roles are said because rows that phones lay out in lines would lose them.
+const line = (kind, ...cells) => element("tr", { role: "row", class: kind || null }, cells);
 function estimateRow(row, there, back) {
   const [one, other] = [row.of(there), back ? row.of(back) : null];
   const most = Math.max(...[one, other].map((each) => each?.high).filter(Number.isFinite), 0);
-  return element("tr", {}, name(row.name, row.unit), cells(one, most, row), cells(other, most, row), ratioCell(one?.expected, other?.expected));
+  return line("", name(row.name, row.unit), cells(one, most, row), cells(other, most, row), ratioCell(one?.expected, other?.expected));
 }
 
-const name = (text, unit) => element("th", { scope: "row" }, text, unit ? element("small", { class: "muted" }, ` ${unit}`) : null);
-const number = (text) => element("td", { class: "number" }, text);
+const name = (text, unit) => element("th", { scope: "row", role: "rowheader" }, text, unit ? element("small", { class: "muted" }, ` ${unit}`) : null);
+const number = (text) => element("td", { role: "cell", class: "number" }, text);
 const ratioCell = (one, other) => number(one > 0 && other > 0 ? times(one / other) : UNKNOWN);
 
 function cells(estimate, most, row) {
-  if (!estimate) return [number(UNKNOWN), number(""), element("td", {}, "")];
+  if (!estimate) return [number(UNKNOWN), number(""), element("td", { role: "cell" }, "")];
   return [
-    element("td", { class: "number expected" }, figure(estimate.expected)),
+    element("td", { role: "cell", class: "number expected" }, figure(estimate.expected)),
     number([`${figure(estimate.low)} to ${figure(estimate.high)}`, Number.isFinite(estimate.expected) && band(estimate, most,
       `${row.name}: ${figure(estimate.expected)} ${row.unit}, ${figure(estimate.low)} to ${figure(estimate.high)}`, { width: 90 })]),
-    element("td", {}, sourceTag(estimate.source)),
+    element("td", { role: "cell" }, sourceTag(estimate.source)),
   ];
 }
 
 function lossRow(there, back) {
   const loss = (pair) => (pair?.link.loss_pct ?? null);
-  const three = (value) => [element("td", { class: "number expected" }, value === null ? UNKNOWN : figure(value)), number(""),
-    element("td", {}, value === null ? "" : sourceTag("measured"))];
-  return element("tr", {}, name("Loss", "%"), three(loss(there)), three(loss(back)), number(""));
+  const three = (value) => [element("td", { role: "cell", class: "number expected" }, value === null ? UNKNOWN : figure(value)), number(""),
+    element("td", { role: "cell" }, value === null ? "" : sourceTag("measured"))];
+  return line("", name("Loss", "%"), three(loss(there)), three(loss(back)), number(""));
 }
 
 function limitRow(there, back) {
   const of = (pair) => {
     const short = pair && LIMITS[pair.link.limited_by].short;
-    return element("td", { colspan: 3 }, pair?.link.limited_by === "unknown" ? tag(short, "warn") : short ?? UNKNOWN);
+    return element("td", { role: "cell", colspan: 3 }, pair?.link.limited_by === "unknown" ? tag(short, "warn") : short ?? UNKNOWN);
   };
-  return element("tr", {}, name("Limited by"), of(there), of(back), number(""));
+  return line("limits", name("Limited by"), of(there), of(back), number(""));
 }
 
 function saturationRow(there, back) {
   const of = (pair) => (pair ? saturating(pair.link) : null);
-  const three = (value) => [element("td", { class: "number expected" }, value ?? UNKNOWN), number(""), element("td", {}, "")];
-  return element("tr", {}, name("Connections that saturate"), three(of(there)), three(of(back)), ratioCell(of(there), of(back)));
+  const three = (value) => [element("td", { role: "cell", class: "number expected" }, value ?? UNKNOWN), number(""), element("td", { role: "cell" }, "")];
+  return line("", name("Connections that saturate"), three(of(there)), three(of(back)), ratioCell(of(there), of(back)));
 }
 
 function feeRow(there, back) {
-  const three = (pair) => [element("td", { class: "number expected" }, pair && pair.usd_per_gb !== null ? perGb(pair.usd_per_gb).slice(1, -3) : UNKNOWN), number(""), element("td", {}, "price list")];
-  return element("tr", {}, name("Egress fee", "$/GB"), three(there), three(back), ratioCell(there.usd_per_gb, back?.usd_per_gb));
+  const three = (pair) => [element("td", { role: "cell", class: "number expected" }, pair && pair.usd_per_gb !== null ? perGb(pair.usd_per_gb).slice(1, -3) : UNKNOWN), number(""), element("td", { role: "cell" }, "price list")];
+  return line("", name("Egress fee", "$/GB"), three(there), three(back), ratioCell(there.usd_per_gb, back?.usd_per_gb));
 }
 
 // In words: from what, how many samples, how old.

@@ -37,7 +37,7 @@ function lightWords(light, rtt, found) {
   const apart = `The regions are ${figure(light.distance_km)} km apart along the globe: light needs ${ms(light.vacuum_ms)} there and back, ${ms(light.fibre_ms)} in a straight fibre.`;
   if (!light.possible) return `${apart} ${found} ${ms(rtt)}, which is impossible: a place in the catalogue or a measurement is wrong.`;
   const rest = light.stretch >= 1
-    ? `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are longer ways of cables, equipment and queues.`
+    ? `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are cables that take longer routes, equipment and queues.`
     : "less than the fibre would take: the regions are nearer to each other than the places given for them.";
   return `${apart} ${found}: ${ms(rtt)}, ${rest}`;
 }

@@ -13,6 +13,8 @@ export const METRICS = {
     name: "Loss", unit: "%", scale: 1, shown: percent, zero: true,
     bounds: (link) => (link.loss_pct === null ? null : { low: link.loss_pct, expected: link.loss_pct, high: link.loss_pct }),
   },
+  egress_cap_mbps: { name: "Egress cap", unit: "Gbit/s", scale: 1e-3, shown: gbps, bounds: () => null, zero: true },
+  ingress_cap_mbps: { name: "Ingress cap", unit: "Gbit/s", scale: 1e-3, shown: gbps, bounds: () => null, zero: true },
   jitter_ms: { name: "Jitter", unit: "ms", scale: 1, shown: ms, bounds: () => null, zero: true },
   udp_mbps: { name: "UDP", unit: "Mbit/s", scale: 1, shown: mbps, bounds: () => null, zero: true },
   transfer_s: { name: "Transfer of a file", unit: "s", scale: 1, shown: plain("s"), bounds: () => null, zero: true },

@@ -19,8 +19,8 @@ export function earlierSnapshots() {
   return kept;
 }
 
-// Links to the same question with another number of VMs, of connections, without relays, or towards
-// another aim; each keeps this answer beside the new one.
+// Links to the same question with another number of VMs, of connections, without relays, or with
+// another objective; each keeps this answer beside the new one.
 export function whatIfs(request, plan, addressOf, earlier) {
   const ifs = [];
   const [vms, connections, relays, objective] = ["vms", "connections", "relays", "objective"].map((name) => FIELDS.get(name));
@@ -57,13 +57,14 @@ const ROWS = [
 function change(before, after) {
   if (typeof before !== "number" || typeof after !== "number" || !before) return "";
   const share = (100 * (after - before)) / Math.abs(before);
-  return Math.abs(share) < 0.05 ? "same" : `${share > 0 ? "+" : "−"}${percent(Math.abs(share))}`;
+  return Math.abs(share) < 0.05 ? "same" : `${share > 0 ? "+" : "−"}${Math.abs(share).toFixed(Math.abs(share) < 10 ? 1 : 0)} %`;
 }
 
 // What the two requests differ in, as the form calls it.
 function differences(one, other) {
   const [before, after] = [tidied(one), tidied(other)];
-  const said = (field, text) => (text === undefined ? field.standard || "none" : text.length > 40 ? "other rows" : text);
+  const said = (field, text = field.standard || "not set") => (text.length > 40 ? "other rows"
+    : field.unit && text && Number.isFinite(Number(text)) ? `${text} ${field.unit}` : text);
   return [...FIELDS.values()].filter((field) => before[field.name] !== after[field.name])
     .map((field) => `${field.label}: ${said(field, before[field.name])} → ${said(field, after[field.name])}`);
 }

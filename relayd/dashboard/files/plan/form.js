@@ -6,8 +6,8 @@ import { editor } from "./editor.js";
 import { FIELDS, fieldOf, isLong, QUESTION } from "./fields.js";
 import { tidied } from "./request.js";
 
-// Always shown, beside what the question is about: its first group. The others are behind "More
-// options".
+// Always shown, beside what the question is about: its first group, but for tables and documents that
+// it can do without. The others are behind "More options".
 const BASIC = ["objective", "time_value_usd_per_h"];
 
 const id = (field) => `option-${field.name}`;
@@ -61,7 +61,8 @@ const input = (field) => document.getElementById(id(field));
 // places: the answer of /v1/regions; onAsk(request) when the form is sent.
 export function planForm(places, onAsk) {
   const every = [...FIELDS.values()];
-  const isBasic = (field) => field.group === every[0].group || BASIC.includes(field.name);
+  const isBasic = (field) => field === every[0] || BASIC.includes(field.name)
+    || (field.group === every[0].group && (field.required || !isLong(field)));
   const more = every.filter((field) => !isBasic(field));
   const summary = element("summary");
   const groups = [...new Set(more.map((field) => field.group))];

@@ -12,12 +12,15 @@ import { planForm, titled } from "./form.js";
 import { baselineNote, places } from "../shared/places.js";
 import { besideOf, fromAddress, question, toAddress } from "./request.js";
 import { content, fail, restsOn, say, show } from "../shared/shell.js";
+import { waiting } from "../shared/waiting.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
 const spoken = element("p", { class: "hidden-text", role: "status", "aria-live": "polite" });
 const addressOf = (request, beside) => `plan?${toAddress(request, beside)}`;
 const name = new URLSearchParams(location.search).get("question") || "transfer";
-let waiting = new AbortController();
+const wait = element("div");
+const begun = waiting(wait);
+let asking = new AbortController();
 const LONGEST_LINKED = 1_000_000; // browsers follow no address of 2 MB, and an answer grows when it is encoded
 
 // Where to go on from an answer: to the question that takes it as a document.
@@ -50,13 +53,20 @@ async function answerTo(request, signal) {
 }
 
 async function ask(request, beside, form, go) {
-  waiting.abort();
-  waiting = new AbortController();
-  const { signal } = waiting;
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
   form.clear();
   say("");
   spoken.textContent = "";
   answer.setAttribute("aria-busy", "true");
+  const ended = begun(() => {
+    asking.abort();
+    replace(answer);
+    answer.removeAttribute("aria-busy");
+    say("Cancelled: the question is still in the form.");
+    form.form.querySelector("button.main").focus();
+  });
   try {
     const [module, plan, other, earlier] = await Promise.all([
       import(`../answers/${QUESTION.name}.js`), answerTo(request, signal),
@@ -78,6 +88,7 @@ async function ask(request, beside, form, go) {
       replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, error.message)), commands(request));
     else fail(error);
   } finally {
+    ended();
     if (!signal.aborted) answer.removeAttribute("aria-busy");
   }
 }
@@ -107,14 +118,14 @@ function exampleRequest() {
 
 function start(known) {
   const made = planForm(known, go);
-  replace(content, menu(), made.form, spoken, answer);
+  replace(content, menu(), made.form, spoken, wait, answer);
   if (QUESTION.name !== "transfer") document.title = `${titled(QUESTION.name)} - ${document.title}`;
 
   function showAddress() {
     const request = fromAddress(location.search, location.hash);
     made.fill(request);
     if (isComplete(request)) return ask(request, besideOf(location.hash), made, go);
-    waiting.abort();
+    asking.abort();
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
     replace(answer, baselineNote(known.snapshot), hint(known));

@@ -2,6 +2,7 @@
 
 import { may, needsScope } from "../shared/access.js";
 import { get } from "../shared/api.js";
+import { metricOf } from "../pair/metrics.js";
 import { element, replace } from "../shared/dom.js";
 import { figure, when } from "../shared/format.js";
 import { pairAddress, pairLink } from "../shared/pairs.js";
@@ -114,13 +115,14 @@ function choice(label, name, options) {
 
 function row(sample, box) {
   const types = [sample.src_vm, sample.dst_vm].filter(Boolean).join(" → ");
+  const { name, shown, scale } = metricOf(sample.metric);
   const how = [sample.tool, sample.connections && `${sample.connections} connections`, types].filter(Boolean).join(", ");
   return {
     data: { key: sample.id },
     cells: [
       [box, " ", sample.src === sample.dst ? sample.src : pairLink(sample.src, sample.dst)],
-      [sample.metric, element("small", { class: "muted" }, how)],
-      figure(sample.value),
+      [name, element("small", { class: "muted" }, how)],
+      shown(sample.value * scale),
       when(sample.measured_at_s),
       [sample.token ? `token ${sample.token}` : sample.batch, element("small", { class: "muted" }, since(sample.arrived_at_s, `batch ${sample.batch_id}, `))],
       [sample.reason, sample.decided_by !== null && element("small", { class: "muted" },

@@ -46,17 +46,27 @@ export function facts(pairs) {
   return element("dl", { class: "facts" }, pairs.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 }
 
+// A long name may break behind its provider.
+export function breakable(name) {
+  const at = name.indexOf(":") + 1;
+  return at ? [name.slice(0, at), element("wbr"), name.slice(at)] : [name];
+}
+
+const MOST_CARDS = 12; // on a phone; what is longer scrolls, beside its first column
+
 // columns: [{ title, unit, number: true, value: row => sortable, shown: row => text or element }]
-// Headings sort; the order is said to screen readers by aria-sort.
+// Headings sort; the order is said to screen readers by aria-sort. Roles are said because rows that are
+// laid out as cards would lose them.
 export function sortable(caption, columns, rows, { order = 0, descending = false, key } = {}) {
-  const body = element("tbody");
-  const heads = columns.map((column, at) => element("th", { scope: "col", class: column.number ? "number" : null },
+  const body = element("tbody", { role: "rowgroup" });
+  const heads = columns.map((column, at) => element("th", { scope: "col", role: "columnheader", class: column.number ? "number" : null },
     element("button", { class: "sort", type: "button", on: { click: () => sort(at) } }, column.title),
     column.unit ? element("small", { class: "muted" }, ` ${column.unit}`) : null));
   let by = order;
   let falling = descending;
-  const made = new Map(rows.map((row) => [row, element("tr", key ? { dataset: { key: key(row) } } : {},
-    columns.map((column) => element("td", { class: column.number ? "number" : null }, (column.shown ?? column.value)(row) ?? "")))]));
+  const made = new Map(rows.map((row) => [row, element("tr", { role: "row", dataset: key ? { key: key(row) } : {} },
+    columns.map(({ title, unit, number, value, shown: made = value }) => element("td", { role: "cell", class: number ? "number" : null,
+      dataset: { label: unit ? `${title}, ${unit}` : title } }, element("div", {}, made(row) ?? ""))))]));
   function put() {
     const value = columns[by].value;
     const missing = (each) => each === null || each === undefined || Number.isNaN(each);
@@ -75,7 +85,8 @@ export function sortable(caption, columns, rows, { order = 0, descending = false
   }
   put();
   return scrolling(caption,
-    element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, heads)), body));
+    element("table", { role: "table", class: rows.length > MOST_CARDS ? "sorted" : "sorted cards" }, element("caption", {}, caption),
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body));
 }
 
 // What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.

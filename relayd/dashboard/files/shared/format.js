@@ -12,19 +12,19 @@ const withUnit = (unit) => (value) => (known(value) ? `${digits(value)} ${unit}`
 
 export const figure = (value) => (known(value) ? digits(value) : UNKNOWN);
 // In columns of rates: two decimals, or three digits where it is small.
-export const rate = (value) => (known(value) ? (Math.abs(value) >= 1 ? value.toFixed(2) : digits(value)) : UNKNOWN);
+export const rate = (value) => (known(value) ? (Math.abs(value) >= 0.1 ? value.toFixed(2) : digits(value)) : UNKNOWN);
 export const gbps = withUnit("Gbit/s");
 export const mbps = withUnit("Mbit/s");
 export const ms = withUnit("ms");
 export const percent = withUnit("%");
-export const times = (value) => (known(value) ? `${value.toFixed(2)}×` : UNKNOWN);
+export const times = (value) => (known(value) ? `${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)}×` : UNKNOWN);
 const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
 export function usd(value) {
   if (!known(value)) return UNKNOWN;
   if (value > 0 && value < 0.0001) return "under $0.0001";
   return `$${value > 0 && value < 0.1 ? Number(value.toPrecision(2)) : value.toLocaleString("en-US", cents)}`;
 }
-export const perGb = (value) => (known(value) ? `$${value.toFixed(4).replace(/0$/, "")}/GB` : UNKNOWN);
+export const perGb = (value) => (known(value) ? `$${value.toFixed(4)}/GB` : UNKNOWN);
 
 export function volume(gb) {
   if (!known(gb)) return UNKNOWN;
@@ -45,12 +45,14 @@ export function duration(seconds) {
 
 export const count = (value) => value.toLocaleString("en-US");
 export const when = (seconds) => (known(seconds) ? new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z/, "Z") : UNKNOWN);
-const DAY_S = 86400;
+const [HOUR_S, DAY_S] = [3600, 86400];
+// As coarse as ages are looked at; which of two is older is seen by their times.
 export function ago(seconds) {
   if (!known(seconds)) return "never";
   const age_s = Math.max(0, Math.round(Date.now() / 1000 - seconds));
   if (age_s >= 730 * DAY_S) return `${(age_s / (365.25 * DAY_S)).toFixed(1)} years ago`;
-  return `${age_s >= 30 * DAY_S ? `${Math.floor(age_s / DAY_S)} d` : duration(age_s)} ago`;
+  const [unit, size] = age_s < 60 ? ["s", 1] : age_s < HOUR_S ? ["min", 60] : age_s < 2 * DAY_S ? ["h", HOUR_S] : ["d", DAY_S];
+  return `${Math.floor(age_s / size)} ${unit} ago`;
 }
 
 // An estimate of the API: expected (low to high).

@@ -78,7 +78,7 @@ export function cardTable(name, caption, heads, rows) {
   const row = ({ cells, kinds = {}, data = {} }) => element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
     const kind = [heads[at][1], kinds[at]].filter(Boolean).join(" ") || null;
     return at === 0 ? element("th", { scope: "row", role: "rowheader", class: kind }, content)
-      : element("td", { role: "cell", class: kind, dataset: { label: heads[at][0] } }, element("div", {}, content));
+      : element("td", { role: "cell", class: kind, dataset: { label: heads[at][2] ? `${heads[at][0]}, ${heads[at][2]}` : heads[at][0] } }, element("div", {}, content));
   }));
   return scrolling(caption,
     element("table", { role: "table", class: `cards ${name}` }, element("caption", {}, caption),

@@ -21,14 +21,27 @@ export function fail(error) {
   replace(message, element("p", { class: "problem" }, error.message, id));
 }
 
+// While a page opens, it says what it waits for; later, what it renews by itself is not worth a word.
+const SLOW_MS = 500;
+let [opening, isOpen] = [0, false];
+const waits = element("p", { class: "waiting" }, "Waiting for the service …");
+setTimeout(() => opening > 0 && message.append(waits), SLOW_MS);
+
 // Runs a part of a page; what goes wrong is said, never left in the console alone.
 export async function show(part) {
+  if (!isOpen) opening += 1;
   try {
     say("");
     return await part();
   } catch (error) {
     fail(error);
     return undefined;
+  } finally {
+    if (!isOpen) opening -= 1;
+    if (opening === 0) {
+      isOpen = true;
+      waits.remove();
+    }
   }
 }
 

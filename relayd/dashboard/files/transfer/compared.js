@@ -1,14 +1,8 @@
 // Direct, the best relay and the chosen plan, side by side.
 
-import { element, scrolling } from "../shared/dom.js";
+import { breakable, element, scrolling } from "../shared/dom.js";
 import { duration, figure, ms, rate, times, usd } from "../shared/format.js";
 import { columnsOf } from "./figures.js";
-
-// A long name may break behind its provider.
-const breakable = (name) => {
-  const at = name.indexOf(":") + 1;
-  return at ? [name.slice(0, at), element("wbr"), name.slice(at)] : [name];
-};
 
 function bar(option, most, kind) {
   const range = element("span", { class: "range" });
@@ -58,27 +52,27 @@ export function comparison(plan) {
       "Direct, best relay and chosen",
       element(
         "table",
-        { class: "compared" },
+        { class: "compared", role: "table" },
         element(
           "thead",
-          {},
+          { role: "rowgroup" },
           element(
             "tr",
-            {},
-            element("td"),
-            columns.map((column) => element("th", { scope: "col", class: `number ${column.kind}` }, column.title)),
+            { role: "row" },
+            element("td", { role: "cell" }),
+            columns.map((column) => element("th", { scope: "col", role: "columnheader", class: `number ${column.kind}` }, column.title)),
           ),
         ),
         element(
           "tbody",
-          {},
+          { role: "rowgroup" },
           rows.map(([name, shown]) =>
             element(
               "tr",
-              {},
-              element("th", { scope: "row" }, name),
+              { role: "row" },
+              element("th", { scope: "row", role: "rowheader" }, name),
               columns.map((column) =>
-                element("td", { class: `number ${column.kind}` }, column.is ? shown(column) : "–"),
+                element("td", { role: "cell", class: `number ${column.kind}` }, column.is ? shown(column) : "–"),
               ),
             ),
           ),

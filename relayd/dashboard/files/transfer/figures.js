@@ -1,5 +1,6 @@
 // What a plan says, in figures that several parts of the page (and the map) show.
 
+import { band } from "../shared/band.js";
 import { element } from "../shared/dom.js";
 import { rate } from "../shared/format.js";
 import { pairAddress } from "../shared/pairs.js";
@@ -90,8 +91,8 @@ export function linksOf(plan) {
   return [...new Map(all.map((link) => [link.join(" "), link])).values()];
 }
 
-// Columns of a table of links, as /v1/links shows them: what one VM pair reaches.
-export const AGGREGATE = [
+// Columns of a table of links, as /v1/links shows them: what one VM pair reaches, on one scale.
+export const aggregate = (links) => [
   {
     title: "One VM pair",
     unit: "Gbit/s",
@@ -103,6 +104,10 @@ export const AGGREGATE = [
     title: "Bounds",
     number: true,
     value: (link) => link.aggregate_gbps.high - link.aggregate_gbps.low,
-    shown: (link) => `${rate(link.aggregate_gbps.low)} to ${rate(link.aggregate_gbps.high)}`,
+    shown: ({ aggregate_gbps: estimate }) => {
+      const bounds = `${rate(estimate.low)} to ${rate(estimate.high)}`;
+      const most = Math.max(...links.map((link) => link.aggregate_gbps.high));
+      return [bounds, band(estimate, most, `One VM pair, ${bounds} Gbit/s`, { width: 90 })];
+    },
   },
 ];

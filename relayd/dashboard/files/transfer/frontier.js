@@ -39,7 +39,7 @@ function specification(points, plan, unit) {
     field: "time",
     type: "quantitative",
     title: `Time, ${name}`,
-    scale: { zero: false, padding: 24 },
+    scale: { domain: [Math.max(0, Math.min(...times) - 0.05 * spread(times)), Math.max(...times) + 0.05 * spread(times)], nice: false },
     axis: { tickCount: 8 },
   };
   const y = {

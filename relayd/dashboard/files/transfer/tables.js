@@ -4,7 +4,7 @@ import { element, facts, sortable } from "../shared/dom.js";
 import { duration, figure, ms, percent, perGb, rate, times, usd } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
 import { age } from "../shared/parts.js";
-import { AGGREGATE, chosenOption, hasDirect, pathLinks, relaysOf } from "./figures.js";
+import { aggregate, chosenOption, hasDirect, pathLinks, relaysOf } from "./figures.js";
 
 function privateNote({ addresses }) {
   const count = addresses.filter((kind) => kind === "private").length;
@@ -132,7 +132,7 @@ export function basis(plan, links) {
       value: (link) => `${link.src} ${link.dst}`,
       shown: (link) => pairLink(link.src, link.dst),
     },
-    ...AGGREGATE,
+    ...aggregate(links),
     {
       title: "Source",
       value: (link) => link.aggregate_gbps.source,

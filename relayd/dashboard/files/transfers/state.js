@@ -28,7 +28,7 @@ export function pace({ rate_gbps: now, mean_gbps: mean, expected, is_slow: slow,
   const had = state === "running" ? now : mean;
   const { throughput_gbps: planned, throughput_gbps_low: low } = expected ?? {};
   const of = planned === null || planned === undefined ? null
-    : `of ${rate(planned)} planned${low === null ? "" : `, at least ${rate(low)}`}`;
+    : `of ${rate(planned)} Gbit/s planned${low === null ? "" : `, ${rate(low)} at least`}`;
   return [gbps(had), had !== null && of && element("small", { class: "muted" }, of), slow && tag("slow", "warn")];
 }
 

@@ -10,6 +10,8 @@ const NARROWEST_DEG = 9; // ends in one city are seen with what is around them
 const [TOP_DEG, BOTTOM_DEG] = [76, -54]; // of the world without its ice
 const HOME_DEG = 10; // east: the usual middle of a map of the world
 const CUT_STEP_DEG = 10;
+const TILTS_DEG = [0, 35];
+const POLAR_DEG = 80; // nearer to a pole, a line follows the edge of a flat map
 // A window narrower than this has smaller markers, and taller maps.
 export const NARROW = 600;
 
@@ -55,21 +57,26 @@ function circle([longitude, latitude], radius_deg) {
   });
 }
 
-// The middle meridian whose opposite, where a map of the world is cut, is crossed by the fewest lines.
+// A place as a map of the world has it that is turned to a meridian, and tilted to a latitude.
+function turned([longitude, latitude], [middle, tilt_deg]) {
+  const [x, y, z] = vector([longitude - middle, latitude]);
+  const [along, up] = [Math.cos(tilt_deg / DEGREES), Math.sin(tilt_deg / DEGREES)];
+  return place([x * along + z * up, y, z * along - x * up]);
+}
+
+// The middle of a map of the world whose edges, where it is cut, are met by the fewest lines: a
+// meridian and, where lines pass a pole, a latitude.
 export function uncut(lines) {
-  const crossings = (middle) => lines.filter((line) => line.some(([longitude], at) => {
-    if (at === 0) return false;
-    const turned = (each) => ((((each - middle) % 360) + 540) % 360) - 180;
-    return Math.abs(turned(longitude) - turned(line[at - 1][0])) > 180;
-  })).length;
-  const middles = Array.from({ length: 360 / CUT_STEP_DEG }, (_, step) => {
-    const off = Math.ceil(step / 2) * CUT_STEP_DEG * (step % 2 ? 1 : -1);
-    return HOME_DEG + off;
-  });
+  const meets = (middle) => lines.filter((line) => {
+    const shown = line.map((each) => turned(each, middle));
+    return shown.some(([longitude, latitude], at) => Math.abs(latitude) > POLAR_DEG || (at > 0 && Math.abs(longitude - shown[at - 1][0]) > 180));
+  }).length;
+  const middles = TILTS_DEG.flatMap((tilt_deg) => Array.from({ length: 360 / CUT_STEP_DEG }, (_, step) =>
+    [HOME_DEG + Math.ceil(step / 2) * CUT_STEP_DEG * (step % 2 ? 1 : -1), tilt_deg]));
   return middles.reduce((best, middle) => {
-    const cut = crossings(middle);
-    return cut < best.cut ? { middle, cut } : best;
-  }, { middle: HOME_DEG, cut: crossings(HOME_DEG) }).middle;
+    const met = best.met && meets(middle); // none is the best there is
+    return met < best.met ? { middle, met } : best;
+  }, { middle: middles[0], met: meets(middles[0]) }).middle;
 }
 
 const points = (coordinates) => ({ type: "MultiPoint", coordinates });
@@ -91,10 +98,11 @@ export function frame({ form, view = "path", lines, places, width }) {
     return { projection: projection.scale(Math.max(globe, Math.min(wanted, 6 * globe))).translate([width / 2, height / 2]), height, isWhole: true };
   }
   if (middle.radius_deg > WIDEST_DEG) {
-    const projection = geoEqualEarth().rotate([named ? -named.at[0] : -uncut(curves), 0]).precision(0.3).fitWidth(width, { type: "Sphere" });
-    const center = -projection.rotate()[0];
-    const latitudes = curves.flat().map(([, latitude]) => latitude);
-    const [[, top], [, bottom]] = [Math.min(90, Math.max(TOP_DEG, ...latitudes.map((each) => each + 3))), Math.min(BOTTOM_DEG, ...latitudes)].map((each) => projection([center, each]));
+    const turn = named ? [named.at[0], 0] : uncut(curves);
+    const projection = geoEqualEarth().precision(0.3).fitWidth(width, { type: "Sphere" });
+    const latitudes = curves.flat().map((each) => turned(each, turn)[1]);
+    const [[, top], [, bottom]] = [Math.min(90, Math.max(TOP_DEG, ...latitudes.map((each) => each + 3))), Math.min(BOTTOM_DEG, ...latitudes)].map((each) => projection([0, each]));
+    projection.rotate(turn.map((each) => -each));
     const [x, y] = projection.translate();
     return { projection: projection.translate([x, y - top]), height: Math.round(bottom - top), isWhole: true };
   }

@@ -1,0 +1,197 @@
+"""What three people come for, in as many steps as docs/dashboard.md says; and all by keyboard."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from playwright.sync_api import expect
+
+from probes.liveness.link_health import LinkHealth
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.store import open_store
+from relayd.store.events import Events
+from relayd.store.links.states import LinkStates
+from relayd.store.samples.ingest import append
+from tests.dashboard.browser import WAIT_MS, Watched, watched
+from tests.dashboard.conftest import QUICK
+from tests.dashboard.fleets import EU, SA, US
+from tests.http.running import Served, served
+from tests.http.test_fleet import DAY_S, rates, snapshot_then
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page, Route
+
+ASKED = {"src": "azure:eastus", "dst": "aws:ap-northeast-1", "volume_gb": "20TB"}
+DEADLINE_S = 8 * 3600
+PLANS = re.compile(r"/v1/plans\?")
+
+
+class Person:
+    """Somebody before a page, who counts steps: a click, a field, a key that sends."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.steps = 0
+
+    def click(self, where: Locator) -> None:
+        self.steps += 1
+        where.click()
+
+    def fill(self, where: Locator, text: str) -> None:
+        self.steps += 1
+        where.fill(text)
+
+    def press(self, key: str) -> None:
+        self.steps += 1
+        self.page.keyboard.press(key)
+
+    def link(self, name: str) -> None:
+        self.click(self.page.get_by_role("link", name=name).first)
+
+
+def test_a_data_engineer_moves_20_tb_tonight(grid: Served, page: Watched) -> None:
+    asked = {**ASKED, "deadline_s": DEADLINE_S, "frontier": "true"}
+    plan = grid.get(f"/v1/plans?{urlencode(asked)}").json
+    assert plan["duration_s"] <= DEADLINE_S
+    shown = page.open(f"{grid.url}/")
+    engineer = Person(shown)
+    for label, text in zip(("From", "To", "Volume"), ASKED.values(), strict=True):
+        engineer.fill(shown.get_by_label(label, exact=True), text)
+    engineer.press("Enter")
+    expect(shown.locator(".answer .verdict")).to_contain_text("for 20 TB", timeout=WAIT_MS)
+    assert engineer.steps == 4
+    engineer.link("The whole plan")
+    engineer.click(shown.get_by_text("More options"))
+    engineer.fill(shown.get_by_label("Deadline"), "8h")
+    engineer.press("Enter")
+    code = shown.locator("#basis ~ dl code")
+    expect(code).to_have_text(plan["plan_id"], timeout=WAIT_MS)
+    assert engineer.steps == 8
+    command = shown.get_by_label("CLI command: text", exact=True)
+    assert "--volume 20TB" in command.inner_text()
+    assert "--deadline 8h" in command.inner_text()
+
+
+def test_an_operator_sees_a_link_fail(tmp_path: Path, page: Watched) -> None:
+    db = tmp_path / "relayd.db"
+    with open_store(db, mode="create") as store:
+        append(store, rates(US, SA, 4000.0, 3600.0) + rates(EU, SA, 4000.0, 3600.0))
+        make_snapshot(store, load_catalogue())
+    with served(db, environment=QUICK) as service:
+        shown = page.open(f"{service.url}/")
+        tile = shown.locator("a.tile", has_text="Links")
+        expect(tile).to_contain_text("none down", timeout=WAIT_MS)
+        now_s, reason = time.time(), "no reply to 3 looks"
+        with open_store(db, mode="write") as store, store.database.transaction():
+            down = LinkHealth("down", since_s=now_s, reason=reason)
+            LinkStates(store.database).keep({(US, SA): down}, (), now_s + DAY_S)
+            detail = {"src": US, "dst": SA, "from": "up", "to": "down", "reason": reason}
+            Events(store.database).add("leg", f"{US}>{SA}", detail)
+        expect(tile.locator("strong.bad")).to_have_text("1 down", timeout=WAIT_MS)
+        expect(tile).to_contain_text(f"{US} → {SA} went down")
+        expect(shown.locator(".changed")).to_contain_text(reason, timeout=WAIT_MS)
+        operator = Person(shown)
+        operator.click(tile)
+        row = shown.locator(".links tbody tr", has_text=f"{US} → {SA}")
+        expect(row).to_contain_text(reason, timeout=WAIT_MS)
+        operator.click(row.get_by_role("link"))
+        banner = shown.locator(".pair-state")
+        expect(banner).to_contain_text(f"{US} → {SA} is down", timeout=WAIT_MS)
+        assert operator.steps == 2
+
+
+def test_a_scheduler_author_finds_what_changed_since_monday(tmp_path: Path, page: Watched) -> None:
+    db = tmp_path / "relayd.db"
+    with open_store(db, mode="create") as store:
+        append(store, rates(US, SA, 4000.0, 9 * DAY_S) + rates(EU, SA, 4000.0, 9 * DAY_S))
+    for age_days in (8, 1.5):
+        snapshot_then(db, age_days * DAY_S)
+    with open_store(db, mode="write") as store:
+        for hours in range(12):
+            append(store, rates(US, SA, 1000.0, 3600.0 * hours))
+        make_snapshot(store, load_catalogue())
+    with served(db, environment=QUICK) as service:
+        shown = page.open(f"{service.url}/")
+        author = Person(shown)
+        author.link("All changes")
+        changed = shown.locator(".part.changed")
+        changed.get_by_label("Since").select_option(label="a week ago")
+        author.steps += 1
+        first = changed.locator(".changes tbody tr").first
+        expect(first).to_contain_text(f"{US} → {SA}", timeout=WAIT_MS)
+        assert "4 Gbit/s" in first.inner_text()
+        assert "1 Gbit/s" in first.inner_text()
+        author.click(first.get_by_role("link"))
+        expect(shown.locator("#evidence")).to_contain_text("from samples", timeout=WAIT_MS)
+        assert author.steps == 3
+
+        shown.goto(f"{service.url}/")
+        author = Person(shown)
+        author.fill(shown.get_by_label("From", exact=True), US)
+        author.fill(shown.get_by_label("To", exact=True), SA)
+        author.press("Enter")
+        author.link("The whole plan")
+        author.link("last week's snapshot")
+        times = shown.locator(".beside tr", has_text="Throughput").locator("td")
+        expect(times.first).to_contain_text("Gbit/s", timeout=WAIT_MS)
+        now, then = (float(text.split()[0]) for text in times.all_inner_texts()[:2])
+        assert then > 1.5 * now
+        assert author.steps == 5
+
+
+def tab_to(page: Page, name: str) -> None:
+    """Press the tab key until what has the focus is called so."""
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent.trim()") == name:
+            return
+    raise AssertionError(f"The tab key does not reach {name!r}.")
+
+
+def test_asking_comparing_and_cancelling_by_keyboard_alone(grid: Served, browser: Browser) -> None:
+    held: list[Route] = []
+    with watched(browser, width=1024, allowed=("net::ERR_ABORTED",)) as seen:
+        shown = seen.open(f"{grid.url}/plan")
+        shown.keyboard.press("Tab")
+        shown.keyboard.press("Enter")  # to the content
+        tab_to(shown, "Replan")
+        shown.keyboard.press("Tab")
+        shown.keyboard.type(ASKED["src"])
+        shown.keyboard.press("Tab")  # past the button that swaps both ends
+        shown.keyboard.press("Tab")
+        shown.keyboard.type(ASKED["dst"])
+        shown.keyboard.press("Enter")
+        verdict = shown.locator("#verdict")
+        verdict.wait_for(timeout=WAIT_MS)
+        tab_to(shown, "no relays")
+        shown.keyboard.press("Enter")
+        beside = shown.locator(".beside")
+        expect(beside).to_contain_text("Relays: any → none", timeout=WAIT_MS)
+        tab_to(shown, "Stop comparing")
+        shown.keyboard.press("Enter")
+        beside.wait_for(state="detached", timeout=WAIT_MS)
+
+        # An answer that takes its time is given up, by Escape or by its button.
+        shown.route(PLANS, lambda route: held.append(route))
+        ask = shown.get_by_role("button", name="Plan", exact=True)
+        for by_button in (False, True):
+            ask.focus()
+            shown.keyboard.press("Enter")
+            expect(shown.locator(".waiting")).to_contain_text("Cancel", timeout=WAIT_MS)
+            assert seen.violations() == []
+            if by_button:
+                tab_to(shown, "Cancel")
+            shown.keyboard.press("Enter" if by_button else "Escape")
+            expect(shown.locator("#message")).to_contain_text("Cancelled", timeout=WAIT_MS)
+            expect(ask).to_be_focused()
+            assert verdict.count() == 0
+            assert shown.locator(".waiting").count() == 0
+        shown.unroute(PLANS)
+        shown.keyboard.press("Enter")
+        verdict.wait_for(timeout=WAIT_MS)
+        assert shown.locator("#message").inner_text() == ""
