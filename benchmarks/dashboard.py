@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.dashboard``; needs chromium. Beside it stands the least that the browser can
 show of the same service: ``/healthz``. Home can be used once its tiles and relays are there, the
-matrix once its cells are.
+matrix once its cells are. In brackets is the processor time of the page's main thread, which is the
+same on a busy machine.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.service import make_store
 from benchmarks.table import show, written
@@ -25,7 +26,7 @@ from tests.dashboard.browser import chromium, settle, watched
 from tests.http.running import served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, CDPSession, Page
 
 ROUNDS = 5
 MANY = 300
@@ -40,6 +41,22 @@ SWITCH = """async (metric) => {
   return performance.now() - began;
 }"""
 SINCE_NAVIGATION = "() => performance.now()"
+
+
+class Took(NamedTuple):
+    """How long something took, and how long the page's main thread was busy with it."""
+
+    seconds: float
+    busy_s: float
+
+
+class View(NamedTuple):
+    """What opening a page took, with nothing cached, and switches between figures."""
+
+    to_use: Took
+    transferred: float
+    requests: int
+    switches: list[Took]
 
 
 def main() -> int:
@@ -63,19 +80,25 @@ def figures(browser: Browser, url: str, what: str, target: str) -> list[tuple[st
     rows: list[tuple[str, ...]] = []
     for name, (path, usable) in PAGES.items():
         views = [first_view(browser, url + path, usable) for _ in range(ROUNDS)]
-        switches = [time_s for view in views for time_s in view[3]]
+        switches = [each for view in views for each in view.switches]
         rows.append(
             (
                 f"{name}, {what}",
-                f"{statistics.median(view[1] for view in views) / 1e3:.0f} kB",
-                f"{views[0][2]}",
-                written(statistics.median(view[0] for view in views)),
-                written(statistics.median(switches)) if switches else "",
-                written(sorted(switches)[int(0.9 * len(switches))]) if switches else "",
+                f"{statistics.median(view.transferred for view in views) / 1e3:.0f} kB",
+                f"{views[0].requests}",
+                both([view.to_use for view in views], 0.5),
+                both(switches, 0.5) if switches else "",
+                both(switches, 0.9) if switches else "",
                 target,
             )
         )
     return rows
+
+
+def both(times: Sequence[Took], part: float) -> str:
+    """Return a quantile of times, and of processor time."""
+    seconds, busy = (sorted(each)[int(part * len(times))] for each in zip(*times, strict=True))
+    return f"{written(seconds)} ({written(busy)})"
 
 
 def bare_s(browser: Browser, url: str) -> float:
@@ -85,27 +108,34 @@ def bare_s(browser: Browser, url: str) -> float:
         return float(seen.page.evaluate(SINCE_NAVIGATION)) / 1e3
 
 
-def first_view(browser: Browser, url: str, usable: str) -> tuple[float, float, int, list[float]]:
-    """Return seconds to use, bytes, requests, and seconds of each switch, with nothing cached."""
+def first_view(browser: Browser, url: str, usable: str) -> View:
+    """Open an address with nothing cached, and switch between figures, each at hand by then."""
     with watched(browser) as seen:
         page = seen.page
         session = page.context.new_cdp_session(page)
         session.send("Network.enable")
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
         sizes: list[float] = []
         session.on("Network.loadingFinished", lambda event: sizes.append(_size(event)))
         page.goto(url)
         page.wait_for_selector(usable)
-        to_use_s = float(page.evaluate(SINCE_NAVIGATION)) / 1e3
+        to_use = Took(float(page.evaluate(SINCE_NAVIGATION)) / 1e3, _busy_s(session))
         settle(page)
-        switches = switches_s(page) if "matrix" in url else []
-        return to_use_s, sum(sizes), len(sizes), switches
+        transferred, requests = sum(sizes), len(sizes)
+        metrics = METRICS * 4 if "matrix" in url else ()
+        switches = [_switch(page, session, metric) for metric in metrics][len(METRICS) :]
+        return View(to_use, transferred, requests, switches)
 
 
-def switches_s(page: Page) -> list[float]:
-    """Return how long switches take, each figure at hand by then."""
-    for metric in METRICS:
-        page.evaluate(SWITCH, metric)
-    return [page.evaluate(SWITCH, metric) / 1e3 for metric in METRICS * 3]
+def _switch(page: Page, session: CDPSession, metric: str) -> Took:
+    before_s = _busy_s(session)
+    seconds = float(page.evaluate(SWITCH, metric)) / 1e3
+    return Took(seconds, _busy_s(session) - before_s)
+
+
+def _busy_s(session: CDPSession) -> float:
+    found = session.send("Performance.getMetrics")["metrics"]
+    return next(float(each["value"]) for each in found if each["name"] == "TaskDuration")
 
 
 def _size(event: dict[str, Any]) -> float:

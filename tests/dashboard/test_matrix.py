@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.dashboard.browser import Watched, settle, watched
+from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import SA, US, store_with_history
 from tests.http.running import Served, eventually, run, served
@@ -44,6 +44,7 @@ class Cell(NamedTuple):
 
 def cells(page: Page) -> dict[tuple[str, str], Cell]:
     """Return all cells by source and destination, in the order in which they stand."""
+    page.wait_for_selector("[aria-busy=false] table.matrix", timeout=WAIT_MS)  # cells are named
     found: list[dict[str, Any]] = page.evaluate(CELLS)
     shown = {}
     for each in found:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 QUERIES = {"pair": "?src={0}&dst={1}", "plan": "?src={0}&dst={1}&volume_gb=500"}
 PAIR = ("azure:eastus", "aws:sa-east-1")
-PAIRS = {"three_hundred": ("azure:place-1", "aws:place-0")}
+PAIRS = {"three_hundred": ("aws:place-0", "azure:place-1")}
 WIDTHS = {"grid": 1440, "empty": 390, "three_hundred": 1024}
 
 

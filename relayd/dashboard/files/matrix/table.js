@@ -13,6 +13,7 @@ const CHARACTER = 5.9; // px, of the headings' letters on average
 const MOST_NAME = 220;
 const MOST_NAME_ON_A_PHONE = 150; // northamerica-northeast1 and 2 differ at their ends
 const PAGE_STEP = 10;
+const NAMED_AFTER_MS = 100;
 
 // heard: { point(pair | null), open(pair, newTab), zoom(rows, columns), out() }: a pair is { src, dst } as
 // positions, rows and columns are [first, last] as places in the table.
@@ -114,7 +115,7 @@ export class MatrixTable {
     return element("tbody", {}, lines);
   }
 
-  // Colours and names all cells; the table stays.
+  // Colours all cells; the table stays.
   paint(matrix, metric, scale) {
     this.matrix = matrix;
     const { shown, title, unit } = METRICS[metric];
@@ -128,17 +129,18 @@ export class MatrixTable {
         const value = values[dst];
         const first = this.starts.has(column) ? " first" : "";
         const source = sources?.[dst] ?? "measured";
-        const isSelf = src === dst;
-        const kind = value === null ? (isSelf ? "self" : "unknown") : `l${shade(metric, level(scale.limits, value))} ${source}`;
-        const says = value === null ? (isSelf ? "the region itself" : "unknown") : sources ? `${shown(value)}, ${source}` : shown(value);
+        const kind = value === null ? (src === dst ? "self" : "unknown") : `l${shade(metric, level(scale.limits, value))} ${source}`;
         // What stays as it is costs the browser nothing.
         if (cell.kind !== kind) {
           cell.kind = kind;
           cell.className = `cell ${kind}${first}`;
         }
-        cell.ariaLabel = says;
       });
     });
+    // What screen readers say of cells comes a moment later: colours are not to wait for thousands of texts.
+    this.container.ariaBusy = "true";
+    clearTimeout(this.naming);
+    this.naming = setTimeout(() => this.name(matrix, shown), NAMED_AFTER_MS);
     const middle = (values) => median(values.filter((value) => value !== null));
     const ofRows = this.rows.map((src) => middle(this.columns.map((dst) => matrix.values[src][dst])));
     const ofColumns = this.columns.map((dst) => middle(this.rows.map((src) => matrix.values[src][dst])));
@@ -156,6 +158,15 @@ export class MatrixTable {
       cell.firstChild.textContent = text(ofColumns[column]);
       cell.className = `${colour(ofColumns[column])}${this.starts.has(column) ? " first" : ""}`;
     });
+  }
+
+  name(matrix, shown) {
+    this.rows.forEach((src, row) => this.columns.forEach((dst, column) => {
+      const value = matrix.values[src][dst];
+      const source = matrix.sources?.[src][dst];
+      this.cells[row][column].ariaLabel = value === null ? (src === dst ? "the region itself" : "unknown") : source ? `${shown(value)}, ${source}` : shown(value);
+    }));
+    this.container.ariaBusy = "false";
   }
 
   // Where an event happened, as row and column of the table; null beside the cells.
