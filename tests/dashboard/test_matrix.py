@@ -44,7 +44,8 @@ class Cell(NamedTuple):
 
 def cells(page: Page) -> dict[tuple[str, str], Cell]:
     """Return all cells by source and destination, in the order in which they stand."""
-    page.wait_for_selector("[aria-busy=false] table.matrix", timeout=WAIT_MS)  # cells are named
+    # A moment after they are coloured, cells are named.
+    page.wait_for_selector("[aria-busy=false] table.matrix", state="attached", timeout=WAIT_MS)
     found: list[dict[str, Any]] = page.evaluate(CELLS)
     shown = {}
     for each in found:
