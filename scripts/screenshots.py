@@ -119,9 +119,9 @@ def add_doubts(db: Path) -> None:
 
 def _settle(page: Page) -> None:
     page.wait_for_timeout(SETTLED_MS)
-    gantt = page.locator("section:has(.gantt)")
-    if gantt.count():  # below a long form
-        gantt.evaluate("it => it.scrollIntoView()")
+    for below in ("section:has(.gantt)", "body:has(.rates) .verdict"):  # a long form
+        if page.locator(below).count():
+            page.locator(below).evaluate("it => it.scrollIntoView()")
     cell = page.locator("td.cell")
     if cell.count():  # a matrix shows what it knows of a pair
         cell.nth(500).hover()
