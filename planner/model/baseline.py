@@ -6,17 +6,17 @@ catalogue, and aggregates from the laws of :mod:`planner.model.throughput`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from math import exp, inf, log, sqrt
 
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
-from planner.model.columns.rows import Joined, LinkRow, Maker, maker_of
+from planner.model.columns.rows import Ageing, Joined, LinkRow, Maker, maker_of
 from planner.model.errors import DataError
 from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin
-from planner.model.link import Link, Site, limit_of
+from planner.model.link import Expected, Link, Site, limit_of
 from planner.model.link_states import Pair
 from planner.model.network import Links, Network, Snapshot
 from planner.model.throughput import (
@@ -35,6 +35,7 @@ from planner.model.units import MBPS_PER_GBPS
 from planner.model.verification import Verified
 
 AS_OF = "2022-05-01"
+MOST_EXPECTED_KEPT = 20_000
 WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
 CAP_ERROR = 0.06
 NO_CAP_KNOWN = Estimate(inf, inf, inf, Origin("baseline", "vm-type-unknown"))
@@ -309,7 +310,10 @@ def with_regions(
         return network
     sites = {**network.sites, **{name: baseline_site(name, catalogue) for name in new}}
     if ends is None:
-        return network.with_(sites=sites, links=_with_models(network.usual, sites, new, catalogue))
+        # With the catalogue, so that its identity stays taken.
+        _, known = network.kept.setdefault(("modelled", id(catalogue)), (catalogue, {}))
+        modelled = _with_models(network.usual, sites, new, catalogue, known)
+        return network.with_(sites=sites, links=modelled)
     links = {src: dict(network.usual.get(src, {})) for src in sites}
     for name in new:
         for other in sites:
@@ -323,14 +327,18 @@ def with_regions(
 
 
 def _with_models(
-    links: Links, sites: Mapping[str, Site], new: Sequence[str], catalogue: Catalogue
+    links: Links,
+    sites: Mapping[str, Site],
+    new: Sequence[str],
+    catalogue: Catalogue,
+    known: dict[Hashable, Expected],
 ) -> Links:
     """Return links, and those into and out of new regions, made from models when asked for."""
     found: dict[str, Mapping[str, Link]] = {}
     to_new = dict.fromkeys(new)
     for src in sites:
         to = dict.fromkeys((*new[: new.index(src)], *sites)) if src in to_new else to_new
-        modelled = Modelled(src, to, sites, catalogue)
+        modelled = Modelled(src, to, sites, catalogue, known)
         found[src] = LinkRow(Joined(maker_of(links[src]), modelled) if src in links else modelled)
     return found
 
@@ -346,12 +354,21 @@ class Modelled(Maker):
     sites : mapping
         Of all of them.
     catalogue : Catalogue
+    known : dict
+        What is expected of links between such sites, as far as it was asked for: networks that
+        have further regions of the same catalogue share it.
     """
 
     def __init__(
-        self, src: str, to: Mapping[str, object], sites: Mapping[str, Site], catalogue: Catalogue
+        self,
+        src: str,
+        to: Mapping[str, object],
+        sites: Mapping[str, Site],
+        catalogue: Catalogue,
+        known: dict[Hashable, Expected],
     ) -> None:
         self._src, self._to, self._sites, self._catalogue = src, to, sites, catalogue
+        self._known = known
 
     def names(self) -> Iterable[str]:
         """Return the others, but for those whose coordinates are not known."""
@@ -365,12 +382,28 @@ class Modelled(Maker):
             return None
         return baseline_link(self._sites[self._src], self._sites[dst], self._catalogue)
 
+    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
+        """Return what models expect of a link."""
+        if dst not in self._to:
+            return None
+        key = (self._src, dst, tuple(aged))
+        found = self._known.get(key)
+        if found is None and (found := super().expected(dst, aged)):
+            if len(self._known) >= MOST_EXPECTED_KEPT:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
     def _has_place(self, name: str) -> bool:
         region = self._catalogue.regions.get(name)
         return region is not None and None not in (region.latitude_deg, region.longitude_deg)
 
     def may_be_private(self) -> bool:
         """Return False: without measurements, links are over public addresses."""
+        return False
+
+    def may_be_measured(self) -> bool:
+        """Return False: models say what is not measured."""
         return False
 
 

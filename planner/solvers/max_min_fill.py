@@ -36,11 +36,12 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
     """
     source, destination = np.nonzero(paths_gbit.sum(axis=1))
     resources, most = _with_shared_paths(resources, paths_gbit, time_s)
-    used = pair_loads(resources, paths_gbit, source, destination) / time_s
-    slack = resources.row_vms - used.sum(axis=0)
+    pair, row, load = pair_loads(resources, paths_gbit, source, destination)
+    rows, used = len(resources.rows), load / time_s
     growing = np.ones(len(source), dtype=bool)
     speed, level = np.ones(len(source)), 1.0
-    growth, users = used.sum(axis=0), (used > 0).sum(axis=0)
+    growth = np.bincount(row, used, rows)
+    slack, users = resources.row_vms - growth, np.bincount(row, minlength=rows)
     first, own = growth, most[source, destination]
     while growing.any():
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -52,15 +53,22 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
         speed[growing] = level
         slack = slack - step * growth
         full = room <= step * (1 + FULL) + FULL
-        stop = growing & ((used[:, full] > 0).any(axis=1) | (own <= level * (1 + FULL)))
+        stop = own <= level * (1 + FULL)
+        stop[pair[full[row]]] = True
+        stop &= growing
         if not stop.any():
             break
         growing &= ~stop
-        users = users - (used[stop] > 0).sum(axis=0)
-        growth = growth - used[stop].sum(axis=0)
+        stopped = stop[pair]
+        users = users - np.bincount(row[stopped], minlength=rows)
+        growth = growth - np.bincount(row[stopped], used[stopped], rows)
         # Where little is left of much, the difference is rounding.
         little = (users > 0) & (growth < LITTLE * first)
-        growth[little] = used[growing][:, little].sum(axis=0)
+        if little.any():
+            left = growing[pair] & little[row]
+            of_rows = np.zeros((np.count_nonzero(little), np.count_nonzero(growing)))
+            of_rows[_ranks(little)[row[left]], _ranks(growing)[pair[left]]] = used[left]
+            growth[little] = of_rows.sum(axis=1)
     result = np.zeros(paths_gbit.shape[::2])
     result[source, destination] = speed
     return result
@@ -94,10 +102,18 @@ def _with_shared_paths(
     ), most
 
 
+def _ranks(chosen: np.ndarray) -> np.ndarray:
+    """Return of each element that is chosen how many are before it."""
+    return np.asarray(np.cumsum(chosen) - 1)
+
+
 def pair_loads(
     resources: SiteResources, paths_gbit: Floats, source: np.ndarray, destination: np.ndarray
-) -> Floats:
-    """Return the load of each pair on each row, shape (pairs, rows)."""
+) -> tuple[np.ndarray, np.ndarray, Floats]:
+    """Return the loads of pairs on rows: numbers of pair and row, ascending, and the load.
+
+    Most pairs load few of the rows, which grow with the number of sites as pairs with its square.
+    """
     n, rows = resources.count, len(resources.rows)
     position = resources.position
     number = np.zeros((n, n), dtype=np.int64)
@@ -105,8 +121,7 @@ def pair_loads(
     i, k, j = np.nonzero(paths_gbit)
     amount, pair = paths_gbit[i, k, j], number[i, j]
     relayed = k != j
-    size = len(source) * (rows + 1)
-    loads = np.zeros(size)
+    parts = []
     for who, tail, head, volume in (
         (pair, i, k, amount),
         (pair[relayed], k[relayed], j[relayed], amount[relayed]),
@@ -122,8 +137,15 @@ def pair_loads(
             (position[code], path),
             (position[code + n * n], path),
         ):
-            loads += np.bincount(who * (rows + 1) + row, load, minlength=size)
-    return np.asarray(loads.reshape(len(source), rows + 1)[:, :rows])
+            chosen = (row < rows) & (load > 0)
+            parts.append((who[chosen] * rows + row[chosen], load[chosen]))
+    cells, where = np.unique(np.concatenate([cell for cell, _ in parts]), return_inverse=True)
+    loads, begin = np.zeros(len(cells)), 0
+    for cell, load in parts:
+        # One kind after the other: the last digit of a sum hangs on the order.
+        loads += np.bincount(where[begin : begin + len(cell)], load, len(cells))
+        begin += len(cell)
+    return *divmod(cells, rows), loads
 
 
 def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floats:

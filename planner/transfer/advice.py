@@ -15,7 +15,7 @@ from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome, Cost
 from planner.model.baseline import baseline_site, least_cap, with_vm_types
 from planner.model.catalogue import Catalogue, VmType
-from planner.model.columns.rows import passing
+from planner.model.columns.rows import maker_of, passing
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
@@ -240,7 +240,8 @@ class Adviser:
         vm = self.catalogue.vm_types.get(site.vm_type)
         cap = vm.egress_gbps if vm else 0.0
         measured = []
-        for link in passing(self.network.links[src]):
+        row = self.network.links[src]
+        for link in passing(row) if maker_of(row).may_be_measured() else ():
             if link.aggregate_gbps.source == "measured":
                 measured.append(link.aggregate_gbps.high)
                 if measured[-1] >= UNLUCKY_SHARE * cap:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from planner.exploring.outcome import Outcome
@@ -28,7 +30,7 @@ from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 
 MOST_PARTS_READ = 2
-MOST_DERIVED_KEPT = 16
+MOST_DERIVED_KEPT = 32
 
 
 class _Cache:
@@ -44,19 +46,25 @@ class _Cache:
         self.version = version
         self.whole: Network | None = None
         self.parts: dict[tuple[str, str], Network] = {}
-        self._derived: dict[tuple[object, ...], tuple[Network, Network]] = {}
+        self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
+        self._deriving = Lock()
 
     def derived(
         self, network: Network, how: tuple[object, ...], derive: Callable[[], Network]
     ) -> Network:
         """Return what was derived from a network in some way before, else derive it."""
-        kept = self._derived.get((id(network), *how))
-        if kept is None:
-            if len(self._derived) >= MOST_DERIVED_KEPT:
-                self._derived.clear()
+        key = (id(network), *how)
+        with self._deriving:
+            if kept := self._derived.get(key):
+                self._derived.move_to_end(key)
+                return kept[1]
+        found = derive()
+        with self._deriving:
             # Kept with what it was made of, so that the identity stays taken.
-            kept = self._derived[id(network), *how] = (network, derive())
-        return kept[1]
+            self._derived[key] = (network, found)
+            if len(self._derived) > MOST_DERIVED_KEPT:
+                self._derived.popitem(last=False)
+        return found
 
 
 class Wan(Asking):

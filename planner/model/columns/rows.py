@@ -32,6 +32,10 @@ class Maker(ABC):
     def may_be_private(self) -> bool:
         """Whether a link may be over private addresses."""
 
+    def may_be_measured(self) -> bool:
+        """Whether throughput of a link may have been measured."""
+        return True
+
     def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
         """Return what is expected of a link, in less time than it takes to make it.
 
@@ -229,6 +233,10 @@ class Aged(Maker):
         """Ask the other row."""
         return self.links.may_be_private()
 
+    def may_be_measured(self) -> bool:
+        """Ask the other row."""
+        return self.links.may_be_measured()
+
 
 class Among(Maker):
     """Links of another row to some regions alone."""
@@ -252,6 +260,10 @@ class Among(Maker):
         """Ask the other row."""
         return self.links.may_be_private()
 
+    def may_be_measured(self) -> bool:
+        """Ask the other row."""
+        return self.links.may_be_measured()
+
 
 class Joined(Maker):
     """Links of one row, and those of another to regions that the first does not lead to."""
@@ -274,6 +286,10 @@ class Joined(Maker):
     def may_be_private(self) -> bool:
         """Ask both."""
         return self.links.may_be_private() or self.further.may_be_private()
+
+    def may_be_measured(self) -> bool:
+        """Ask both."""
+        return self.links.may_be_measured() or self.further.may_be_measured()
 
 
 class Replaced(Joined):
