@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from relayd.cli.data.commands import FORMATS, METRICS
-from relayd.cli.parser import build_parser
+from relayd.cli.parser import build_parser, parse
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
 from tests.shared_data import shared
 
@@ -92,6 +93,22 @@ def test_every_command_option_format_and_metric_is_described() -> None:
             assert re.search(rf"{option}(?![\w-])", words), f"{name} {option}"
     for name in (*FORMATS, *METRICS):
         assert name in words, name
+
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_commands_that_need_more_than_a_page_are_right_as_they_stand() -> None:
+    """Of blocks without output, which need fleets, services or root: words and options are ours."""
+    seen = 0
+    for page in PAGES:
+        for language, block in FENCED.findall(page.read_text()):
+            for line in block.replace("\\\n", " ").splitlines():
+                for part in re.split(r"\$\(|[|;&]|(?:^|\s)[<>]", line):
+                    if language in ("", "sh") and part.lstrip().startswith("relayd "):
+                        parse(shlex.split(part, comments=True)[1:])
+                        seen += 1
+    assert seen > 30
 
 
 def anchor(heading: str) -> str:
