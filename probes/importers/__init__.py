@@ -24,7 +24,7 @@ from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import chunks
 from probes.samples import Sample
 
-__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "read"]
+__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "read"]
 
 _MODULES = {
     "iperf3": "iperf3",
@@ -84,6 +84,11 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     reader = import_module(f"probes.importers.{_MODULES[format_name]}")
     whole = stream if format_name == "parquet" else chain((head,), source)
     rows = cast("Iterator[ImportedRow]", reader.read(whole, options))
+    yield from addressed(rows, options)
+
+
+def addressed(rows: Iterator[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield rows, samples with the kind of address that was stated."""
     if options.address is None:
         yield from rows
         return

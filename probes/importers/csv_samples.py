@@ -146,7 +146,7 @@ def _of_columns(
         written = cells[columns.others[name][0]]
         if name == "measured_at":  # each row may have its own
             times_s = limits.numbers(written)
-            if times_s is not None and limits.are_times(times_s):
+            if times_s is not None and limits.are_times(times_s).all():
                 return list(times_s.tolist())
         return list(map(reader.__getitem__, written))
 
@@ -176,7 +176,7 @@ def _values(written: Sequence[str], figure: _Figure) -> list[float | None] | Non
         return None
     with np.errstate(over="ignore"):  # infinite then, which nothing can be
         found *= figure.factor
-    if not limits.are_possible(figure.metric, found):
+    if not limits.are_possible(figure.metric, found).all():
         return None
     values: list[float | None] = found.tolist()
     if len(values) < len(written):

@@ -47,9 +47,9 @@ def numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
     return None if "_" in "".join(cells) else np.array(found, np.float64)
 
 
-def are_times(times_s: NDArray[np.float64]) -> bool:
-    """Return whether all are times in seconds since 1970."""
-    return bool(((times_s >= MIN_TIME_S) & (times_s <= MAX_TIME_S)).all())
+def are_times(times_s: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which are times in seconds since 1970."""
+    return (times_s >= MIN_TIME_S) & (times_s <= MAX_TIME_S)
 
 
 def connections(cell: str) -> int | None:
@@ -60,10 +60,10 @@ def connections(cell: str) -> int | None:
     return int(count)
 
 
-def are_possible(metric: Metric, values: NDArray[np.float64]) -> bool:
-    """Return whether :func:`fault` finds none in any of these values."""
+def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return in which of these values :func:`fault` finds none."""
     above_zero = values >= 0 if metric in _MAY_BE_ZERO else values > 0
-    return bool((above_zero & (values <= _most(metric)[0])).all())
+    return above_zero & (values <= _most(metric)[0])
 
 
 def fault(metric: Metric, value: float | None, column: str) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
@@ -74,6 +74,39 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     InputError
         If pyarrow is not installed.
     """
+    return samples_of(read_batches(stream, options.name, TYPES), options)
+
+
+def samples_of(
+    batches: Iterable[tuple[Sequence[int], pyarrow.RecordBatch]], options: ImportOptions
+) -> Iterator[ImportedRow]:
+    """Yield a sample a row of batches, which come with the numbers of their rows."""
+    endpoints = Endpoints()
+    for numbers, batch in batches:
+        rows = zip(*_lists(batch, options.name), strict=True)
+        for number, row in zip(numbers, rows, strict=True):
+            yield _sample(number, row, endpoints, options)
+
+
+def read_batches(
+    stream: BinaryIO, name: str, columns: Collection[str]
+) -> Iterator[tuple[Sequence[int], pyarrow.RecordBatch]]:
+    """Yield numbers and rows of a file, many at once; texts as codes, each once in memory.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        That can be sought in.
+    name : str
+        What messages call the file.
+    columns : collection of str
+        Of :data:`TYPES`; those that the file lacks are left out.
+
+    Raises
+    ------
+    FormatError, InputError
+        See :func:`read`.
+    """
     try:
         import pyarrow
         import pyarrow.parquet
@@ -81,23 +114,20 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         raise not_installed("pyarrow", "parquet", "read Parquet") from None
     try:
         schema = pyarrow.parquet.read_schema(stream)
-        names = _columns(schema.names, options.name)
-        # As codes, so that what many rows say is in memory once.
-        texts = [name for name in names if pyarrow.types.is_string(schema.field(name).type)]
+        names = [column for column in _columns(schema.names, name) if column in columns]
+        texts = [column for column in names if pyarrow.types.is_string(schema.field(column).type)]
         file = pyarrow.parquet.ParquetFile(
             stream, read_dictionary=texts, page_checksum_verification=True
         )
-        endpoints, number = Endpoints(), 0
+        number = 1
         for batch in file.iter_batches(BATCH_ROWS, columns=names):
             batch.validate(full=True)  # damage may be in codes, or in texts
-            rows = zip(*_lists(batch, options.name), strict=True)
-            for at, row in enumerate(rows, number + 1):
-                yield _sample(at, row, endpoints, options)
+            yield range(number, number + len(batch)), batch
             number += len(batch)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         said = str(error).partition("\n")[0][:200]
         raise FormatError(
-            options.name,
+            name,
             f"can't be read as Parquet: {said}",
             remedy="Nothing of it was stored. Write it again, and import it then.",
         ) from error

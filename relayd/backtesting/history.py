@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,8 @@ from probes.estimation.history_steps import Part
 from probes.estimation.rolling import SeriesColumns
 from probes.estimation.series import Samples, taken_with
 from probes.samples import Metric, Sample
-from relayd.store import Store
-from relayd.store.samples.retention import vm_votes
-
-if TYPE_CHECKING:
-    from relayd.store.database import Database
+from relayd.history.source import SampleHistory, SeriesSpan
+from relayd.store.samples.columns import Setup
 
 PART_S = 7 * 86400.0
 MOST_STEPS_OF_PART = 1000
@@ -42,16 +39,6 @@ _ROW = np.dtype(
         ("way", "i4"),
     ]
 )
-_SELECT = (
-    "SELECT dst_id, measured_at_s, value, connections, duration_s, warmed_up, setup_id "
-    "FROM used_samples AS samples WHERE src_id = ? AND metric_id = ? "
-)
-
-
-class _Setup(NamedTuple):
-    tool: str
-    src_vm: str
-    dst_vm: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +62,11 @@ class ReplaySpan:
 
 
 class ReplayHistory:
-    """The samples of a store that a replay rests on.
+    """The samples that a replay rests on.
 
     Parameters
     ----------
-    store : Store
+    samples : SampleHistory
     catalogue : Catalogue
         For VM types: of a region, samples of the type that most name are taken, as estimates do.
     metric : Metric
@@ -99,44 +86,32 @@ class ReplayHistory:
         Throughput samples within the steps that were yielded so far.
     """
 
-    def __init__(self, store: Store, catalogue: Catalogue, metric: Metric) -> None:
-        self._database: Database = store.database
-        self._metrics = {
-            name: number for number, name in self._database.rows("SELECT id, name FROM metrics")
-        }
+    def __init__(self, samples: SampleHistory, catalogue: Catalogue, metric: Metric) -> None:
+        self._samples = samples
         self.metric = metric
-        self._setups = {
-            row[0]: _Setup(*row[1:])
-            for row in self._database.rows("SELECT id, tool, src_vm, dst_vm FROM setups")
-        }
-        index = self._database.rows(
-            "SELECT src_id, dst_id, metric_id, setup_id, count(*), min(measured_at_s), "
-            "max(measured_at_s) FROM used_samples GROUP BY src_id, dst_id, metric_id, setup_id"
-        )
-        names = dict(self._database.rows("SELECT id, name FROM regions"))
-        of_metric = [row for row in index if row[2] == self._metrics.get(metric)]
-        self.first_s = min((row[5] for row in of_metric), default=np.inf)
-        self.last_s = max((row[6] for row in of_metric), default=-np.inf)
-        ids = sorted({end for row in of_metric for end in row[:2]}, key=lambda end: names[end])
-        self.regions = tuple(names[end] for end in ids)
-        self._position = {end: place for place, end in enumerate(ids)}
-        self.sites = self._sites_of(index, names, store, catalogue)
-        self._foreign = self._other_vms(of_metric, names)
-        self._ways = _ways(self._setups)
+        series, names = samples.series(), samples.regions
+        of_metric = [one for one in series if one.metric == metric]
+        self.first_s = min((one.first_s for one in of_metric), default=np.inf)
+        self.last_s = max((one.last_s for one in of_metric), default=-np.inf)
+        ids = {end for one in of_metric for end in (one.src, one.dst)}
+        self._ids = sorted(ids, key=lambda end: names[end])
+        self.regions = tuple(names[end] for end in self._ids)
+        self._position = np.full(max(names, default=0) + 1, -1)
+        self._position[self._ids] = np.arange(len(self._ids))
+        self.sites = self._sites_of(series, catalogue)
+        foreign = self._other_vms(of_metric)
+        self._foreign = np.array([self._code(*one) for one in foreign], np.int64)
+        self._ways = _ways(samples.setups)
         self.samples_read = 0
         self.measured: dict[tuple[int, int], int] = {}
-        for src, dst, _, setup, count, *_ in of_metric:
-            if (src, dst, setup) not in self._foreign:
-                pair = (self._position[src], self._position[dst])
-                self.measured[pair] = self.measured.get(pair, 0) + int(count)
+        for one in of_metric:
+            if (one.src, one.dst, one.setup) not in foreign:
+                pair = (int(self._position[one.src]), int(self._position[one.dst]))
+                self.measured[pair] = self.measured.get(pair, 0) + one.samples
 
     def most_connections(self) -> int:
         """Return the most connections of any throughput sample; 0 if no sample states them."""
-        (most,) = self._database.row(
-            "SELECT coalesce(max(connections), 0) FROM used_samples AS samples WHERE metric_id = ?",
-            (self._metrics.get(self.metric, 0),),
-        )
-        return int(most)
+        return self._samples.most_connections(self.metric)
 
     def span(self, step_s: float, since_s: float | None, until_s: float | None) -> ReplaySpan:
         """Return the steps from the first to the last sample, within limits."""
@@ -151,7 +126,8 @@ class ReplayHistory:
         """Yield the steps in parts, the oldest first."""
         pairs = max(1, len(self.regions) ** 2)
         most = min(MOST_STEPS_OF_PART, MOST_PLACES_OF_PART // pairs, PART_S // span.step_s)
-        carried = {metric: self._before(metric, span.begin_s) for metric in (self.metric, "rtt_ms")}
+        metrics: tuple[Metric, ...] = (self.metric, "rtt_ms")
+        carried = {metric: self._before(metric, span.begin_s) for metric in metrics}
         for first in range(0, span.steps, max(1, int(most))):
             last = min(first + max(1, int(most)), span.steps)
             edges_s = span.begin_s + span.step_s * np.arange(first, last + 1, dtype=np.float64)
@@ -168,38 +144,30 @@ class ReplayHistory:
             )
             carried = {metric: _newest(rows) for metric, rows in series.items()}
 
-    def _sites_of(
-        self,
-        index: Sequence[tuple[int, ...]],
-        names: dict[int, str],
-        store: Store,
-        catalogue: Catalogue,
-    ) -> dict[str, Site]:
-        votes = Samples()
-        throughput = {self._metrics[name] for name in THROUGHPUT if name in self._metrics}
-        for src, dst, metric, setup, count, *_ in index:
-            if metric in throughput:
-                way = self._setups[setup]
-                votes.add_votes(names[src], names[dst], way.src_vm, way.dst_vm, int(count))
-        for name, source, destination, src_vm, dst_vm, count, _ in vm_votes(store):
-            if name in THROUGHPUT:
-                votes.add_votes(source, destination, src_vm, dst_vm, count)
+    def _sites_of(self, series: Sequence[SeriesSpan], catalogue: Catalogue) -> dict[str, Site]:
+        votes, names = Samples(), self._samples.regions
+        for one in series:
+            if one.metric in THROUGHPUT:
+                way = self._samples.setups[one.setup]
+                ends = (names[one.src], names[one.dst])
+                votes.add_votes(*ends, way.src_vm, way.dst_vm, one.samples)
+        for vote in self._samples.votes():
+            if vote.metric in THROUGHPUT:
+                votes.add_votes(vote.src, vote.dst, vote.src_vm, vote.dst_vm, vote.samples)
         sites = {}
         for region in self.regions:
             vm_type = votes.vm_type(region, catalogue)
             sites[region] = baseline_site(region, catalogue, {region: vm_type} if vm_type else {})
         return sites
 
-    def _other_vms(
-        self, of_metric: Sequence[tuple[int, ...]], names: dict[int, str]
-    ) -> set[tuple[int, int, int]]:
+    def _other_vms(self, of_metric: Sequence[SeriesSpan]) -> set[tuple[int, int, int]]:
         """Return source, destination and setup of samples with other VMs than a region's."""
-        found = set()
-        for src, dst, _, setup, *_ in of_metric:
-            way = self._setups[setup]
+        found, names = set(), self._samples.regions
+        for one in of_metric:
+            way = self._samples.setups[one.setup]
             sample = Sample(
-                names[src],
-                names[dst],
+                names[one.src],
+                names[one.dst],
                 self.metric,
                 0.0,
                 0.0,
@@ -208,77 +176,46 @@ class ReplayHistory:
                 dst_vm=way.dst_vm,
             )
             if not taken_with([sample], self.sites):
-                found.add((src, dst, setup))
+                found.add((one.src, one.dst, one.setup))
         return found
 
-    def _between(self, metric: str, begin_s: float, end_s: float) -> NDArray[np.void]:
+    def _between(self, metric: Metric, begin_s: float, end_s: float) -> NDArray[np.void]:
         """Return the samples of a metric from one time until before another."""
-        ids = list(self._position)
-        places = ", ".join("?" * len(ids))
-        found = [
-            self._rows(
-                src,
-                metric,
-                f"AND dst_id IN ({places}) AND measured_at_s >= ? AND measured_at_s < ?",
-                (*ids, float(begin_s), float(end_s)),
-            )
-            for src in ids
-        ]
-        return np.concatenate(found) if found else np.empty(0, _ROW)
+        return self._rows(self._samples.between(metric, self._ids, begin_s, end_s), metric)
 
-    def _before(self, metric: str, before_s: float) -> NDArray[np.void]:
+    def _before(self, metric: Metric, before_s: float) -> NDArray[np.void]:
         """Return the newest samples of each series that were known before a time."""
         if self.metric == metric and before_s <= self.first_s:
             return np.empty(0, _ROW)
-        found = [
-            self._rows(
-                src,
-                metric,
-                "AND dst_id = ? AND measured_at_s < ? ORDER BY measured_at_s DESC LIMIT ?",
-                (dst, float(before_s), MOST_JUDGED),
-            )
-            for src in self._position
-            for dst in self._position
-        ]
-        return np.concatenate(found) if found else np.empty(0, _ROW)
+        return self._rows(self._samples.before(metric, self._ids, before_s, MOST_JUDGED), metric)
 
-    def _rows(
-        self, src: int, metric: str, condition: str, values: Sequence[object]
-    ) -> NDArray[np.void]:
-        number = self._metrics.get(metric)
-        if number is None:
-            return np.empty(0, _ROW)
-        position, count = self._position, len(self._position)
-        foreign = self._foreign if metric == self.metric else ()
-        ways = self._ways
-        return np.fromiter(
-            (
-                (
-                    position[src] * count + position[dst],
-                    at_s,
-                    value,
-                    0.0 if warmed_up else duration_s,
-                    connections,
-                    ways[setup] * 2 + warmed_up,
-                )
-                for dst, at_s, value, connections, duration_s, warmed_up, setup in (
-                    self._database.stream(_SELECT + condition, (src, number, *values))
-                )
-                if not foreign or (src, dst, setup) not in foreign
-            ),
-            _ROW,
-        )
+    def _rows(self, found: NDArray[np.void], metric: Metric) -> NDArray[np.void]:
+        if metric == self.metric and len(self._foreign):
+            codes = self._code(found["src"], found["dst"], found["setup"])
+            found = found[~np.isin(codes, self._foreign)]
+        rows = np.empty(len(found), _ROW)
+        position = self._position
+        rows["pair"] = position[found["src"]] * len(self._ids) + position[found["dst"]]
+        rows["at_s"], rows["value"] = found["at_s"], found["value"]
+        rows["cold_s"] = np.where(found["warmed_up"], 0.0, found["duration_s"])
+        rows["connections"] = found["connections"]
+        rows["way"] = self._ways[found["setup"]] * 2 + found["warmed_up"]
+        return rows
+
+    def _code(self, src: Any, dst: Any, setup: Any) -> Any:
+        """Return a number for each link and setup."""
+        count = len(self._position)
+        return (np.int64(src) * count + dst) * (max(self._samples.setups, default=0) + 1) + setup
 
 
-def _ways(setups: dict[int, _Setup]) -> dict[int, int]:
+def _ways(setups: dict[int, Setup]) -> NDArray[np.int64]:
     """Return a number for each setup: figures are compared only within one."""
     numbers: dict[tuple[str, str, str], int] = {}
-    return {
-        setup: numbers.setdefault(
-            (way.tool.partition(" ")[0], way.src_vm, way.dst_vm), len(numbers)
-        )
-        for setup, way in setups.items()
-    }
+    found = np.zeros(max(setups, default=0) + 1, np.int64)
+    for setup, way in setups.items():
+        kind = (way.tool.partition(" ")[0], way.src_vm, way.dst_vm)
+        found[setup] = numbers.setdefault(kind, len(numbers))
+    return found
 
 
 def _columns(rows: NDArray[np.void], pairs: int) -> SeriesColumns:

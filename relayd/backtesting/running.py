@@ -32,8 +32,10 @@ from relayd.backtesting.result import (
 )
 from relayd.backtesting.terms import transfer_terms
 from relayd.catalogue.loading import load_catalogue
+from relayd.history.opening import open_history
+from relayd.history.source import SampleHistory
 from relayd.settings import load_settings
-from relayd.store import Store, default_path, open_store, parse_location
+from relayd.store import default_path, parse_location
 from relayd.times import utc_text
 
 MOST_STEPS = 1_000_000
@@ -71,7 +73,7 @@ def backtest(
     Parameters
     ----------
     db : str or Path, optional
-        A store, as :func:`relayd.open` takes it.
+        A store, as :func:`relayd.open` takes it, or a folder of Parquet files.
     dask : str, optional
         Address of the scheduler of a Dask cluster to compute on; the answer is the same.
     catalogues : sequence of str or Path
@@ -99,17 +101,17 @@ def replayed(
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
     location = parse_location(db) if db else settings.db or default_path()
-    with open_store(location, mode="read") as store:
-        return backtest_store(store, catalogue, request, dask)
+    with open_history(location) as samples:
+        return backtest_history(samples, catalogue, request, dask)
 
 
-def backtest_store(
-    store: Store, catalogue: Catalogue, request: BacktestRequest, dask: str | None
+def backtest_history(
+    samples: SampleHistory, catalogue: Catalogue, request: BacktestRequest, dask: str | None
 ) -> Backtest:
-    """Replay the history of a store that is open; see :func:`backtest`."""
+    """Replay a history that is open; see :func:`backtest`."""
     connections, step_s = request.connections, request.step_s
     metric: Metric = "per_flow_mbps" if connections == 1 else "aggregate_mbps"
-    history = ReplayHistory(store, catalogue, metric)
+    history = ReplayHistory(samples, catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
     _check_connections(history, connections)
     span = history.span(step_s, request.since_s, request.until_s)
@@ -130,7 +132,7 @@ def backtest_store(
     tally = replay_all(history.parts(span), scene, dask)
     total = _total(tally, scene, span)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
-    samples = history.samples_read
+    count = history.samples_read
     explored = None
     if request.explore:
         explored = explored_history(history.parts(span), scene, request.explore, step_s)
@@ -139,7 +141,7 @@ def backtest_store(
         until=utc_text(span.end_s),
         step_s=step_s,
         steps=tally.steps,
-        samples=samples,
+        samples=count,
         regions=len(history.regions),
         metric=metric,
         connections=connections,

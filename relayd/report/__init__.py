@@ -7,20 +7,24 @@ from datetime import UTC, datetime
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
+from relayd.history.source import SampleHistory
 from relayd.report.data import ReportData
 from relayd.report.document import Report
 from relayd.report.sections import SECTIONS
-from relayd.store import Store
 
 
 def make_report(
-    store: Store, catalogue: Catalogue, *, since_s: float | None = None, only: Collection[str] = ()
+    samples: SampleHistory,
+    catalogue: Catalogue,
+    *,
+    since_s: float | None = None,
+    only: Collection[str] = (),
 ) -> Report:
-    """Analyse all samples of a store.
+    """Analyse all samples of a store or a data set.
 
     Parameters
     ----------
-    store : Store
+    samples : SampleHistory
     catalogue : Catalogue
         For the places and prices of regions.
     since_s : float, optional
@@ -46,12 +50,10 @@ def make_report(
                 value=key,
                 remedy=f"Sections are {', '.join(SECTIONS)}.",
             )
-    data = ReportData(store, catalogue, since_s)
+    data = ReportData(samples, catalogue, since_s)
     sections = tuple(make(data) for key, make in SECTIONS.items() if not only or key in only)
-    counts = store.samples.counts()
     about = {
-        "samples in the store": f"{counts.samples:,}",
-        "batches": f"{counts.batches:,}",
+        **samples.about(),
         "measured": _span(data.span_s),
         "corrected for slow start": f"{sum(data.corrected.values()):,} tests",
     }

@@ -16,31 +16,21 @@ from probes.estimation.history_steps import Models
 from probes.samples import Metric
 from relayd.backtesting.history import ReplayHistory
 from relayd.backtesting.models import models_of
-from relayd.store import Store
-from relayd.store.samples.columns import (
-    BothKinds,
-    Columns,
-    DetailedTest,
-    has_both_address_kinds,
-    read_address_kinds,
-    read_columns,
-    read_details,
-)
-from relayd.store.transfers import Transfers, WantedTransfers
+from relayd.history.source import SampleHistory
+from relayd.store.samples.columns import BothKinds, Columns, DetailedTest
 
 Matrix = NDArray[np.float64]
 
-MOST_TRANSFERS = 100_000
 # Which metrics slow start lowers, and whether they are of one connection.
 _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
 
 
 class ReportData:
-    """A store's samples as columns, with what the catalogue says of the regions.
+    """Samples as columns, with what the catalogue says of the regions.
 
     Parameters
     ----------
-    store : Store
+    samples : SampleHistory
     catalogue : Catalogue
     since_s : float, optional
         Only what was measured since, seconds since 1970.
@@ -52,8 +42,10 @@ class ReportData:
         By metric of those read so far, how many samples were corrected for slow start.
     """
 
-    def __init__(self, store: Store, catalogue: Catalogue, since_s: float | None = None) -> None:
-        self._store = store
+    def __init__(
+        self, samples: SampleHistory, catalogue: Catalogue, since_s: float | None = None
+    ) -> None:
+        self.samples = samples
         self.since_s = since_s
         self._columns: dict[str, Columns] = {}
         self._medians: dict[str, dict[tuple[str, str], float]] = {}
@@ -63,7 +55,7 @@ class ReportData:
     def columns(self, metric: Metric) -> Columns:
         """Return all samples of a metric, with rates of cold tests corrected to steady ones."""
         if metric not in self._columns:
-            columns = read_columns(self._store.database, metric, since_s=self.since_s)
+            columns = self.samples.columns(metric, self.since_s)
             self._columns[metric] = columns
             if metric in _FROM_COLD:
                 self._correct(columns, metric)
@@ -86,7 +78,7 @@ class ReportData:
 
     def history(self, metric: Metric) -> tuple[ReplayHistory, Models]:
         """Return the samples of a metric in order of time, and what is believed without them."""
-        history = ReplayHistory(self._store, self.catalogue, metric)
+        history = ReplayHistory(self.samples, self.catalogue, metric)
         connections = 1
         if metric == "aggregate_mbps":
             connections = max(2, history.most_connections() or DEFAULT_CONNECTIONS)
@@ -94,31 +86,19 @@ class ReportData:
 
     def steady_tests(self, metric: Metric) -> Iterator[DetailedTest]:
         """Yield the tests that kept their intervals."""
-        return read_details(self._store.database, metric, since_s=self.since_s, steady=True)
+        return self.samples.details(metric, self.since_s, steady=True)
 
     def detailed_tests(self, metric: Metric) -> Iterator[DetailedTest]:
         """Yield the samples whose tool said more than their figure."""
-        return read_details(self._store.database, metric, since_s=self.since_s)
+        return self.samples.details(metric, self.since_s)
 
     def finished_transfers(self) -> Iterator[tuple[str, str, float, float]]:
         """Yield source, destination, GB and seconds of transfers that programs reported."""
-        newest = Transfers(self._store.database).page(
-            WantedTransfers("finished"), limit=MOST_TRANSFERS
-        )
-        for row in newest:
-            if row.ended_s is not None and row.began_s >= (self.since_s or 0.0):
-                yield row.src, row.dst, row.volume_gb, row.ended_s - row.began_s
+        return self.samples.finished_transfers(self.since_s)
 
     def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
         """Yield the values of links that were measured over both private and public addresses."""
-        if not self._has_both_address_kinds:
-            return iter(())
-        return read_address_kinds(self._store.database, metric, since_s=self.since_s)
-
-    @cached_property
-    def _has_both_address_kinds(self) -> bool:
-        # Most stores have one kind alone: that is found out once, not for each metric.
-        return has_both_address_kinds(self._store.database)
+        return self.samples.address_kinds(metric, self.since_s)
 
     def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
         """Return the median of each pair's samples, in the order of the store."""

@@ -32,6 +32,7 @@ from relayd.backtesting import engine, exploring
 from relayd.backtesting.request import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
+from relayd.store.samples.data_set import write_data_set
 from relayd.store.samples.ingest import append
 from tests.relayd.store.engines import PostgresqlSpot
 
@@ -412,7 +413,7 @@ def test_the_text_names_what_it_rests_on(
     ]
 
 
-def test_both_engines_of_the_store_give_the_same_digits(
+def test_both_engines_of_the_store_and_parquet_give_the_same_digits(
     tmp_path: Path, postgresql_spot: PostgresqlSpot
 ) -> None:
     samples = history(6)
@@ -420,12 +421,15 @@ def test_both_engines_of_the_store_give_the_same_digits(
     for db in (tmp_path / "history.db", postgresql_spot.where):
         with open_store(db, mode="create") as store:
             append(store, samples, "test")
+            if db == tmp_path / "history.db":
+                write_data_set(store.samples, tmp_path / "history")
+    for db in (tmp_path / "history.db", postgresql_spot.where, tmp_path / "history"):
         since_s = START_S + 30 * HOUR_S
         replayed = relayd.backtest(
             db, step_s=HOUR_S, since_s=since_s, connections=CONNECTIONS, objective="time"
         )
         found.append(replayed.model_dump_json())
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.engines
@@ -445,6 +449,10 @@ def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     )
     with cluster:
+        assert replayed(cluster.scheduler_address) == here
+        with open_store(db, mode="read") as store:
+            write_data_set(store.samples, tmp_path / "history")
+        db = tmp_path / "history"
         assert replayed(cluster.scheduler_address) == here
 
 

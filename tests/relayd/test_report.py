@@ -68,6 +68,13 @@ def report(db: Path, *options: str) -> dict[str, Any]:
     return {section["key"]: section for section in sections}
 
 
+def of_parquet(db: Path, *options: str) -> dict[str, Any]:
+    """Return the report of a store's samples, exported as Parquet."""
+    folder = db.with_suffix("")
+    assert main(["export", "samples", "--db", str(db), "-o", str(folder)]) == 0
+    return report(folder, *options)
+
+
 def test_nothing_is_concluded_from_nothing(tmp_path: Path) -> None:
     found = report(stored(tmp_path / "empty.db", []))
     assert not any(section["concluded"] for section in found.values())
@@ -309,6 +316,7 @@ def test_private_and_public_addresses_are_told_apart(tmp_path: Path) -> None:
     assert (rates["legs"], rates["differs"]) == (12, True)
     assert rates["private_over_public"] == pytest.approx(1.25, rel=0.02)
     assert not rtts["differs"]
+    assert of_parquet(db, "--section", "addresses")["addresses"] == found
     one_kind = [sample for sample in samples if sample.address == "public"]
     assert not report(stored(tmp_path / "one.db", one_kind))["addresses"]["concluded"]
 
@@ -338,7 +346,10 @@ def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:
     odd = samples[-1]._replace(  # somebody else's details
         measured_at_s=START_S - 60, intervals=3, detail='{"findings": [5, {"pattern": "drop"}]}'
     )
-    found = report(stored(tmp_path / "inside.db", [odd, *samples]))["transients"]
+    db = stored(tmp_path / "inside.db", [odd, *samples])
+    everything = report(db)
+    assert of_parquet(db) == everything
+    found = everything["transients"]
     inside = found["figures"]["aggregate_mbps_within_tests"]
     assert inside["tests"] == 33
     changes = {(c["providers"], c["pattern"]): c for c in inside["changes"]}

@@ -302,6 +302,12 @@ def _import(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="keep rows that fail a plausibility check"
     )
     parser.add_argument(
+        "--newest",
+        action="store_true",
+        help="of a Parquet data set, only what estimates rest on: the newest 256 samples of a "
+        "series",
+    )
+    parser.add_argument(
         "--trust",
         action="store_true",
         help="use also what can't be a measurement by the catalogue: above a VM type's network "

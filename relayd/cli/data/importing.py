@@ -15,15 +15,19 @@ from typing import Any, NamedTuple
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
-from probes.importers import ImportOptions, read
+from probes.estimation.current_samples import MOST_JUDGED
+from probes.importers import ImportOptions, addressed, read
+from probes.importers.parquet import samples_of
 from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.text import redrawn
 from relayd.garbage import without_collection
+from relayd.history.data_set import DataSetHistory
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
+from relayd.store.samples.data_set import files_of
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
 
 PROGRESS_EVERY_S = 0.5
@@ -36,13 +40,15 @@ class _Input(NamedTuple):
 
     path: Path
     name: str
+    data_set: DataSetHistory | None = None
+    """Of which only the newest samples are wanted."""
 
 
 def run(options: argparse.Namespace) -> int:
     """Import each file whole or not at all, then take a snapshot."""
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
-    files = [file for name in options.files for file in _files(Path(name), options.format)]
+    files = [file for name in options.files for file in _files(Path(name), options)]
     location = store_location(options, settings)
     reports: list[tuple[_Input, ImportReport]] = []
     with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
@@ -89,22 +95,22 @@ def _saying_what_was_stored(reports: Sequence[tuple[_Input, ImportReport]]) -> I
         ) from error
 
 
-def _files(path: Path, format_name: str) -> list[_Input]:
+def _files(path: Path, options: argparse.Namespace) -> list[_Input]:
     """Return the files that a name stands for: a data set has many."""
     if not path.is_dir():
+        if options.newest:
+            raise InputError(
+                "--newest",
+                "is of data sets, and this is a file",
+                value=str(path),
+                remedy="Name a folder of Parquet files, such as `relayd export samples` writes.",
+            )
         return [_Input(_readable(path), path.name)]
-    if format_name != "parquet":
+    if options.format != "parquet":
         raise InputError(str(path), "is a folder", remedy="Name the files in it.")
-    found = sorted(file for file in path.rglob("*.parquet") if file.is_file())
-    inside = [file.relative_to(path) for file in found]
-    # As data sets have them: what begins so is no part of one.
-    of = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
-    if not of:
-        raise InputError(str(path), "holds no file *.parquet", remedy="Name another folder.")
-    for file in of:
-        if not str(file).isprintable():
-            raise InputError(ascii(str(file)), "is no name to be shown", remedy="Rename the file.")
-    return [_Input(_readable(path / file), str(file)) for file in of]
+    files = [_readable(file) for file in files_of(path)]
+    data_set = DataSetHistory(path) if options.newest else None
+    return [_Input(file, str(file.relative_to(path)), data_set) for file in files]
 
 
 def _readable(path: Path) -> Path:
@@ -120,7 +126,7 @@ def _readable(path: Path) -> Path:
 def _import(
     store: Store, file: _Input, options: argparse.Namespace, catalogue: Catalogue
 ) -> ImportReport:
-    path, name = file
+    path, name, _ = file
     digest = content_digest(path)
     measured_at_s = (
         time_s(options.measured_at, "--measured-at")
@@ -150,10 +156,15 @@ def _import(
         "force": chosen.force,
         "trust": options.trust,
         "address": chosen.address,
+        **({"newest": MOST_JUDGED} if file.data_set else {}),
     }
     batch = Batch(name, options.format, digest, described)
     with path.open("rb") as stream, without_collection():
-        rows = read(options.format, stream, chosen)
+        if file.data_set:
+            newest = samples_of(file.data_set.newest(path, MOST_JUDGED), chosen)
+            rows = addressed(newest, chosen)
+        else:
+            rows = read(options.format, stream, chosen)
         gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))
         return ingest(store, batch, gated, progress=_progress(name, options))
 

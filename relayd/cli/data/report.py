@@ -11,11 +11,11 @@ from pathlib import Path
 from planner.model.units import parse_duration_s
 from relayd.cli.options import catalogue_of, store_location
 from relayd.cli.output import unwritable
+from relayd.history.opening import open_history
 from relayd.report import make_report
 from relayd.report.html import html
 from relayd.report.markdown import markdown
 from relayd.settings import load_settings
-from relayd.store import open_store
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,8 +25,8 @@ def run(options: argparse.Namespace) -> int:
     since_s = time.time() - parse_duration_s(options.since, "--since") if options.since else None
     path = store_location(options, settings)
     kind = "json" if options.json else options.format or _kind_of(options.output)
-    with open_store(path, mode="read") as store:
-        report = make_report(store, catalogue, since_s=since_s, only=options.section)
+    with open_history(path) as samples:
+        report = make_report(samples, catalogue, since_s=since_s, only=options.section)
     if kind == "json":
         text = json.dumps(report.model_dump(), indent=1, allow_nan=False) + "\n"
     else:

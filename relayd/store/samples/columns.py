@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
@@ -13,7 +13,7 @@ from planner.model.estimate import AddressKind
 from probes.samples import Metric, read_detail
 from relayd.store.database import Database
 
-_ROW = np.dtype(
+ROW = np.dtype(
     [
         ("src", "i4"),
         ("dst", "i4"),
@@ -25,6 +25,8 @@ _ROW = np.dtype(
         ("warmed_up", "?"),
     ]
 )
+"""A sample: ids of regions and setup; 0 connections or seconds where the notion does not apply."""
+
 _SELECT = (
     "SELECT src_id, dst_id, measured_at_s, value, connections, duration_s, setup_id, warmed_up "
     "FROM used_samples WHERE metric_id = (SELECT id FROM metrics WHERE name = ?) "
@@ -108,7 +110,7 @@ def read_columns(
         Only samples of this link.
     """
     regions = dict(database.rows("SELECT id, name FROM regions"))
-    setups = _setups(database)
+    setups = read_setups(database)
     values: list[object] = [metric, -1e300 if since_s is None else since_s]
     of_pair = ""
     if pair is not None:
@@ -117,7 +119,7 @@ def read_columns(
             "AND dst_id = (SELECT id FROM regions WHERE name = ?) "
         )
         values += pair
-    rows = np.fromiter(database.stream(_SELECT + of_pair + _IN_ORDER, values), _ROW)
+    rows = np.fromiter(database.stream(_SELECT + of_pair + _IN_ORDER, values), ROW)
     return Columns(metric, regions, setups, rows)
 
 
@@ -146,7 +148,7 @@ def read_details(
     steady : bool
         Only tests that kept their intervals.
     """
-    setups = _setups(database)
+    setups = read_setups(database)
     regions = dict(database.rows("SELECT id, name FROM regions"))
     rows = database.stream(
         _DETAILS + ("AND intervals IS NOT NULL " if steady else "AND detail <> '' ") + _IN_ORDER,
@@ -158,7 +160,8 @@ def read_details(
         )
 
 
-def _setups(database: Database) -> dict[int, Setup]:
+def read_setups(database: Database) -> dict[int, Setup]:
+    """Return how samples were taken, by number."""
     return {
         row[0]: Setup(*row[1:])
         for row in database.rows("SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups")
@@ -206,8 +209,26 @@ def read_address_kinds(
         _BY_KIND,
     )
     regions = dict(database.rows("SELECT id, name FROM regions"))
+    yield from by_address(rows, rows["is_private"], regions)
+
+
+def by_address(
+    rows: NDArray[np.void], is_private: NDArray[np.bool_], regions: Mapping[int, str]
+) -> Iterator[BothKinds]:
+    """Yield the values of links that have some of both kinds.
+
+    Parameters
+    ----------
+    rows : structured array, length n
+        By link; fields ``src``, ``dst`` and ``value``.
+    is_private : array, length n
+    regions : mapping of int to str
+    """
+    begin = 0
     for part in _runs(rows):
-        private, public = (part["value"][part["is_private"] == kind] for kind in (True, False))
+        kinds = is_private[begin : begin + len(part)]
+        begin += len(part)
+        private, public = (part["value"][kinds == kind] for kind in (True, False))
         if len(private) and len(public):
             src, dst = regions[int(part["src"][0])], regions[int(part["dst"][0])]
             yield BothKinds(src, dst, private, public)

@@ -84,6 +84,26 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
     return written
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a data set, by name.
+
+    Raises
+    ------
+    InputError
+        If there are none, or one has a name that can't be shown.
+    """
+    found = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
+    inside = [file.relative_to(folder) for file in found]
+    # As data sets have them: what begins so is no part of one.
+    of = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
+    if not of:
+        raise InputError(str(folder), "holds no file *.parquet", remedy="Name another folder.")
+    for file in of:
+        if not str(file).isprintable():
+            raise InputError(ascii(str(file)), "is no name to be shown", remedy="Rename the file.")
+    return [folder / file for file in of]
+
+
 def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
 

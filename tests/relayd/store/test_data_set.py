@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 
 from probes.samples import Sample
@@ -182,3 +184,44 @@ def test_a_folder_without_files_is_refused(relayd: Relayd, tmp_path: Path) -> No
     assert outcome.code == 2
     assert "holds no file *.parquet" in outcome.err
     assert "is a folder" in relayd("import", "csv", tmp_path, "--db", tmp_path / "x.db").err
+
+
+def test_what_estimates_rest_on_is_imported_alone(relayd: Relayd, tmp_path: Path) -> None:
+    generator = Random(1)
+
+    def tests_of(src: str, dst: str, level: float, count: int) -> list[Sample]:
+        return [
+            Sample(
+                *(src, dst, "aggregate_mbps", level * generator.uniform(0.98, 1.02)),
+                JANUARY_S + n * DAY_S / 6,
+                *("iperf3", 64, 9.5),
+                address="private" if n % 3 == 0 else "public",
+            )
+            for n in range(count)
+        ]
+
+    shifted = tests_of(*REGIONS[:2], 4000.0, 900)
+    shifted = [s._replace(value=s.value / 2) if n > 800 else s for n, s in enumerate(shifted)]
+    few = tests_of(*REGIONS[1:], 3000.0, 300)
+    with open_store(tmp_path / "a.db", mode="create") as store:
+        ingest(store, Batch("files", "csv"), [*shifted, *few])
+    folder = tmp_path / "samples"
+    _ok(relayd("export", "samples", "--db", tmp_path / "a.db", "-o", folder))
+    table = pyarrow.parquet.read_table(next(folder.glob("*=2026-03")))
+    broken = table.slice(0, 3).set_column(3, "value", [[5.0, -1.0, 7.0]])
+    pyarrow.parquet.write_table(broken, folder / "strange.parquet")
+
+    links, reports = [], []
+    for name, more in (("all.db", ()), ("newest.db", ("--newest",))):
+        words = ("import", "parquet", folder, "--trust", "--db", tmp_path / name, "--json", *more)
+        reports.append(json.loads(_ok(relayd(*words))))
+        with open_store(tmp_path / name, mode="read") as store:
+            links.append(list(store.snapshots.links(reports[-1]["snapshot"]["id"])))
+    assert repr(links[1]) == repr(links[0])
+    # Of 600 public samples 256, of 300 private ones 256; of the other link all.
+    added = [sum(file["accepted"] for file in report["files"]) for report in reports]
+    assert added == [902 + 300, 256 + 256 + 300]
+    assert reports[1]["files"][-1]["skipped"] == reports[0]["files"][-1]["skipped"] != {}
+    outcome = relayd("import", "parquet", folder / "strange.parquet", "--newest")
+    assert outcome.code == 2
+    assert "--newest: is of data sets" in outcome.err
