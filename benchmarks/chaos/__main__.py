@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.chaos import kills, partition, takeover
+from benchmarks.chaos import builds, kills, partition, takeover
 from tests.postgresql import running_server
 
 MOST_TAKEOVER_S = 15.0
@@ -21,6 +21,10 @@ def _service(engine: str, count: int) -> kills.Killed:
 
 def _import(engine: str, count: int) -> kills.Killed:
     return _on(engine, lambda where, folder: kills.kill_imports(where, folder, count))
+
+
+def _build(engine: str, count: int) -> kills.Killed:
+    return _on(engine, lambda where, folder: builds.kill_builds(where, folder, count))
 
 
 def _on(engine: str, run: Callable[[str, Path], kills.Killed]) -> kills.Killed:
@@ -41,6 +45,8 @@ KILLS: Mapping[str, tuple[Callable[[str, int], kills.Killed], str]] = {
     "service-postgresql": (_service, "postgresql"),
     "import-sqlite": (_import, "sqlite"),
     "import-postgresql": (_import, "postgresql"),
+    "build-sqlite": (_build, "sqlite"),
+    "build-postgresql": (_build, "postgresql"),
     "database": (_database, "postgresql"),
 }
 TAKEOVERS: Mapping[str, Callable[[int], takeover.TakenOver]] = {

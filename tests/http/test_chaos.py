@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.chaos.builds import kill_builds
 from benchmarks.chaos.kills import kill_databases, kill_imports, kill_services
 from benchmarks.chaos.partition import cut_off
 from tests.postgresql import running_server
@@ -25,6 +26,15 @@ def test_what_was_acknowledged_outlives_kills_of_service_importer_and_database(
         seen.append(kill_databases(server, tmp_path, 2))
     assert [one.wrong for one in seen] == [[]] * 3
     assert all(one.acknowledged for one in seen)
+
+
+def test_kills_of_builds_rebuilds_and_exports_lose_nothing(tmp_path: Path) -> None:
+    seen = [kill_builds(str(tmp_path / "relayd.db"), tmp_path, 3)]
+    with running_server() as server:
+        (tmp_path / "on-server").mkdir()
+        seen.append(kill_builds(server.new_store(), tmp_path / "on-server", 3))
+    assert [one.wrong for one in seen] == [[], []]
+    assert [one.acknowledged for one in seen] == [6, 6]
 
 
 @pytest.mark.service

@@ -1,0 +1,128 @@
+"""``kill -9`` at random moments of what builds snapshots, rebuilds them and exports samples.
+
+Whatever the moment: the snapshot of before is there, or the whole new one; all samples are; an
+export is whole or not there; and the next try succeeds, with the figures of all samples.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from itertools import permutations
+from pathlib import Path
+
+import pyarrow.dataset
+
+from benchmarks.chaos.kills import Killed
+from probes.samples import Sample
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import estimated, make_snapshot
+from relayd.store import Store, open_store
+from relayd.store.samples.ingest import append
+from tests.http.running import ROOT
+
+REGIONS = 12
+ROUNDS = 40
+"""Samples of each pair at first: more than are read again from a kept state."""
+_BUILD = """
+import sys
+from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import make_snapshot
+from relayd.store import open_store
+with open_store(sys.argv[1], mode="write") as store:
+    make_snapshot(store, load_catalogue())
+"""
+_PAIRS = list(permutations([f"{'aws' if n % 2 else 'gcp'}:r-{n}" for n in range(REGIONS)], 2))
+_BEGIN_S, _EVERY_S = 1.7e9, 1800.0
+
+
+def kill_builds(where: str, folder: Path, kills: int, seed: int = 4) -> Killed:
+    """Kill builds of snapshots, rebuilds and exports in turn, each at any time of its run."""
+    chance, seen = random.Random(seed), Killed()
+    with open_store(where, mode="create") as store:
+        samples = [sample for round_ in range(ROUNDS) for sample in _samples(round_, chance)]
+        append(store, samples, "first")
+        make_snapshot(store, load_catalogue())
+    took_s: dict[str, float] = {}
+    for number in range(-3, kills):
+        what = ("build", "rebuild", "export")[number % 3]
+        exported = folder / f"samples-{number}"
+        with open_store(where, mode="write") as store:
+            if what == "build":
+                samples += (new := _samples(ROUNDS + number + 3, chance))
+                append(store, new, str(number))
+            before = store.snapshots.latest()
+        begun_s = time.monotonic()
+        process = _begun(what, where, exported)
+        if number >= 0:
+            time.sleep(took_s[what] * chance.uniform(0.0, 1.1))
+            process.kill()
+            seen.kills += process.wait() == -signal.SIGKILL
+            _look(seen, what, where, exported, samples, before.id if before else "")
+            process = _begun(what, where, exported if not exported.exists() else folder / "again")
+        if process.wait():
+            seen.wrong.append(f"{what}: the next try ended with {process.returncode}")
+        took_s.setdefault(what, time.monotonic() - begun_s)
+        _look(seen, what, where, exported, samples, "")
+        if what == "export" and not exported.exists():
+            seen.wrong.append("the next export left no folder")
+        seen.acknowledged += 1
+    with open_store(where, mode="read") as store:
+        if not _is_of_all_samples(store):
+            seen.wrong.append("the last snapshot is not that of all samples")
+    return seen
+
+
+def _begun(what: str, where: str, exported: Path) -> subprocess.Popen[bytes]:
+    command = {
+        "build": ("-c", _BUILD, where),
+        "rebuild": ("-m", "relayd", "store", "rebuild", "--db", where),
+        "export": ("-m", "relayd", "export", "samples", "-o", str(exported), "--db", where),
+    }
+    return subprocess.Popen(
+        [sys.executable, *command[what]],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _look(
+    seen: Killed, what: str, where: str, exported: Path, samples: list[Sample], before: str
+) -> None:
+    """Compare what is there with what must be; with the snapshot of before, if there was a kill."""
+    with open_store(where, mode="read") as store:
+        if sorted(store.samples.samples_for_estimates()) != sorted(samples):
+            seen.wrong.append(f"{what}: samples are not what they were")
+        latest = store.snapshots.latest()
+        for name in filter(None, (latest and latest.id, before)):
+            # Counts and checksums are compared as it is read.
+            links = {(link.src, link.dst) for link in store.snapshots.links(name)}
+            if not links.issuperset(_PAIRS):
+                seen.wrong.append(f"{what}: snapshot {name} is not whole")
+    if exported.exists():
+        rows = pyarrow.dataset.dataset(exported, partitioning="hive").count_rows()
+        if rows != len(samples):
+            seen.wrong.append(f"{what}: {rows} of {len(samples)} samples exported")
+
+
+def _is_of_all_samples(store: Store) -> bool:
+    """Return whether the newest snapshot has the figures that all samples give."""
+    latest = store.snapshots.latest()
+    if latest is None:
+        return False
+    found = estimated(store, load_catalogue(), through=latest.samples_through)
+    links = {(link.src, link.dst): link for link in store.snapshots.links(latest.id)}
+    return repr([links[link.src, link.dst] for link in found.network]) == repr(list(found.network))
+
+
+def _samples(round_: int, chance: random.Random) -> list[Sample]:
+    at_s = _BEGIN_S + round_ * _EVERY_S
+    return [
+        Sample(*pair, "aggregate_mbps", 4000.0 * chance.uniform(0.9, 1.0), at_s, "iperf3", 64, 9.5)
+        for pair in _PAIRS
+    ]
