@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from relayd.history.data_set import DataSetHistory
 from relayd.history.source import SampleHistory
 from relayd.history.stored import StoredHistory
 from relayd.store import open_store
@@ -29,8 +30,6 @@ def open_history(where: Location) -> Iterator[SampleHistory]:
         If it is a folder that holds no Parquet files, or a damaged one.
     """
     if isinstance(where, Path) and where.is_dir():
-        from relayd.history.data_set import DataSetHistory  # most read stores
-
         yield DataSetHistory(where)
         return
     with open_store(where, mode="read") as store:

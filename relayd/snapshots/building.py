@@ -20,7 +20,7 @@ from probes.estimation.estimator import Dispute
 from probes.importers.physics import PhysicalGate
 from probes.samples import OWN, Reported, Sample
 from relayd.garbage import without_collection
-from relayd.snapshots.gathering import gathered
+from relayd.snapshots.gathering import Gathered, LeftOut, gathered
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
@@ -30,12 +30,16 @@ from relayd.store.samples.retention import vm_votes
 from relayd.store.samples.series_states import SeriesStates
 from relayd.store.samples.waiting import BEGUN, FAILED
 
+_MOST_TOLD = 10
+"""Series that were left out, in an event."""
+
 
 def make_snapshot(
     store: Store,
     catalogue: Catalogue,
     *,
     on_shift: Callable[[LinkShift], None] = lambda _: None,
+    on_left_out: Callable[[LeftOut], None] = lambda _: None,
     anew: bool = False,
 ) -> Snapshot | None:
     """Estimate all links from the store's samples and save the graph.
@@ -47,6 +51,9 @@ def make_snapshot(
     ----------
     on_shift : callable
         Called with every change of level that is found on the way.
+    on_left_out : callable
+        Called with every series that could not be evaluated: the snapshot is made without it, and
+        the next one tries again.
     anew : bool
         Make one from all samples, whatever is there.
     """
@@ -66,24 +73,20 @@ def make_snapshot(
     metadata.set(BEGUN, time.time())
     try:
         with without_collection():
-            return _made(store, catalogue, samples_through, decisions_through, on_shift, anew)
+            found = gathered(store, catalogue, through=samples_through, anew=anew)
+            for shift in found.shifts:
+                on_shift(shift)
+            for left_out in found.left_out:
+                on_left_out(left_out)
+            return _made(store, catalogue, found, decisions_through)
     except Exception:
         with suppress(RelaydError):  # the first error counts
             metadata.set(FAILED, time.time())
         raise
 
 
-def _made(
-    store: Store,
-    catalogue: Catalogue,
-    samples_through: int,
-    decisions_through: int,
-    on_shift: Callable[[LinkShift], None],
-    anew: bool,
-) -> Snapshot:
-    found = gathered(store, catalogue, through=samples_through, anew=anew)
-    for shift in found.shifts:
-        on_shift(shift)
+def _made(store: Store, catalogue: Catalogue, found: Gathered, decisions_through: int) -> Snapshot:
+    samples_through = found.head.through
     estimator, network = found.estimator, _network(store, found.estimator)
     created_at_s = time.time()
     as_of_s = estimator.newest_s or created_at_s
@@ -102,6 +105,8 @@ def _made(
     event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
     if found.impossible:
         event["impossible"] = found.impossible
+    if found.left_out:
+        event["left_out"] = [str(one) for one in found.left_out[:_MOST_TOLD]]
     # Before the snapshot: after a crash in between, the next attempt finds the same again.
     if unconfirmed := [one for one in estimator.disputes(network) if one.counts]:
         with store.database.transaction():

@@ -20,6 +20,10 @@ LIMIT_S = 600.0
 """Longest time for one snapshot; somebody waits for an answer, nobody for this."""
 
 
+MOST_TIMES_LATER = 16
+"""How many times longer than usual to wait after many failures in a row."""
+
+
 class SnapshotMaker:
     """Makes snapshots of what was sent to this service, at most every so often.
 
@@ -46,6 +50,7 @@ class SnapshotMaker:
         self._wanted = asyncio.Event()
         self._wanted_at_s: float | None = None
         self._problem = ""
+        self._left_out: list[str] = []
         self._failing_since_s = 0.0
         self.failures = 0
 
@@ -62,7 +67,7 @@ class SnapshotMaker:
         return max(0.0, time.time() - self._wanted_at_s)
 
     def warning(self) -> str | None:
-        """Return since when snapshots fail and why, or since when one is overdue."""
+        """Return since when snapshots fail and why, or are overdue, or what they leave out."""
         if self._problem:
             return f"Snapshots fail since {utc_text(self._failing_since_s)}: {self._problem}"
         if self._wanted_at_s and self.waiting_s() > self._every_s + LIMIT_S:
@@ -70,18 +75,26 @@ class SnapshotMaker:
                 f"New samples wait for a snapshot since {utc_text(self._wanted_at_s)}, longer than "
                 "one takes."
             )
+        if self._left_out:
+            return (
+                f"Snapshots leave out {len(self._left_out):,} series that can't be evaluated, such "
+                f"as {self._left_out[0]}."
+            )
         return None
 
     async def run(self, version: Callable[[], str]) -> None:
-        """Make snapshots as they are wanted, for ever."""
+        """Make snapshots as they are wanted, for ever; after failures later and later."""
+        failed = 0
         while self._every_s:
             await self._wanted.wait()
             await asyncio.sleep(FIRST_AFTER_S)
             self._wanted.clear()
             began_at_s, began_s = time.time(), time.monotonic()
             try:
-                name = await self._workers.ask_apart(version(), make, self._path, limit_s=LIMIT_S)
-                self._problem = ""
+                name, self._left_out = await self._workers.ask_apart(
+                    version(), make, self._path, limit_s=LIMIT_S
+                )
+                self._problem, failed = "", 0
                 self._wanted_at_s = began_at_s if self._wanted.is_set() else None
                 self._log.info(
                     "made snapshot", snapshot=name, seconds=round(time.monotonic() - began_s, 3)
@@ -89,7 +102,8 @@ class SnapshotMaker:
             except Exception as error:  # noqa: BLE001 - the next attempt may go well
                 self._wanted.set()  # again, later
                 self._note(error)
-            await asyncio.sleep(self._every_s)
+                failed += 1
+            await asyncio.sleep(self._every_s * min(2 ** max(0, failed - 1), MOST_TIMES_LATER))
 
     def _note(self, error: Exception) -> None:
         if not self._problem:
@@ -103,11 +117,14 @@ class SnapshotMaker:
             self._log.error("fault", error)
 
 
-def make(wan: Wan, path: Location) -> str | None:
-    """Make a snapshot in a process of its own; returns its id."""
+def make(wan: Wan, path: Location) -> tuple[str | None, list[str]]:
+    """Make a snapshot in a process of its own; return its id, and the series that it leaves out."""
     from relayd.snapshots.building import make_snapshot
     from relayd.store import open_store
 
+    left_out: list[str] = []
     with open_store(path, mode="write") as store:
-        snapshot = make_snapshot(store, wan.catalogue)
-    return snapshot.id if snapshot else None
+        snapshot = make_snapshot(
+            store, wan.catalogue, on_left_out=lambda one: left_out.append(str(one))
+        )
+    return (snapshot.id if snapshot else None), left_out

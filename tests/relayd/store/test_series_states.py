@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, permutations
 from tempfile import TemporaryDirectory
@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.estimation.current_samples import MOST_JUDGED, LinkShift
-from probes.samples import Metric, Sample
+from probes.estimation.series_state import SeriesState, series_state
+from probes.samples import Metric, Reported, Sample
 from relayd.catalogue.loading import load_catalogue
-from relayd.snapshots.building import make_snapshot
-from relayd.snapshots.gathering import gathered
+from relayd.snapshots.building import estimated, make_snapshot
+from relayd.snapshots.gathering import LeftOut, gathered
 from relayd.store import Store, open_store
+from relayd.store.events import Events
 from relayd.store.samples.decisions import Selection, decide
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.new_samples import samples_of_series
@@ -231,3 +233,40 @@ def test_a_server_looks_up_each_series_however_many_samples_others_have(
     shown = "\n".join(line for (line,) in plan)
     assert "Seq Scan on samples" not in shown, shown
     assert re.search(r"Index Cond: .*measured_at_s >= ", shown), shown
+
+
+def test_one_series_that_can_not_be_evaluated_keeps_no_other_from_a_snapshot(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(store, _tests([4000.0, 4100.0]), "first")
+    append(store, without := _tests([3000.0, 3100.0, 3050.0], src=REGIONS[2]), "second")
+
+    def failing(rows: Iterable[Reported], *more: Any) -> SeriesState:
+        given = list(rows)
+        if given[0].sample.src == REGIONS[0]:
+            raise ValueError("strange")
+        return series_state(given, *more)
+
+    monkeypatch.setattr("relayd.snapshots.gathering.series_state", failing)
+    told: list[LeftOut] = []
+    for number in range(2):  # all samples read, and then what is new
+        append(store, new := _tests([3200.0], first=50 + number, src=REGIONS[2]), "more")
+        without += new
+        made = make_snapshot(store, CATALOGUE, on_left_out=told.append)
+        assert made is not None
+        link = next(link for link in store.snapshots.links(made.id) if link.src == REGIONS[2])
+        assert link.aggregate_gbps.origin.samples == len(without)
+    assert [str(one) for one in told] == [
+        f"aggregate_mbps of {REGIONS[0]} > {REGIONS[1]} (ValueError: strange)"
+    ] * 2
+    assert made is not None
+    event = Events(store.database).last("snapshot", made.id)
+    assert event is not None
+    assert event.detail["left_out"] == [str(told[0])]
+
+    monkeypatch.undo()
+    append(store, _tests([3200.0], first=60, src=REGIONS[2]), "more")
+    last = make_snapshot(store, CATALOGUE)
+    assert last is not None
+    found = estimated(store, CATALOGUE, through=store.samples.last_id()).network
+    assert repr(list(store.snapshots.links(last.id))) == repr(list(found))
