@@ -37,7 +37,7 @@ _WAYS = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
 Codes = NDArray[np.int64]
 
 
-class _File(NamedTuple):
+class _TimedFile(NamedTuple):
     path: Path
     first_s: float
     last_s: float
@@ -80,12 +80,12 @@ class DataSetHistory(SampleHistory):
         self._spans: dict[tuple[int, int, int, int], SeriesSpan] = {}
         self._most_connections: dict[int, int] = {}
         self._since: dict[int, tuple[Codes, NDArray[np.float64]]] = {}
-        self._files: list[_File] = []
+        self._files: list[_TimedFile] = []
         for path in files_of(folder):
             rows = self._rows_of_file(path)
             self._count(rows)
             if len(rows):
-                self._files.append(_File(path, rows["at_s"].min(), rows["at_s"].max()))
+                self._files.append(_TimedFile(path, rows["at_s"].min(), rows["at_s"].max()))
         self._files.sort(key=lambda file: file.first_s)
 
     # ---- what replays and reports ask ----------------------------------------------------------
@@ -233,7 +233,7 @@ class DataSetHistory(SampleHistory):
 
     # ---- rows ----------------------------------------------------------------------------------
 
-    def _overlapping(self, begin_s: float, end_s: float) -> list[_File]:
+    def _overlapping(self, begin_s: float, end_s: float) -> list[_TimedFile]:
         return [file for file in self._files if file.last_s >= begin_s and file.first_s < end_s]
 
     def _parts(

@@ -20,7 +20,7 @@ from probes.estimation.estimator import Dispute
 from probes.importers.physics import PhysicalGate
 from probes.samples import OWN, Reported, Sample
 from relayd.garbage import without_collection
-from relayd.snapshots.gathering import Gathered, LeftOut, gathered
+from relayd.snapshots.gathering import FaultySeries, Gathered, gathered
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
@@ -39,7 +39,7 @@ def make_snapshot(
     catalogue: Catalogue,
     *,
     on_shift: Callable[[LinkShift], None] = lambda _: None,
-    on_left_out: Callable[[LeftOut], None] = lambda _: None,
+    on_left_out: Callable[[FaultySeries], None] = lambda _: None,
     anew: bool = False,
 ) -> Snapshot | None:
     """Estimate all links from the store's samples and save the graph.

@@ -30,7 +30,7 @@ from relayd.store.samples.series_states import (
 _LONG_AGO_S = -1e308
 
 
-class LeftOut(NamedTuple):
+class FaultySeries(NamedTuple):
     """A series that can't be evaluated, and why."""
 
     src: str
@@ -57,7 +57,7 @@ class Gathered(NamedTuple):
         Those that are new or have changed.
     head, instead_of : StatesHead
         See :meth:`.SeriesStates.save`.
-    left_out : list of LeftOut
+    left_out : list of FaultySeries
         Series that could not be evaluated: all others are there. The next snapshot tries again.
     """
 
@@ -67,7 +67,7 @@ class Gathered(NamedTuple):
     states: dict[Key, str]
     head: StatesHead
     instead_of: StatesHead | None
-    left_out: list[LeftOut]
+    left_out: list[FaultySeries]
 
 
 def gathered(
@@ -149,7 +149,7 @@ def _gathered(
                 problem = _in_words(error)
         if state is None or problem:
             states[key] = ""  # read again for the next snapshot
-            left_out.append(LeftOut(*names.of(key), problem))
+            left_out.append(FaultySeries(*names.of(key), problem))
             continue
         impossible += state.impossible
         if is_new:

@@ -18,7 +18,7 @@ from probes.estimation.series_state import SeriesState, series_state
 from probes.samples import Metric, Reported, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
-from relayd.snapshots.gathering import LeftOut, gathered
+from relayd.snapshots.gathering import FaultySeries, gathered
 from relayd.store import Store, open_store
 from relayd.store.events import Events
 from relayd.store.samples.decisions import Selection, decide
@@ -248,7 +248,7 @@ def test_one_series_that_can_not_be_evaluated_keeps_no_other_from_a_snapshot(
         return series_state(given, *more)
 
     monkeypatch.setattr("relayd.snapshots.gathering.series_state", failing)
-    told: list[LeftOut] = []
+    told: list[FaultySeries] = []
     for number in range(2):  # all samples read, and then what is new
         append(store, new := _tests([3200.0], first=50 + number, src=REGIONS[2]), "more")
         without += new
