@@ -69,7 +69,10 @@ def run(options: argparse.Namespace) -> int:
     elif snapshot:
         print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {location}")
     unusable = [
-        str(file.path) for file, report in reports if not report.accepted + report.duplicates
+        str(file.path)
+        for file, report in reports
+        # Of a data set's older files nothing is wanted.
+        if not (file.data_set or report.accepted + report.duplicates)
     ]
     if unusable:
         print(f"relayd: nothing to use in {', '.join(unusable)}", file=sys.stderr)

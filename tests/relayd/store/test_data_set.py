@@ -200,9 +200,10 @@ def test_what_estimates_rest_on_is_imported_alone(relayd: Relayd, tmp_path: Path
             for n in range(count)
         ]
 
-    shifted = tests_of(*REGIONS[:2], 4000.0, 900)
-    shifted = [s._replace(value=s.value / 2) if n > 800 else s for n, s in enumerate(shifted)]
+    shifted = tests_of(*REGIONS[:2], 4000.0, 1200)
+    shifted = [s._replace(value=s.value / 2) if n > 1100 else s for n, s in enumerate(shifted)]
     few = tests_of(*REGIONS[1:], 3000.0, 300)
+    few = [s._replace(measured_at_s=s.measured_at_s + 90 * DAY_S) for s in few]
     with open_store(tmp_path / "a.db", mode="create") as store:
         ingest(store, Batch("files", "csv"), [*shifted, *few])
     folder = tmp_path / "samples"
@@ -218,9 +219,10 @@ def test_what_estimates_rest_on_is_imported_alone(relayd: Relayd, tmp_path: Path
         with open_store(tmp_path / name, mode="read") as store:
             links.append(list(store.snapshots.links(reports[-1]["snapshot"]["id"])))
     assert repr(links[1]) == repr(links[0])
-    # Of 600 public samples 256, of 300 private ones 256; of the other link all.
+    # Of 800 public samples 256, of 400 private ones 256; of the other link all.
+    assert 0 in [file["accepted"] for file in reports[1]["files"]]  # old files are no fault
     added = [sum(file["accepted"] for file in report["files"]) for report in reports]
-    assert added == [902 + 300, 256 + 256 + 300]
+    assert added == [1202 + 300, 256 + 256 + 300]
     assert reports[1]["files"][-1]["skipped"] == reports[0]["files"][-1]["skipped"] != {}
     outcome = relayd("import", "parquet", folder / "strange.parquet", "--newest")
     assert outcome.code == 2
