@@ -63,7 +63,9 @@ def kill_builds(where: str, folder: Path, kills: int, seed: int = 4) -> Killed:
             process.kill()
             seen.kills += process.wait() == -signal.SIGKILL
             _look(seen, what, where, exported, samples, before.id if before else "")
-            process = _begun(what, where, exported if not exported.exists() else folder / "again")
+            process = _begun(
+                what, where, exported if not exported.exists() else folder / f"again-{number}"
+            )
         if process.wait():
             seen.wrong.append(f"{what}: the next try ended with {process.returncode}")
         took_s.setdefault(what, time.monotonic() - begun_s)

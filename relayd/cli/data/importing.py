@@ -23,7 +23,6 @@ from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import tell_left_out
 from relayd.cli.text import redrawn
-from relayd.garbage import without_collection
 from relayd.history.data_set import DataSetHistory
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
@@ -163,7 +162,7 @@ def _import(
         **({"newest": MOST_JUDGED} if file.data_set else {}),
     }
     batch = Batch(name, options.format, digest, described)
-    with path.open("rb") as stream, without_collection():
+    with path.open("rb") as stream:
         if file.data_set:
             newest = samples_of(file.data_set.newest(path, MOST_JUDGED), chosen)
             rows = addressed(newest, chosen)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from probes.samples import OWN, Quarantined, Sample, Skipped
+from relayd.garbage import without_collection
 from relayd.store.opening import Store
 from relayd.store.samples.quarantine import add_quarantined
 from relayd.store.samples.writing import LIMITS, Limits, SampleWriter
@@ -131,7 +132,12 @@ def ingest(
     tally = _Tally()
     accepted = seen = samples_seen = kept_apart = 0
     source = iter(rows)
-    with database.trusting_references(), ExitStack() as bulk, database.transaction():
+    with (
+        without_collection(),
+        database.trusting_references(),
+        ExitStack() as bulk,
+        database.transaction(),
+    ):
         writer = SampleWriter(
             database,
             name=batch.name,
