@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import platform
 import shutil
@@ -17,6 +16,7 @@ from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.cli import text
 from relayd.cli.options import wan_of
+from relayd.extras import is_installed
 from relayd.questions.ages import OLD_PRICE_S, price_age_s
 from relayd.settings import load_settings
 from relayd.sources.wan import Wan
@@ -80,7 +80,7 @@ def _installed() -> Iterator[Check]:
     python = f"Python {platform.python_version()} on {platform.system()}"
     yield Check("relayd", "ok", f"{__version__} in {where}, {python}")
     for module, (extra, purpose) in EXTRAS.items():
-        there = importlib.util.find_spec(module) is not None
+        there = is_installed(module)
         remedy = "" if there else f"pip install 'relayd[{extra}]'."
         yield Check(module, "ok" if there else "note", _there(there, purpose), remedy)
     for program, purpose in PROGRAMS.items():

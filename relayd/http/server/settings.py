@@ -8,13 +8,13 @@ import signal
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from importlib.util import find_spec
 from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, not_installed
 from planner.model.units import parse_duration_s
+from relayd.extras import is_installed
 from relayd.store.location import is_loopback
 from relayd.store.samples.writing import LIMITS
 from relayd.store.tokens import Token
@@ -24,8 +24,7 @@ from relayd.watch.webhook import Webhook
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
-# Each within the one before, which must be there to ask for the next.
-_OTLP_PACKAGES = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
+_OTLP_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter")
 _WATCH = WatchOptions(0.0)  # its defaults are those of the service
 _RANGES: dict[str, tuple[float, float]] = {
     "port": (0, 65_535),
@@ -340,7 +339,7 @@ def _problems(settings: ServiceSettings) -> Any:
         path = getattr(settings, name)
         if path is not None and not os.access(path, os.R_OK):
             yield InputError(name, "is not a file that can be read", value=str(path))
-    if settings.fleet and not find_spec("asyncssh"):
+    if settings.fleet and not is_installed("asyncssh"):
         yield not_installed("asyncssh", "fleet", "log in to hosts")
     if settings.watch_daily_budget_usd:
         if not settings.fleet:
@@ -362,7 +361,7 @@ def _problems(settings: ServiceSettings) -> Any:
                 value=settings.otlp_endpoint,
                 remedy="Credentials belong into OTEL_EXPORTER_OTLP_HEADERS.",
             )
-        if not all(map(find_spec, _OTLP_PACKAGES)):
+        if not all(map(is_installed, _OTLP_PACKAGES)):
             yield InputError(
                 "otlp_endpoint",
                 "needs OpenTelemetry's SDK",
