@@ -185,19 +185,32 @@ def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: 
     time_s, usd : float
         What the simpler routing may take and cost at most; where none keeps to it, the paths stay.
     """
-    volumes = columns.demands_gbit
-    whole = routing.paths_gbit
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.nan_to_num(whole / volumes[:, None, :])
-    kept_hop = whole.argmax(axis=1)
-    source, destination = np.nonzero(volumes)
+    resources, n = columns.resources, columns.resources.count
+    i, k, j = np.nonzero(routing.paths_gbit)
+    gbit, pair, onward = routing.paths_gbit[i, k, j], i * n + j, k != j
+    volumes = columns.demands_gbit.ravel()
+    share = gbit / volumes[pair]
+    largest = np.zeros(n * n)
+    np.maximum.at(largest, pair, share)
+
+    def links(path_gbit: Floats) -> Floats:
+        first = np.bincount(i * n + k, path_gbit, n * n)
+        return (first + np.bincount((k * n + j)[onward], path_gbit[onward], n * n)).reshape(n, n)
+
     for sliver in SLIVERS:
-        small = (shares < sliver) & (shares > 0)
-        paths = np.where(small, 0.0, whole)
-        moved = np.where(small, whole, 0.0).sum(axis=1)
-        paths[source, kept_hop[source, destination], destination] += moved[source, destination]
-        links = links_of(paths)
-        fees = float((links * columns.usd_per_gbit).sum())
-        if columns.resources.time_s(links) <= time_s and fees <= usd:
+        kept = share >= np.minimum(sliver, largest[pair])
+        simple = np.where(kept, gbit, 0.0)
+        # What the others carried goes to the path whose rows are least loaded.
+        loads = resources.loads(links(simple)) / resources.row_vms
+        prices = np.exp(FIRST_STEEPNESS * (loads / loads.max() - 1)) / resources.row_vms
+        of_link = resources.link_prices(prices)
+        of_path = np.where(kept, of_link[i, k] + np.where(onward, of_link[k, j], 0.0), np.inf)
+        order = np.lexsort((of_path, pair))
+        pairs, first_of_pair = np.unique(pair[order], return_index=True)
+        simple[order[first_of_pair]] += (volumes - np.bincount(pair, simple, n * n))[pairs]
+        fees = float((links(simple) * columns.usd_per_gbit).sum())
+        if resources.time_s(links(simple)) <= time_s and fees <= usd:
+            paths = np.zeros_like(routing.paths_gbit)
+            paths[i, k, j] = simple
             return paths
-    return whole
+    return routing.paths_gbit

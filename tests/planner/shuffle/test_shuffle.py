@@ -444,6 +444,18 @@ def test_gains_on_the_january_grid_are_those_of_an_independent_program(
         assert direct_s <= least_s * (1 + WITHIN)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_no_path_carries_next_to_nothing(seed: int) -> None:
+    """Each relay takes a VM: what one would carry fits on paths that are not full."""
+    grid, random = january_grid(), np.random.default_rng(seed)
+    ends = random.choice(grid.regions, 5, replace=False).tolist()
+    pairs = [(a, b) for a in ends for b in ends if a != b]
+    chosen = random.choice(len(pairs), 4, replace=False).tolist()
+    request = ShuffleRequest({pairs[n]: 100.0 + 100 * n for n in chosen}, margin=0.0)
+    found = recommend_shuffle(request, grid.network(), grid.prices())
+    assert min(path.share for pair in found.pairs for path in pair.paths) > 0.005
+
+
 # ---- simulations ---------------------------------------------------------------------------
 
 
