@@ -195,7 +195,8 @@ def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: 
 
     def links(path_gbit: Floats) -> Floats:
         first = np.bincount(i * n + k, path_gbit, n * n)
-        return (first + np.bincount((k * n + j)[onward], path_gbit[onward], n * n)).reshape(n, n)
+        second = np.bincount((k * n + j)[onward], path_gbit[onward], n * n)
+        return np.asarray(first + second, dtype=float).reshape(n, n)
 
     for sliver in SLIVERS:
         kept = share >= np.minimum(sliver, largest[pair])
