@@ -33,9 +33,10 @@ def human(plan: SchedulePlan, *, periods: bool = False) -> str:
     egress = f"{usd_text(cost.egress)} USD egress"
     if stored:
         egress += f", {usd_text(plan.storage_usd)} USD storage"
+    since = f" from {duration_text(plan.now_s)} on" if plan.now_s else ""
     blocks.append(
         filled(
-            f"Cost from {duration_text(plan.now_s)} on: {egress} and "
+            f"Cost{since}: {egress} and "
             f"{usd_text(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
             f"{printing.vms_text(plan.vms) or 'none'}."
         )
