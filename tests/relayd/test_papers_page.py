@@ -14,14 +14,22 @@ from relayd.cli.parser import build_parser
 from relayd.report.sections import SECTIONS
 from tests.relayd.test_report import START_S, stored
 
+HERE, THERE = "aws:us-east-1", "gcp:us-east1"
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
 ROW = re.compile(
     r"^\| (?P<paper>20\d\d[^|]*) \|.*\| `(?P<command>relayd [^`]+)` \| `(?P<key>\w+)` \|$"
 )
 ROWS = [found for line in PAGE.read_text().splitlines() if (found := ROW.match(line))]
+PLANNING = re.findall(
+    r"`(relayd (?:plan|schedule)[^`]*)`", PAGE.read_text().partition("## Planning")[2]
+)
+FILES = {
+    "--tariffs": f"src,dst,rate,per_gb_usd\n{HERE},{THERE},2gbps,0\n",
+    "--leases": f"src,dst,rate,monthly_usd\n{HERE},{THERE},2gbps,900\n",
+    "--outcomes": f"src,dst,via,rate,ended_s\n{HERE},{THERE},direct,2gbps,{START_S}\n",
+}
 MEASURE = ("probe", "fleet", "watch")
 """Commands that need hosts: tests/lab runs them. Of campaigns, the forecast needs none."""
-HERE, THERE = "aws:us-east-1", "gcp:us-east1"
 
 
 def test_all_papers_and_all_their_sections_are_there() -> None:
@@ -57,3 +65,25 @@ def test_every_command_runs_on_a_small_store(
             words += ["--dry-run", "--fleet", str(fleet)]
         assert main([*words, "--db", str(db)]) == 0, command
         assert capsys.readouterr().out, command
+
+
+def test_every_command_of_planning_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transfers = tmp_path / "transfers.csv"
+    transfers.write_text(f"src,dst,volume,deadline\n{HERE},{THERE},1TB,24h\n")
+    ends = {"schedule": [str(transfers)], "plan": [HERE, THERE, "--volume", "1TB"]}
+    answers = {"--tariffs": "Tariffs", "--leases": "Leases", "--outcomes": "by outcomes"}
+    asked = {word for command in PLANNING for word in command.split()}
+    assert asked >= {*FILES, "--disk", "--explore"}
+    for command in dict.fromkeys(PLANNING):
+        words = shlex.split(command)[1:]
+        told = [answers[option] for option in FILES if option in words]
+        for option in FILES:
+            if option in words:
+                file = tmp_path / f"{option[2:]}.csv"
+                file.write_text(FILES[option])
+                words[words.index(option) + 1] = str(file)
+        assert main([*words, *ends[words[0]]]) == 0, command
+        answer = capsys.readouterr().out
+        assert all(word in answer for word in told), command
