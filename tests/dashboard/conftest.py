@@ -86,7 +86,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with measurements between 100 regions."""
-    db = _synthetic(tmp_path_factory.mktemp("hundred"), 100, permutations(range(100), 2))
+    db = synthetic_store(tmp_path_factory.mktemp("hundred"), 100, permutations(range(100), 2))
     with served(db, environment=QUICK) as service:
         yield service
 
@@ -95,7 +95,7 @@ def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def three_hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with 300 regions, each measured to four others."""
     pairs = [(a, (a + step) % 300) for a in range(300) for step in (1, 2, 7, 100)]
-    db = _synthetic(tmp_path_factory.mktemp("three-hundred"), 300, pairs)
+    db = synthetic_store(tmp_path_factory.mktemp("three-hundred"), 300, pairs)
     with served(db, environment=QUICK) as service:
         yield service
 
@@ -104,11 +104,11 @@ def three_hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with 1,000 regions, each measured to four others."""
     pairs = [(a, (a + step) % 1000) for a in range(1000) for step in (1, 2, 7, 400)]
-    with served(_synthetic(tmp_path_factory.mktemp("thousand"), 1000, pairs)) as service:
+    with served(synthetic_store(tmp_path_factory.mktemp("thousand"), 1000, pairs)) as service:
         yield service
 
 
-def _synthetic(folder: Path, count: int, pairs: Iterable[tuple[int, int]]) -> Path:
+def synthetic_store(folder: Path, count: int, pairs: Iterable[tuple[int, int]]) -> Path:
     """Return a store with a measurement of each pair of so many regions."""
     chance = Random(1)
     names = [f"{['aws', 'azure', 'gcp'][at % 3]}:place-{at}" for at in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,7 +167,13 @@ def start_by_hand(seen: Watched, service: Served) -> None:
     budget = page.get_by_role("spinbutton", name="Budget")
     budget.fill("2.5")
     dry = page.get_by_role("button", name="Dry run")
+    page.get_by_label("End after").fill("soon")
     dry.click()
+    assert '"soon" is no time' in text_of(page, "#message")
+    page.get_by_label("End after").fill("2h")
+    with page.expect_request("**/v1/campaigns/forecast") as asked:
+        dry.click()
+    assert json.loads(asked.value.post_data or "")["max_minutes"] == 120
     regions = page.get_by_role("region", name="By region")
     regions.wait_for()
     for region in (US, SA, GCP):

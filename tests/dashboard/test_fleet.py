@@ -52,7 +52,7 @@ def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> Non
                 for part in (f"{US} → {SA}", "Aggregate", "4 Gbit/s", "1 Gbit/s", "0.25×", "worse"):
                     assert part in first
                 assert "acme:new-1" in text_of(page, ".part.changed")
-                assert "aggregate 4,000 Mbit/s to 1,000 Mbit/s" in text_of(page, ".shifts")
+                assert "aggregate 4 Gbit/s to 1 Gbit/s" in text_of(page, ".shifts")
                 cap = text_of(page, f"tr[data-region='{US}']")
                 assert "4.2 (4 to 4.41)" in cap
                 assert "16 % below its type" in cap

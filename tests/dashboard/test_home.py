@@ -164,13 +164,13 @@ def test_an_empty_store_shows_three_ways_to_begin(empty: Served, browser: Browse
     granted = ["clipboard-read", "clipboard-write"]
     with watched(browser, width=390, permissions=granted) as seen:
         shown = seen.open(f"{empty.url}/")
-        ways = shown.locator(".ways > li")
-        expect(ways).to_have_count(3, timeout=WAIT_MS)
-        for way, command in zip(ways.all(), ("probe", "import", "lab up"), strict=True):
-            text = way.locator("code").inner_text()
+        beginnings = shown.locator(".beginnings > li")
+        expect(beginnings).to_have_count(3, timeout=WAIT_MS)
+        for beginning, command in zip(beginnings.all(), ("probe", "import", "lab up"), strict=True):
+            text = beginning.locator("code").inner_text()
             assert text.startswith(f"relayd {command}")
-            way.get_by_role("button").click()
-            expect(way.get_by_role("button")).to_have_text("Copied", timeout=WAIT_MS)
+            beginning.get_by_role("button").click()
+            expect(beginning.get_by_role("button")).to_have_text("Copied", timeout=WAIT_MS)
             assert shown.evaluate("navigator.clipboard.readText()") == text
         assert shown.locator("a.tile").count() == 0
         assert "no measurement" in shown.locator("#snapshot").inner_text()

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from tests.dashboard.browser import Watched, watched
-from tests.dashboard.conftest import QUICK
+from tests.dashboard.conftest import QUICK, synthetic_store
 from tests.http.running import ROOT, Served, eventually, served
 
 if TYPE_CHECKING:
@@ -168,6 +169,18 @@ _FRAMES = """async ([form, width, count]) => {
 }"""
 
 
+def test_what_is_drawn_lies_in_the_smallest_circle(page: Watched, empty: Served) -> None:
+    """The middle between the ends, not the mean of where most of them are."""
+    radius_deg = page.open(f"{empty.url}/map").evaluate(
+        """async () => {
+          const { around } = await import("./assets/world/view.js");
+          const [ashburn, sydney] = [[-77.5, 39], [151.2, -33.9]];
+          return around([...Array(19).fill(ashburn), sydney]).radius_deg;
+        }"""
+    )
+    assert radius_deg == pytest.approx(141.0 / 2, abs=1.5)  # they are 141 degrees apart
+
+
 @pytest.mark.parametrize("form", ["flat", "globe"])
 def test_any_path_is_in_the_frame_in_one_piece(form: str, page: Watched, empty: Served) -> None:
     """Ashburn to Tokyo over the Pacific, one city, and 300 paths between random places."""
@@ -248,7 +261,10 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
     destinations = ["aws:eu-west-1", "aws:ap-northeast-1"]
     body = {**asked, "destinations": destinations}
     plan = grid.ask("POST", "/v1/broadcasts", body).json
-    expected = {f"{leg['src']} {leg['dst']}" for tree in plan["trees"] for leg in tree["legs"]}
+    links_of_trees = [leg for tree in plan["trees"] for leg in tree["legs"]]
+    expected = {f"{leg['src']} {leg['dst']}" for leg in links_of_trees}
+    forwarders = {leg["src"] for leg in links_of_trees} - {asked["src"]}
+    assert forwarders
     with watched(browser, width=390) as seen:
         query = urlencode({"question": "broadcast", **body}, doseq=True)
         shown = seen.open(f"{grid.url}/plan?{query}")
@@ -258,6 +274,8 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
         assert sorted(links) == sorted(expected)
         said = shown.locator(".world-map .label text").all_text_contents()
         assert {asked["src"], *destinations} <= set(said)
+        row = shown.locator(".compared tr", has_text="Forwarded by")
+        assert set(row.locator("td.chosen").inner_text().split(", ")) == forwarders
         assert seen.violations() == []
     transfer = {"src": SRC, "dst": "aws:sa-east-1", "volume_gb": 500, "time_value_usd_per_h": 500}
     answer = grid.get("/v1/plans?" + urlencode(transfer)).json
@@ -354,10 +372,35 @@ def test_a_region_without_a_place_is_listed(page: Watched, with_lab: Served) -> 
     assert shown.locator(LINES).count() == min(20, len(links) - 1)
     row = shown.locator("tr[data-key='onprem:lab']")
     assert "0.70" in row.inner_text()
-    assert "Not on the map" in shown.locator("p", has_text="onprem:lab").inner_text()
+    missing = shown.locator("details", has_text="onprem:lab").inner_text()
+    assert "1 not on the map, because its place is not known" in missing
     row.get_by_role("link", name="Plan").click()
     shown.locator("#verdict").wait_for()
     assert query_of(shown) == {"src": ["aws:us-east-1"], "dst": ["onprem:lab"]}
+    # A map without the path says so.
+    readout = shown.locator(".world-map .readout")
+    readout.get_by_text("Links of onprem:lab are not drawn: its place is not known.").wait_for()
+
+
+def test_hundreds_of_links_come_in_parts(page: Watched, tmp_path: Path) -> None:
+    count = 150
+    db = synthetic_store(tmp_path, count + 1, [(0, at) for at in range(1, count + 1)])
+    with served(db, environment=QUICK) as star:
+        shown = page.open(f"{star.url}/map?src=aws:place-0")
+        hundreds_of_links(shown, count)
+
+
+def hundreds_of_links(shown: Page, count: int) -> None:
+    shown.locator(".map-heading h2", has_text=f"From aws:place-0 to {count} regions").wait_for()
+    rows = shown.locator(".panel tbody tr")
+    assert rows.count() == 100
+    shown.get_by_role("button", name="Round trip").click()
+    assert rows.count() == 100
+    slowest = rows.first.get_attribute("data-key")
+    shown.get_by_role("button", name=f"Show all {count}").click()
+    assert rows.count() == count
+    assert rows.first.get_attribute("data-key") == slowest
+    assert shown.get_by_role("button", name="Show all").count() == 0
 
 
 def test_without_measurements_it_draws_the_baseline(page: Watched, empty: Served) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from relayd.dashboard.pages import PAGES, SIGN_IN, Page
-from tests.dashboard.browser import watched
+from relayd.dashboard.pages import DOCS, PAGES, SIGN_IN, Page
+from tests.dashboard.browser import settle, watched
 from tests.http.running import Served
 
 if TYPE_CHECKING:
@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 QUERIES = {"pair": "?src={0}&dst={1}", "plan": "?src={0}&dst={1}&volume_gb=500"}
 PAIR = ("azure:eastus", "aws:sa-east-1")
 PAIRS = {"three_hundred": ("aws:place-0", "azure:place-1")}
-WIDTHS = {"grid": 1440, "empty": 390, "three_hundred": 1024}
+FIRST_WIDTH = {"grid": 1440, "empty": 390, "three_hundred": 1024}
+WIDTHS = (1440, 1024, 390)
+# Cells in which words are broken letter by letter, because what is beside them takes all the room.
+# The names of a matrix stand upright.
+_CRUSHED = """() => [...document.querySelectorAll("main :is(td, th)")]
+  .filter((cell) => cell.clientWidth < 40 && cell.clientHeight > 120 && !cell.closest(".matrix")
+    && getComputedStyle(cell).writingMode === "horizontal-tb" && cell.rowSpan === 1)
+  .map((cell) => cell.textContent)"""
 
 
 @pytest.mark.parametrize(
     ("page", "store"),
-    list(product((*PAGES, SIGN_IN), ("grid", "empty", "three_hundred"))),
+    list(product((*PAGES, SIGN_IN, DOCS), ("grid", "empty", "three_hundred"))),
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_page_has_no_error_and_no_barrier(
@@ -30,17 +37,38 @@ def test_a_page_has_no_error_and_no_barrier(
 ) -> None:
     service: Served = request.getfixturevalue(store)
     # Much to show on a wide screen, nothing in the dark on a phone, very much in between.
-    with watched(browser, dark=store == "empty", width=WIDTHS[store]) as seen:
+    with watched(browser, dark=store == "empty", width=FIRST_WIDTH[store]) as seen:
         query = QUERIES.get(page.name, "").format(*PAIRS.get(store, PAIR))
         shown = seen.open(f"{service.url}{page.path}{query}")
         # What is shown may go before it, for tabs and bookmarks.
         assert shown.title().endswith(f"{page.title} - relayd")
         assert shown.locator(".problem").count() == 0
-        if store != "three_hundred":  # the same rules hold for more of the same
-            assert seen.violations() == []
-        for width in (WIDTHS[store], *WIDTHS.values()):
+        for width in (FIRST_WIDTH[store], *WIDTHS):
             shown.set_viewport_size({"width": width, "height": 900})
             # Nothing wider than the window, but what scrolls by itself.
             assert shown.evaluate(
                 "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
             ), width
+            assert shown.evaluate(_CRUSHED) == [], width
+            # The same rules hold for more of the same, and for the same with other figures.
+            if store == "grid" or (store == "empty" and width == FIRST_WIDTH[store]):
+                settle(shown)
+                assert seen.violations() == [], width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("store", ["grid", "three_hundred"])
+def test_links_of_a_region_are_read_at_any_width(
+    width: int, store: str, browser: Browser, request: pytest.FixtureRequest
+) -> None:
+    service: Served = request.getfixturevalue(store)
+    with watched(browser, width=width, dark=width == 1024) as seen:
+        shown = seen.open(f"{service.url}/map?src={PAIRS.get(store, PAIR)[0]}")
+        first = shown.locator(".panel tbody tr td").first
+        first.wait_for()
+        box = first.bounding_box()
+        assert box
+        assert box["width"] > 100
+        assert box["height"] < 100
+        assert shown.evaluate(_CRUSHED) == []
+        assert seen.violations() == []

@@ -13,6 +13,9 @@ export function spoken({ verdict, trees }) {
   return verdict === "tree" ? "Forward copies over one tree" : `Forward copies over ${trees.length} trees at once`;
 }
 
+// Relays and destinations that send on what they receive.
+const forwarders = ({ trees: found, request }) => [...new Set(found.flatMap((tree) => tree.legs.map((link) => link.src)))].filter((region) => region !== request.src);
+
 // A tree as nested lists, from the source outwards.
 function branches(tree, region) {
   const links = tree.legs.filter((link) => link.src === region);
@@ -67,7 +70,7 @@ export async function shown(plan, { commands }) {
     body: [
       sideBySide([
         ["Each copy direct", plan.direct, "direct"], ["All through one region", plan.best_relay, "relay"],
-        ["Best forwarding", plan.optimum, "relay"], [`Chosen: ${plan.verdict}`, { ...plan, relays: plan.trees.flatMap((tree) => tree.relays) }, "chosen"],
+        ["Best forwarding", plan.optimum, "relay"], [`Chosen: ${plan.verdict}`, { ...plan, relays: forwarders(plan) }, "chosen"],
       ]),
       element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands),
       mapPanel(plan.trees.length > 1 ? "The trees on the map" : "The tree on the map", onMap(plan, regions.filter((region) => region.in_graph))), trees(plan),

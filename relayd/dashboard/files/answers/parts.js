@@ -39,9 +39,13 @@ function gain({ unit, gain_per_unit: gained }) {
   return `: one more ${thing} ${of === "s" ? "saves" : "brings"} ${figure(gained)} ${of}${more.map((text) => `, ${text}`).join("")}.`;
 }
 
+// What binds may be a link: its two ends with an arrow between them.
+const isLink = (place) => place.includes(" -> ");
+const placed = (place) => (isLink(place) ? ` ${place}` : ` at ${place}`);
+
 export function bottleneck({ bottlenecks = [] }) {
   return panel("limits", "Where the bottleneck is", bottlenecks.length
-    ? element("ul", {}, bottlenecks.map((limit) => element("li", {}, element("strong", {}, `${limit.constraint} at ${limit.region}`), gain(limit))))
+    ? element("ul", {}, bottlenecks.map((limit) => element("li", {}, element("strong", {}, limit.constraint, placed(limit.region)), gain(limit))))
     : element("p", { class: "muted" }, "No cap binds: going faster would not pay under this request's objective and limits."));
 }
 
@@ -52,7 +56,7 @@ export function advice(answer) {
   const others = answer.warnings.filter((text) => !answer.outdated.includes(text));
   const items = [
     ...offered.map((each) => element("li", {}, element("strong", {}, each.action), `: ${each.effect} `, element("span", { class: "tag" }, effect(each)))),
-    ...vms.map((each) => element("li", {}, element("strong", {}, `One more VM at ${each.region}`), `: ends at least ${duration(each.saved_s)} sooner, after ${duration(each.duration_s)}.`)),
+    ...vms.map((each) => element("li", {}, element("strong", {}, "One more VM", isLink(each.region) ? ` at both ends of ${each.region}` : ` at ${each.region}`), `: ends at least ${duration(each.saved_s)} sooner, after ${duration(each.duration_s)}.`)),
   ];
   if (!answer.advice && !items.length && !others.length) return null;
   return panel("advice", "What would help",
@@ -75,7 +79,7 @@ export const basis = ({ plan_id: id, snapshot }) => panel("basis", "What it rest
   ["Snapshot", `${snapshot.id} (${snapshot.source}), as of ${snapshot.as_of}`],
 ]));
 
-// Several ways to do the same, as columns of a table: [title, { throughput_gbps, duration_s, cost_usd }
+// Several options for the same, as columns of a table: [title, { throughput_gbps, duration_s, cost_usd }
 // or null, class]. The first is what the others are compared with.
 export function sideBySide(options) {
   const known = options.filter(([, option]) => option && option.duration_s !== null);

@@ -3,6 +3,7 @@
 import { chart } from "../shared/chart.js";
 import { element, sortable } from "../shared/dom.js";
 import { count, duration, percent, rate, usd, volume } from "../shared/format.js";
+import { ends } from "../shared/pairs.js";
 import { colour } from "../shared/shell.js";
 import { advice, basis, costOf, panel, vmsOf, widePanel } from "./parts.js";
 import { verdictPanel } from "./verdict.js";
@@ -39,14 +40,14 @@ function specification(plan, senders, unit, width) {
   const y = { field: "id", type: "nominal", sort: null, title: null, scale: { domain: plan.transfers.map((each) => each.id) }, axis: { labelLimit: width < 500 ? 60 : 160, minExtent: width < 500 ? 70 : 170, maxExtent: width < 500 ? 70 : 170 } };
   const bars = plan.transfers.flatMap((each) => each.periods.map((period) => ({
     id: each.id, time: period.start_s / size, end: period.end_s / size, gbps: period.throughput_gbps,
-    way: period.paths.some(({ regions }) => regions.length > 2 || regions[0] !== each.src || regions[1] !== each.dst) ? "relayed in part" : "direct",
+    path: period.paths.some(({ regions }) => regions.length > 2 || regions[0] !== each.src || regions[1] !== each.dst) ? "relayed in part" : "direct",
     said: `${each.id}: ${rate(period.throughput_gbps)} Gbit/s from ${duration(period.start_s)} to ${duration(period.end_s)}`,
   })));
   const waits = plan.transfers.flatMap((each) => each.stored.map((stored) => ({
     id: each.id, time: stored.start_s / size, end: stored.end_s / size, said: `${each.id}: ${stay(stored)}`,
   })));
   const marks = plan.transfers.filter((each) => each.deadline_s !== null).map((each) => ({
-    id: each.id, time: each.deadline_s / size, kept: each.verdict === "refused" ? "refused" : "kept", said: `${each.id}: deadline ${duration(each.deadline_s)}, ${each.verdict}`,
+    id: each.id, time: each.deadline_s / size, kept: each.verdict === "refused" ? "deadline refused" : "deadline kept", said: `${each.id}: deadline ${duration(each.deadline_s)}, ${each.verdict}`,
   }));
   const lines = senders.flatMap((region) => sending(plan.transfers, region)).map((row) => ({ ...row, time: row.time_s / size }));
   const inner = width - (width < 500 ? 100 : 190);
@@ -67,12 +68,12 @@ function specification(plan, senders, unit, width) {
             data: { values: bars }, mark: { type: "bar", height: { band: 0.7 }, stroke: colour("page"), strokeWidth: 1 },
             encoding: {
               x: { ...x, title: null }, x2: { field: "end" }, y, tooltip: { field: "said" },
-              color: { field: "way", type: "nominal", legend, scale: scale(["direct", "relayed in part"], ["chosen", "relay"]) },
+              color: { field: "path", type: "nominal", legend, scale: scale(["direct", "relayed in part"], ["chosen", "relay"]) },
             },
           },
           {
             data: { values: marks }, mark: { type: "tick", thickness: 3, height: { band: 0.95 } },
-            encoding: { x: { ...x, title: null }, y, tooltip: { field: "said" }, color: { field: "kept", type: "nominal", legend: { ...legend, title: "deadline" }, scale: scale(["kept", "refused"], ["good", "bad"]) } },
+            encoding: { x: { ...x, title: null }, y, tooltip: { field: "said" }, color: { field: "kept", type: "nominal", legend, scale: scale(["deadline kept", "deadline refused"], ["good", "bad"]) } },
           },
         ],
       },
@@ -113,7 +114,7 @@ function remedies({ remedies: found }) {
 
 const transfers = (plan) => widePanel("transfers", "Transfers", sortable("What becomes of each", [
   { title: "Transfer", value: (each) => each.id },
-  { title: "From, to", value: (each) => `${each.src} ${each.dst}`, shown: (each) => `${each.src} → ${each.dst}` },
+  { title: "From, to", value: (each) => `${each.src} ${each.dst}`, shown: (each) => ends(each.src, each.dst) },
   { title: "Volume", number: true, value: (each) => each.volume_gb, shown: (each) => volume(each.volume_gb) },
   { title: "Verdict", value: (each) => each.verdict, shown: (each) => element("span", { class: `tag ${VERDICTS[each.verdict]}` }, each.verdict) },
   { title: "Ends after", number: true, value: (each) => each.end_s, shown: (each) => duration(each.end_s) },

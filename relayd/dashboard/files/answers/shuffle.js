@@ -2,7 +2,7 @@
 
 import { breakable, element, scrolling, sortable } from "../shared/dom.js";
 import { count, duration, percent, perGb, rate, volume } from "../shared/format.js";
-import { pairAddress } from "../shared/pairs.js";
+import { pairAddress, pairLink } from "../shared/pairs.js";
 import { pathLinks } from "../transfer/figures.js";
 import { advice, basis, bottleneck, costOf, frontierTable, panel, sideBySide, timeOf, vmsOf, widePanel } from "./parts.js";
 import { verdictPanel } from "./verdict.js";
@@ -37,7 +37,7 @@ function matrix(plan) {
 function pairs(plan) {
   const of = (pair, path) => element("div", {}, percent(100 * path.share), " ", pathLinks(path.regions));
   return widePanel("pairs", "Pairs", sortable("Every pair, and over what it goes", [
-    { title: "Pair", value: (pair) => `${pair.src} ${pair.dst}`, shown: (pair) => element("a", { href: pairAddress(pair.src, pair.dst) }, `${pair.src} → ${pair.dst}`) },
+    { title: "Pair", value: (pair) => `${pair.src} ${pair.dst}`, shown: (pair) => pairLink(pair.src, pair.dst) },
     { title: "Volume", number: true, value: (pair) => pair.volume_gb, shown: (pair) => volume(pair.volume_gb) },
     { title: "Throughput", unit: "Gbit/s", number: true, value: (pair) => pair.throughput_gbps, shown: (pair) => rate(pair.throughput_gbps) },
     { title: "Ends after", number: true, value: (pair) => pair.duration_s, shown: (pair) => duration(pair.duration_s) },

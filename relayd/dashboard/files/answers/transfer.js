@@ -8,7 +8,7 @@ import { comparison } from "../transfer/compared.js";
 import { linksOf, verdictText } from "../transfer/figures.js";
 import { frontier, limitsFor } from "../transfer/frontier.js";
 import { basis as rests, candidates, paths } from "../transfer/tables.js";
-import { planOnMap } from "../transfer/ways.js";
+import { planOnMap } from "../transfer/paths.js";
 import { places } from "../shared/places.js";
 import { mapPanel } from "../world/map.js";
 import { advice, bottleneck } from "./parts.js";

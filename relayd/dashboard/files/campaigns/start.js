@@ -8,6 +8,13 @@ import { element, facts, replace } from "../shared/dom.js";
 import { duration, figure, percent, usd, volume } from "../shared/format.js";
 import { fail, say } from "../shared/shell.js";
 
+// A time as people write it; without a unit it is in minutes. NaN where it is none.
+const MINUTES = { s: 1 / 60, min: 1, "": 1, h: 60, d: 1440 };
+function minutesOf(text) {
+  const [, figure, unit = ""] = /^\s*(\d+\.?\d*|\.\d+)\s*(s|min|h|d)?\s*$/.exec(text) ?? [];
+  return Number(figure) * MINUTES[unit];
+}
+
 export function startForm(fleet) {
   const result = element("div", { class: "forecast", "aria-live": "polite" });
   const budget = element("input", { type: "number", min: "0.01", max: "1000000", step: "any", required: true, value: "5", class: "short", name: "budget" });
@@ -15,14 +22,14 @@ export function startForm(fleet) {
     element("input", { type: "checkbox", name: "phase", value: phase, checked: true }), name));
   const thorough = element("input", { type: "checkbox", name: "thorough" });
   const connections = element("input", { type: "number", min: "1", max: "128", value: "64", class: "short", name: "connections" });
-  const minutes = element("input", { type: "number", min: "1", max: "10000", step: "any", class: "short", name: "minutes", placeholder: "none" });
+  const after = element("input", { type: "text", class: "short", name: "after", autocomplete: "off", placeholder: "none" });
   const pairs = element("textarea", { rows: "2", cols: "36", name: "pairs", spellcheck: "false", placeholder: "aws:us-east-1>gcp:us-east1" });
 
   function request() {
     const chosen = phases.map((label) => label.querySelector("input")).filter((box) => box.checked).map((box) => box.value);
     const asked = { budget_usd: Number(budget.value), thorough: thorough.checked, connections: Number(connections.value) };
     if (chosen.length < PHASES.length) asked.phases = chosen;
-    if (minutes.value) asked.max_minutes = Number(minutes.value);
+    if (after.value.trim()) asked.max_minutes = minutesOf(after.value);
     const lines = pairs.value.split("\n").map((text) => text.trim()).filter(Boolean);
     if (lines.length) asked.pairs = lines;
     return asked;
@@ -31,8 +38,10 @@ export function startForm(fleet) {
   async function dryRun(event) {
     event.preventDefault();
     const asked = request();
-    if (asked.phases && !asked.phases.length) {
-      fail(new Error("Choose at least one thing to measure."));
+    const wrong = asked.phases && !asked.phases.length ? "Choose at least one thing to measure."
+      : Number.isNaN(asked.max_minutes) ? `End after: "${after.value}" is no time. Write 90min, 2h or 1d.` : "";
+    if (wrong) {
+      fail(new Error(wrong));
       return;
     }
     replace(result, element("p", { class: "muted" }, "Asking what it would take …"));
@@ -51,7 +60,7 @@ export function startForm(fleet) {
     element("form", { on: { submit: dryRun, input: forget } },
       element("div", { class: "row" },
         element("label", {}, "Budget", budget, "USD"),
-        element("label", {}, "End after", minutes, "minutes"),
+        element("label", {}, "End after", after, "minutes, or 2h"),
         element("label", {}, "At most", connections, "connections a probe"),
         element("label", {}, thorough, "All pairs, not only those that matter")),
       element("fieldset", {}, element("legend", {}, "What to measure"), element("div", { class: "row" }, phases)),

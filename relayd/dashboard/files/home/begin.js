@@ -17,16 +17,16 @@ function command(text) {
   return element("div", { class: "command" }, element("pre", { tabindex: "0", "aria-label": "Command" }, code), button);
 }
 
-const way = (title, text, ...action) => element("li", { class: "panel" }, element("h3", {}, title), element("p", {}, text), action);
+const beginning = (title, text, ...action) => element("li", { class: "panel" }, element("h3", {}, title), element("p", {}, text), action);
 
 export function beginnings(fleet) {
   return [
     element("h2", {}, "Nothing is measured yet: three ways to begin"),
     element("p", { class: "muted" }, "Answers above already work. Until you measure, they rest on the baseline: models fitted to open measurements, with wide bounds."),
-    element("ol", { class: "ways" },
-      way("Measure your own VMs", "relayd logs in by SSH to the VMs of a fleet file, and asks for a budget before it sends anything.",
+    element("ol", { class: "beginnings" },
+      beginning("Measure your own VMs", "relayd logs in by SSH to the VMs of a fleet file, and asks for a budget before it sends anything.",
         fleet.may_start_campaigns ? element("a", { class: "button", href: "campaigns" }, "Price a campaign") : command(COMMANDS.measure)),
-      way("Import what you have", "Results of iperf3, nuttcp, ping, Smokeping and others, or a CSV file.", command(COMMANDS.take)),
-      way("Try it on one machine", "Forty emulated regions with real TCP; it prints the fleet file to measure them with. Needs Linux.", command(COMMANDS.lab))),
+      beginning("Import what you have", "Results of iperf3, nuttcp, ping, Smokeping and others, or a CSV file.", command(COMMANDS.take)),
+      beginning("Try it on one machine", "Forty emulated regions with real TCP; it prints the fleet file to measure them with. Needs Linux.", command(COMMANDS.lab))),
   ];
 }

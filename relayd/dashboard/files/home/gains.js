@@ -3,6 +3,7 @@
 import { band } from "../shared/band.js";
 import { element, replace } from "../shared/dom.js";
 import { count, duration, percent, times, usd, volume } from "../shared/format.js";
+import { ends } from "../shared/pairs.js";
 import { cardTable } from "../shared/parts.js";
 
 const planAddress = ({ src, dst }, volume_gb) =>
@@ -25,7 +26,7 @@ export function showGains(part, { relays, pairs, volume_gb }) {
       relays.map((each) => ({
         data: { key: `${each.src}>${each.dst}` },
         cells: [
-          [element("a", { href: planAddress(each, volume_gb) }, `${each.src} → ${each.dst}`),
+          [element("a", { href: planAddress(each, volume_gb) }, ends(each.src, each.dst)),
             second(`through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)],
           [times(each.gain), second(`${times(each.gain_low)} to ${times(each.gain_high)}`),
             band({ low: onScale(each.gain_low), expected: onScale(each.gain), high: onScale(each.gain_high) }, onScale(most),

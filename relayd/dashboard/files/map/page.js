@@ -4,16 +4,17 @@ import { all, get, post } from "../shared/api.js";
 import { element, replace } from "../shared/dom.js";
 import { rate, volume } from "../shared/format.js";
 import { fewest, linkLines, SHOWN } from "./links.js";
-import { linkTable, wayTable } from "./tables.js";
+import { linkTable, pathTable } from "./tables.js";
 import { baselineNote, places } from "../shared/places.js";
 import { verdictText } from "../transfer/figures.js";
-import { planOnMap } from "../transfer/ways.js";
+import { planOnMap } from "../transfer/paths.js";
 import { loadFields } from "../plan/fields.js";
 import { fromAddress, question, toAddress } from "../plan/request.js";
 import { content, restsOn, show } from "../shared/shell.js";
 import { WorldMap } from "../world/map.js";
 import { VIEWS } from "../world/view.js";
 
+const FEW_MISSING = 12;
 const LINK_METRICS = ["aggregate", "per-flow", "rtt", "loss"];
 const DEFAULTS = { metric: "aggregate", form: "flat", view: "path", show: "best" };
 const ALLOWED = { metric: [...LINK_METRICS, "fee"], form: ["flat", "globe"], view: Object.keys(VIEWS), show: Object.keys(SHOWN) };
@@ -78,7 +79,7 @@ function described({ plan, links }, state, known, request) {
   if (plan) {
     return {
       ...planOnMap(plan, known.regions, verdictText(plan).toLowerCase()),
-      table: wayTable(plan),
+      table: pathTable(plan),
       heading: [
         element("h2", {}, `${plan.request.src} → ${plan.request.dst}: ${verdictText(plan)}`),
         element(
@@ -171,11 +172,10 @@ async function start(known) {
       shown.table,
       missing.length > 0 &&
         element(
-          "p",
-          {},
-          "Not on the map, because their place is not known: ",
-          missing.map((region) => region.id).join(", "),
-          ".",
+          "details",
+          { open: missing.length <= FEW_MISSING },
+          element("summary", {}, `${missing.length} not on the map, because ${missing.length === 1 ? "its" : "their"} place is not known`),
+          element("p", {}, missing.map((region) => region.id).join(", "), "."),
         ),
     );
     map.part.hidden = false;

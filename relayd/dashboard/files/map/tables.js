@@ -4,7 +4,7 @@ import { element, sortable } from "../shared/dom.js";
 import { figure, ms, percent, perGb, rate } from "../shared/format.js";
 import { pairAddress } from "../shared/pairs.js";
 import { aggregate, pathLinks } from "../transfer/figures.js";
-import { feeOf, waysOf } from "../transfer/ways.js";
+import { feeOf, shownPaths } from "../transfer/paths.js";
 
 const leads = (row, planned) =>
   element(
@@ -48,29 +48,29 @@ export function linkTable(links, cities, planAddress, metric) {
   );
 }
 
-export function wayTable(plan) {
+export function pathTable(plan) {
   return sortable(
     "Paths of this plan",
     [
-      { title: "Role", value: (way) => way.kind, shown: (way) => element("span", { class: "tag" }, way.kind) },
-      { title: "Path", value: (way) => way.regions.join(" "), shown: (way) => pathLinks(way.regions) },
+      { title: "Role", value: (path) => path.kind, shown: (path) => element("span", { class: "tag" }, path.kind) },
+      { title: "Path", value: (path) => path.regions.join(" "), shown: (path) => pathLinks(path.regions) },
       {
         title: "Throughput",
         unit: "Gbit/s",
         number: true,
-        value: (way) => way.throughput_gbps,
-        shown: (way) => rate(way.throughput_gbps),
+        value: (path) => path.throughput_gbps,
+        shown: (path) => rate(path.throughput_gbps),
       },
       {
         title: "Share",
         number: true,
-        value: (way) => way.share,
-        shown: (way) => percent(way.share === undefined ? undefined : 100 * way.share),
+        value: (path) => path.share,
+        shown: (path) => percent(path.share === undefined ? undefined : 100 * path.share),
       },
-      { title: "Round trip", number: true, value: (way) => way.rtt_ms, shown: (way) => ms(way.rtt_ms) },
-      { title: "Egress", number: true, value: (way) => feeOf(way, plan), shown: (way) => perGb(feeOf(way, plan)) },
+      { title: "Round trip", number: true, value: (path) => path.rtt_ms, shown: (path) => ms(path.rtt_ms) },
+      { title: "Egress", number: true, value: (path) => feeOf(path, plan), shown: (path) => perGb(feeOf(path, plan)) },
     ],
-    waysOf(plan),
+    shownPaths(plan),
     { order: 2, descending: true },
   );
 }

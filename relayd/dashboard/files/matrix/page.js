@@ -157,7 +157,8 @@ function showFinding(matrix) {
 function showEmpty(matrix) {
   const command = (text) => element("code", {}, text);
   if (!matrix.regions.length) {
-    replace(parts.empty, emptyState("No region has a throughput measurement", element("p", {}, "Show all regions to see estimates.")));
+    replace(parts.empty, emptyState("No region has a throughput measurement",
+      element("p", {}, element("button", { type: "button", on: { click: () => parts.controls.elements.measured.click() } }, "Show all regions with their estimates"))));
   } else if (matrix.snapshot.source === "baseline") {
     replace(parts.empty, emptyState("Nothing is measured yet: every figure here is baseline",
       element("p", {}, "These are models fitted to open measurements, hatched below. To put your own in their place:"),

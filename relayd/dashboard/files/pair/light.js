@@ -45,20 +45,21 @@ function lightWords(light, rtt, found) {
 // One line for a single flow, one for many: the planner's word on this pair.
 export function relayPanel(pair, signal) {
   const lines = element("div", { "aria-live": "polite" }, element("p", { class: "muted" }, "Asking the planner …"));
-  const ask = (connections) => get("v1/plans", { ...pair, connections, objective: "time" }, { signal });
+  // One VM a region, as all figures of this page: more of them multiply direct and relayed alike.
+  const ask = (connections) => get("v1/plans", { ...pair, connections, vms: 1, objective: "time" }, { signal });
   Promise.all([ask(1), ask(64)]).then(([one, many]) => {
     replace(lines, line("One flow", one, mbpsOf, pair, 1), line("64 flows", many, gbps, pair, 64));
   }).catch((error) => {
     if (error.name !== "AbortError") replace(lines, element("p", { class: "muted" }, `No plan: ${error.message}`));
   });
-  return element("section", { class: "panel", id: "relay" }, element("h3", {}, "Best relay, if time is all that counts"), lines);
+  return element("section", { class: "panel", id: "relay" }, element("h3", {}, "Best relay for one VM a region, if time is all that counts"), lines);
 }
 
 const mbpsOf = (value) => mbps(value * 1000);
 
 function line(name, plan, shown, pair, connections) {
   const { direct, best_relay: relay } = plan;
-  const query = new URLSearchParams({ ...pair, connections, objective: "time" });
+  const query = new URLSearchParams({ ...pair, connections, vms: 1, objective: "time" });
   const verdict = plan.verdict === "direct" ? "stay direct" : plan.verdict === "split" ? "split over several paths" : "use a relay";
   const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct path now";
   const through = relay ? [`; best through `, element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,

@@ -131,7 +131,7 @@ async function show(chosen, signal) {
   if (chosen.src === chosen.dst) return same();
   const there = await get(linkPath(chosen.src, chosen.dst), {}, { signal });
   const pair = { src: there.link.src, dst: there.link.dst };
-  // The way back may be unknown: the rest is shown all the same.
+  // The reverse direction may be unknown: the rest is shown all the same.
   const { links } = await get("v1/links", { src: pair.dst, dst: pair.src, limit: 1 }, { signal });
   const back = links.length ? await get(linkPath(pair.dst, pair.src), {}, { signal }) : null;
   const own = linkPath(pair.src, pair.dst);
@@ -195,7 +195,7 @@ function elsewhere(pair) {
   replace(onward,
     element("a", { href: `plan?${query}` }, "Plan a transfer"),
     element("a", { href: `map?${query}` }, "On the map"),
-    element("a", { href: "./" }, "All pairs"));
+    element("a", { href: "matrix" }, "All pairs"));
 }
 
 // A page that is left open says when it is no longer the newest word; what is read is not taken away.

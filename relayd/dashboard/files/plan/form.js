@@ -1,6 +1,7 @@
 // The form of a request, made from the fields of the question; what is wrong is said at its field.
 
 import { element, replace } from "../shared/dom.js";
+import { withCode } from "../shared/parts.js";
 import { nameList } from "../shared/places.js";
 import { editor } from "./editor.js";
 import { FIELDS, fieldOf, isLong, QUESTION } from "./fields.js";
@@ -51,7 +52,7 @@ function labelled(field) {
     { class: `field field-${field.control}` },
     element("label", { for: id(field) }, field.label, unit),
     control(field),
-    element("small", { class: "muted", id: `${id(field)}-help` }, field.help),
+    element("small", { class: "muted", id: `${id(field)}-help` }, withCode(field.help)),
     element("p", { class: "field-problem bad", id: `${id(field)}-problem` }),
   );
 }

@@ -52,6 +52,7 @@ export function breakable(name) {
   return at ? [name.slice(0, at), element("wbr"), name.slice(at)] : [name];
 }
 
+const MOST_ROWS = 100; // until the rest is asked for
 const MOST_CARDS = 12; // on a phone; what is longer scrolls, beside its first column
 
 // columns: [{ title, unit, number: true, value: row => sortable, shown: row => text or element }]
@@ -64,9 +65,11 @@ export function sortable(caption, columns, rows, { order = 0, descending = false
     column.unit ? element("small", { class: "muted" }, ` ${column.unit}`) : null));
   let by = order;
   let falling = descending;
-  const made = new Map(rows.map((row) => [row, element("tr", { role: "row", dataset: key ? { key: key(row) } : {} },
+  const made = new Map();
+  const line = (row) => element("tr", { role: "row", dataset: key ? { key: key(row) } : {} },
     columns.map(({ title, unit, number, value, shown: made = value }) => element("td", { role: "cell", class: number ? "number" : null,
-      dataset: { label: unit ? `${title}, ${unit}` : title } }, element("div", {}, made(row) ?? ""))))]));
+      dataset: { label: unit ? `${title}, ${unit}` : title } }, element("div", {}, made(row) ?? ""))));
+  let most = MOST_ROWS;
   function put() {
     const value = columns[by].value;
     const missing = (each) => each === null || each === undefined || Number.isNaN(each);
@@ -76,7 +79,9 @@ export function sortable(caption, columns, rows, { order = 0, descending = false
       return (typeof x === "number" ? x - y : String(x).localeCompare(String(y))) * (falling ? -1 : 1);
     });
     heads.forEach((head, at) => head.setAttribute("aria-sort", at === by ? (falling ? "descending" : "ascending") : "none"));
-    body.replaceChildren(...sorted.map((row) => made.get(row)));
+    const shown = sorted.slice(0, most);
+    for (const row of shown) if (!made.has(row)) made.set(row, line(row));
+    body.replaceChildren(...shown.map((row) => made.get(row)));
   }
   function sort(at) {
     falling = at === by ? !falling : Boolean(columns[at].number);
@@ -84,9 +89,16 @@ export function sortable(caption, columns, rows, { order = 0, descending = false
     put();
   }
   put();
-  return scrolling(caption,
+  const more = rows.length > most && element("button", { type: "button", on: { click: () => {
+    most = rows.length;
+    put();
+    part.focus({ preventScroll: true });
+    more.remove();
+  } } }, `Show all ${rows.length}`);
+  const part = scrolling(caption,
     element("table", { role: "table", class: rows.length > MOST_CARDS ? "sorted" : "sorted cards" }, element("caption", {}, caption),
-      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body));
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), more);
+  return part;
 }
 
 // What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.

@@ -9,5 +9,5 @@ export const FIGURES = {
   egress_gbps: ["Egress cap", gbps, true],
   ingress_gbps: ["Ingress cap", gbps, true],
   window_mb: ["TCP window", (value) => `${figure(value)} MB`, true],
-  aggregate_mbps: ["Aggregate", mbps, true],
+  aggregate_mbps: ["Aggregate", (value) => gbps(value / 1000), true],
 };

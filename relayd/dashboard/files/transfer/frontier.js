@@ -11,7 +11,7 @@ const STEPS = [
   [180, 60, "minutes"],
   [0, 1, "seconds"],
 ];
-const ways = (point) => (point.relays.length ? `${point.verdict} (${point.relays.join(", ")})` : point.verdict);
+const named = (point) => (point.relays.length ? `${point.verdict} (${point.relays.join(", ")})` : point.verdict);
 
 // What leads to a point: a deadline for a faster one, a budget for a cheaper one. The frontier
 // knows no limits: a least rate that the point does not reach goes.
@@ -28,8 +28,8 @@ function specification(points, plan, unit) {
     at,
     time: point.duration_s / size,
     cost: point.cost_usd.total,
-    way: point.verdict,
-    said: `${rate(point.throughput_gbps)} Gbit/s, ${duration(point.duration_s)}, ${usd(point.cost_usd.total)}: ${ways(point)}`,
+    verdict: point.verdict,
+    said: `${rate(point.throughput_gbps)} Gbit/s, ${duration(point.duration_s)}, ${usd(point.cost_usd.total)}: ${named(point)}`,
   }));
   const [times, costs] = [rows.map((row) => row.time), rows.map((row) => row.cost)];
   const spread = (values) => Math.max(...values) - Math.min(...values);
@@ -65,14 +65,14 @@ function specification(points, plan, unit) {
           y,
           tooltip: { field: "said" },
           shape: {
-            field: "way",
+            field: "verdict",
             type: "nominal",
             title: "Verdict",
             scale: { domain: ["direct", "relay", "split"], range: ["square", "triangle-up", "circle"] },
             legend: { orient: "top", direction: "horizontal" },
           },
           color: {
-            field: "way",
+            field: "verdict",
             type: "nominal",
             title: "Verdict",
             scale: { domain: ["direct", "relay", "split"], range: [colour("direct"), colour("relay"), colour("cap")] },
@@ -134,7 +134,7 @@ export function frontier(plan, onPoint, pointAddress) {
   const table = sortable(
     "The cost-time frontier",
     [
-      { title: "Verdict", value: ways, shown: (point) => element("a", { href: pointAddress(point) }, ways(point)) },
+      { title: "Verdict", value: named, shown: (point) => element("a", { href: pointAddress(point) }, named(point)) },
       {
         title: "Throughput",
         unit: "Gbit/s",

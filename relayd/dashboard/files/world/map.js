@@ -11,6 +11,7 @@ import { labels, spread } from "./marks.js";
 import { frame, NARROW } from "./view.js";
 
 const HINT = "Point at a line or a region for its figures.";
+const MOST_NAMED = 4;
 const ZOOM = 1.5;
 const TURN_DEG = 15;
 const [LEAST_ZOOM, MOST_ZOOM] = [0.4, 40];
@@ -29,13 +30,22 @@ async function land() {
 
 const hasPlace = (region) => region.latitude_deg !== null && region.longitude_deg !== null;
 
+// What is not drawn is said, or a map without a line would be a riddle.
+function hintOf({ regions, lines }) {
+  const placed = new Set(regions.filter(hasPlace).map((region) => region.id));
+  const missing = [...new Set(lines.flatMap(({ src, dst }) => [src, dst]).filter((id) => !placed.has(id)))];
+  if (!missing.length) return HINT;
+  const names = missing.length > MOST_NAMED ? `${missing.length} regions` : missing.join(", ");
+  return `Links of ${names} are not drawn: ${missing.length === 1 ? "its" : "their"} place is not known.`;
+}
+
 // what: { regions, lines, marked, said, label }: lines are { src, dst, thickness, values, kind, said },
 // thickness a throughput in the legend's unit, values by metric; marked regions have their name beside them,
 // named ones too where there is room; said(region) is shown where it is pointed at.
 // heard: { choose(region id) for a click, state({ form, metric }) where the reader changed one }.
 export class WorldMap {
   constructor({ form = "flat", metric = "aggregate", view = "path", isSmall = false, heard = {} } = {}) {
-    Object.assign(this, { form, metric, view, isSmall, heard, what: null, width: 0 });
+    Object.assign(this, { form, metric, view, isSmall, heard, what: null, width: 0, hint: HINT });
     this.holder = element("div", {
       class: isSmall ? "world small" : "world", ...(isSmall ? {} : { tabindex: "0", role: "group",
         "aria-label": "Map: arrow keys turn it, plus and minus zoom, 0 fits it again" }),
@@ -63,8 +73,8 @@ export class WorldMap {
       return;
     }
     this.readout.hidden = this.isSmall;
-    replace(this.readout, HINT);
-    Object.assign(this, changed, { what });
+    Object.assign(this, changed, { what, hint: hintOf(what) });
+    replace(this.readout, this.hint);
     this.fit();
     if (this.holder.clientWidth) this.draw();
   }
@@ -210,8 +220,8 @@ export class WorldMap {
       does();
     });
     const said = (event) => event.target.closest?.(".line, .region")?.said;
-    this.holder.addEventListener("pointerover", (event) => { replace(this.readout, said(event) ?? HINT); });
-    this.holder.addEventListener("pointerleave", () => { replace(this.readout, HINT); });
+    this.holder.addEventListener("pointerover", (event) => { replace(this.readout, said(event) ?? this.hint); });
+    this.holder.addEventListener("pointerleave", () => { replace(this.readout, this.hint); });
     let from = null;
     let far = 0;
     this.holder.addEventListener("pointerdown", (event) => {

@@ -5,7 +5,9 @@ import { geoAzimuthalEqualArea, geoDistance, geoEqualEarth, geoInterpolate, geoO
 
 const DEGREES = 180 / Math.PI;
 const STEPS = 12; // samples of a great circle
-const WIDEST_DEG = 68; // a flat map of more than this around its middle is one of the whole world
+const ENCLOSING_STEPS = 40;
+const WIDEST_DEG = 68; // a flat map of more than this around its middle is one of the whole world,
+const WIDEST_NARROW_DEG = 110; // which on a phone is too low to read: round, the same fills a square
 const NARROWEST_DEG = 9; // ends in one city are seen with what is around them
 const [TOP_DEG, BOTTOM_DEG] = [76, -54]; // of the world without its ice
 const HOME_DEG = 10; // east: the usual middle of a map of the world
@@ -38,11 +40,22 @@ export function greatCircle([from, to]) {
   return Array.from({ length: STEPS + 1 }, (_, step) => along(step / STEPS));
 }
 
-// The middle of places and how far they reach around it: { at, radius_deg }.
+// The middle of places and how far they reach around it: { at, radius_deg }. The circle is the smallest
+// that was found on the way from their mean towards whichever place is farthest, in ever shorter steps.
 export function around(places) {
-  const sum = places.map(vector).reduce((a, b) => a.map((value, axis) => value + b[axis]), [0, 0, 0]);
-  const at = Math.hypot(...sum) > 1e-6 * places.length ? place(sum) : places[0];
-  return { at, radius_deg: Math.max(...places.map((each) => geoDistance(at, each))) * DEGREES };
+  const found = places.map(vector);
+  const sum = found.reduce((a, b) => a.map((value, axis) => value + b[axis]), [0, 0, 0]);
+  let middle = Math.hypot(...sum) > 1e-6 * places.length ? sum : found[0];
+  let best = null;
+  for (let step = 1; step <= ENCLOSING_STEPS; step += 1) {
+    const at = place(middle);
+    const distances = places.map((each) => geoDistance(at, each));
+    const radius_deg = Math.max(...distances) * DEGREES;
+    if (!best || radius_deg < best.radius_deg) best = { at, radius_deg };
+    const [from, to] = [vector(at), found[distances.indexOf(Math.max(...distances))]];
+    middle = from.map((value, axis) => value + (to[axis] - value) / (step + 1));
+  }
+  return best;
 }
 
 // Places on a circle, for fitting what lies inside.
@@ -97,7 +110,7 @@ export function frame({ form, view = "path", lines, places, width }) {
     const wanted = (globe - margin / 2) / Math.sin(Math.min(90, Math.max(middle.radius_deg, NARROWEST_DEG)) / DEGREES);
     return { projection: projection.scale(Math.max(globe, Math.min(wanted, 6 * globe))).translate([width / 2, height / 2]), height, isWhole: true };
   }
-  if (middle.radius_deg > WIDEST_DEG) {
+  if (middle.radius_deg > (isNarrow ? WIDEST_NARROW_DEG : WIDEST_DEG)) {
     const turn = named ? [named.at[0], 0] : uncut(curves);
     const projection = geoEqualEarth().precision(0.3).fitWidth(width, { type: "Sphere" });
     const latitudes = curves.flat().map((each) => turned(each, turn)[1]);
