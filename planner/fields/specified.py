@@ -223,6 +223,7 @@ class Specified:
     _positional: ClassVar[tuple[str, ...]] = ()
     _required: ClassVar[tuple[str, ...]] = ()
     _defaults: ClassVar[Mapping[str, Any]] = {}
+    _described: ClassVar[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = ()
 
     if not TYPE_CHECKING:  # `specified` tells type checkers what the constructor takes
 
@@ -276,11 +277,23 @@ class Specified:
 
     def described(self) -> dict[str, Any]:
         """Return all fields as JSON has them, but for those without effect."""
+        values = self.__dict__
         return {
-            field.key: field.to_json(self.__dict__[name])
-            for name, field in self._fields.items()
-            if not field.deprecated
+            key: to_json(values[name]) if to_json else values[name]
+            for name, key, to_json in self._described
         }
+
+    def with_(self, **changes: Any) -> Self:
+        """Return it with other values of some fields, as the constructor takes them.
+
+        The same as :func:`dataclasses.replace`, which reads all the others again.
+        """
+        kept, changed = self.__dict__, object.__new__(type(self))
+        changed.__dict__.update({name: kept[name] for name in self._fields})
+        for name, value in changes.items():
+            changed.__dict__[name] = self._fields[name].read(value)
+        changed._check()
+        return changed
 
     def __eq__(self, other: object) -> bool:
         """Whether it is of the same class and says the same."""
@@ -316,6 +329,11 @@ def specified(cls: type[S]) -> type[S]:
     made._fields, made._known = found, dict(names)
     made._required = tuple(name for name, f in found.items() if f.required)
     made._defaults = {name: f.default for name, f in found.items() if not f.required}
+    made._described = tuple(
+        (name, f.key, f.to_json if type(f.kind).to_json is not Kind.to_json else None)
+        for name, f in found.items()
+        if not f.deprecated
+    )
     made._positional = tuple(f.name for f in fields(made) if not f.kw_only)  # type: ignore[arg-type]
     return made
 

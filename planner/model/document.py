@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from planner.model.catalogue import Catalogue, Region
 from planner.model.columns.rows import passing
 from planner.model.errors import FormatError
-from planner.model.estimate import METHODS, Estimate, Figures, Origin, Prior, RateCut
+from planner.model.estimate import BOUNDS, METHODS, Estimate, Figures, Origin, Prior, RateCut
 from planner.model.link import (
     LIMITED_BY,
     LINK_FIGURES,
@@ -25,7 +25,6 @@ from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
 
 T = TypeVar("T")
-_BOUNDS = ("low", "expected", "high")
 _TUPLES = frozenset({"between", "reported_by", "disputed_by"})
 
 
@@ -251,7 +250,7 @@ def _finite(figure: float) -> float | None:
 
 
 def _estimate_of(row: Mapping[str, Any]) -> Estimate:
-    low, expected, high = (inf if row[name] is None else row[name] for name in _BOUNDS)
+    low, expected, high = (inf if row[name] is None else row[name] for name in BOUNDS)
     prior = row.get("prior")
     return Estimate(low, expected, high, _origin_of(row), prior and Prior(**prior))
 

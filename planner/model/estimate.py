@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
+BOUNDS: tuple[Bound, Bound, Bound] = get_args(Bound)
 AddressKind: TypeAlias = Literal["public", "private"]
 ADDRESS_KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
 Addresses: TypeAlias = Literal["public", "private", "both"]

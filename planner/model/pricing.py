@@ -310,6 +310,14 @@ class FlatPrices:
             return self._fee
         return self._matrix[self._position[src]][self._position[dst]]
 
+    def relayed_usd_per_gb(self, src: str, dst: str, regions: Iterable[str]) -> list[float]:
+        """Return the $/GB of both links through every region."""
+        at, matrix = self._position, self._matrix
+        if matrix is None:
+            return [self._fee + self._fee for _ in regions]
+        row, column = matrix[at[src]], at[dst]
+        return [row[via] + matrix[via][column] for via in map(at.__getitem__, regions)]
+
     def vm_usd_per_h(self, region: str) -> float:
         """Return the stated price; 0 for a region that was left out."""
         return self._vms.get(region, self._vm)
@@ -331,6 +339,8 @@ def relayed_usd_per_gb(
     if isinstance(prices, CataloguePrices) and prices.are_of(network):
         return prices.relayed_usd_per_gb(src, dst, volume_gb)
 
+    if isinstance(prices, FlatPrices):
+        return prices.relayed_usd_per_gb(src, dst, network.sites)
     provider = provider_of(src) if provider_of(src) == provider_of(dst) else None
 
     def through(region: str) -> float:

@@ -15,8 +15,6 @@ from planner.model.shared_resources import ONE, Floats, Row, SiteResources
 
 PAIR_CONNECTIONS = 64
 """Of one VM to one other, at most, where many share them: as many as rates were measured with."""
-
-BOUNDS: tuple[Bound, ...] = ("low", "expected", "high")
 # Rounding takes no further connection.
 SAME_COUNT = 1e-6
 

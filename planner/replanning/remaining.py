@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from planner.model.estimate import BOUNDS
 from planner.model.network import Network
 from planner.model.pricing import Prices, metered_usd_per_gb
 from planner.model.shared_resources import SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, caps_by_kind, link_gbps
+from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, link_gbps
 
 LinkVolumes = Mapping[tuple[str, str], float]
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.model.estimate import Bound
+from planner.model.estimate import BOUNDS, Bound
 from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
-from planner.model.vm_limits import BOUNDS, PAIR_CONNECTIONS, caps_by_kind
+from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind
 
 
 def resources_at_bounds(

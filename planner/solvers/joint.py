@@ -97,8 +97,7 @@ def spread(expected: float, bound: float) -> float:
     return min(MOST_SPREAD, abs(log(bound / expected)) / BOUND_SCORE)
 
 
-@lru_cache(maxsize=4096)
-def multiples(below: float, above: float, dimension: int) -> tuple[float, ...]:
+def drawn_multiples(below: float, above: float, dimension: int) -> tuple[float, ...]:
     """Return a factor's draws, as multiples of what is expected of it.
 
     Parameters
@@ -108,10 +107,12 @@ def multiples(below: float, above: float, dimension: int) -> tuple[float, ...]:
     dimension : int
         Equal for what is shared, different for what is independent.
     """
-    return tuple(
-        exp(max(-700.0, min(700.0, score * (above if score > 0 else below))))
-        for score in scores(dimension)
-    )
+    # Scores times :data:`MOST_SPREAD` are far from what a float can't hold.
+    return tuple([exp(score * (above if score > 0 else below)) for score in scores(dimension)])
+
+
+multiples = lru_cache(maxsize=1024)(drawn_multiples)
+"""The same, kept: for factors that many plans share."""
 
 
 def between(draws: Sequence[float]) -> tuple[float, float]:
@@ -160,11 +161,21 @@ def range_of(expected: float, ratios: Sequence[float]) -> tuple[float, float, fl
 
 def probability(ratios: Sequence[float], margin: float) -> float:
     """Return in what share of the draws a gain is at least the margin."""
-    if max(ratios) < (1 + margin) * (1 - 2 * LEAST_REGRET):  # the usual cases need no logarithms
+    if surely_below(max(ratios), margin):  # the usual cases need no logarithms
         return 0.0
-    if 1 + margin <= min(ratios):
+    if surely_above(min(ratios), margin):
         return 1.0
     return sum([over >= -LEAST_REGRET for over in _beyond(ratios, margin)]) / len(ratios)
+
+
+def surely_below(greatest: float, margin: float) -> bool:
+    """Whether no gain is at least the margin, where none is above the greatest."""
+    return greatest < (1 + margin) * (1 - 2 * LEAST_REGRET)
+
+
+def surely_above(least: float, margin: float) -> bool:
+    """Whether every gain is at least the margin, where none is below the least."""
+    return 1 + margin <= least
 
 
 def _beyond(ratios: Sequence[float], margin: float) -> list[float]:

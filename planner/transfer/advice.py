@@ -7,7 +7,6 @@ the direct path alone, and is compared with the chosen plan, whichever that is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -79,7 +78,7 @@ class Adviser:
         prices: Prices | None = None,
     ) -> Option | None:
         """Return the answer to the request with a change and without relays, if there is one."""
-        changed = replace(self.request, **{**change, "relays": "none"})
+        changed = self.request.with_(**change, relays="none")
         return vm_count.chosen_option(
             changed, network or self.network, prices or self.decider.prices
         )
@@ -163,14 +162,12 @@ class Adviser:
                 max(end.quota, self.network.sites[at].may_run(min(end.quota + added, MOST_VMS)))
                 for end, at in ((src, request.src), (dst, request.dst))
             )
-            more = replace(
-                transfer, src=replace(src, quota=src_vms), dst=replace(dst, quota=dst_vms)
-            )
+            more = transfer.between(src.with_quota(src_vms), dst.with_quota(dst_vms), ())
             most_gbps = greatest_rate_gbps(more, None)
             if most_gbps < chosen.allocation.rate_gbps * WORTH_ADVISING:
                 continue
             vms_in = {**request.vms_in, request.src: src_vms, request.dst: dst_vms}
-            faster = self._asked_again({"vms_in": vms_in})
+            faster = vm_count.chosen_by(self.widest.direct_with(src_vms, dst_vms))
             if (
                 faster
                 and self._is_worth_it(faster)

@@ -19,7 +19,7 @@ from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
 from planner.solvers.joint import BOUND_SCORE, DRAWS, LEAST_REGRET, RISK_WEIGHTS, Risk, scores
 from planner.transfer.allocation import EQUAL
-from planner.transfer.comparison import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
+from planner.transfer.uncertainty.link_figures import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -233,7 +233,7 @@ def choose(
 class _Drawn:
     """Draws of the rates of direct paths and of those through given relays.
 
-    As :class:`planner.transfer.comparison.OptionComparison` draws them.
+    As :class:`planner.transfer.uncertainty.comparison.OptionComparison` draws them.
     """
 
     def __init__(

@@ -15,9 +15,10 @@ EQUAL = 1e-9
 ROUNDING = 1e-7
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a plan makes many, and freezing triples the time of that.
+@dataclass(slots=True)
 class Allocation:
-    """Flows and VMs, with their cost.
+    """Flows and VMs, with their cost; not changed once made.
 
     Attributes
     ----------

@@ -1,15 +1,15 @@
 """Direct, relayed or split: the recommendation for one transfer.
 
 A relay is recommended where that has the least expected regret at the margin and the attitude to
-risk (:mod:`planner.transfer.comparison`), in the objective's own terms: time, cost, or cost plus
-the value of time; or where the direct path cannot meet the request's limits at all.
+risk (:mod:`planner.transfer.uncertainty.comparison`), in the objective's own terms: time, cost, or
+cost plus the value of time; or where the direct path cannot meet the request's limits at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import NamedTuple, TypeAlias
@@ -21,7 +21,6 @@ from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
-from planner.transfer.comparison import RELAY_PROCESSING_MS, OptionComparison
 from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
@@ -40,6 +39,7 @@ from planner.transfer.single_path import (
     greatest_rates_gbps,
     ranked_relays,
 )
+from planner.transfer.uncertainty.comparison import RELAY_PROCESSING_MS, OptionComparison
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -142,10 +142,22 @@ class Decider(OptionEvaluator):
         other.request = request
         return other
 
+    def direct_with(self, src_vms: int, dst_vms: int) -> Decider:
+        """Return who decides on the direct path alone with a stated number of VMs at each end."""
+        ends = {self.request.src: src_vms, self.request.dst: dst_vms}
+        request = self.request.with_(vms_in={**self.request.vms_in, **ends}, relays="none")
+        if self.network.has_private_links:  # then caps depend on which paths there are
+            return Decider(request, self.network, self.prices)
+        other, widest = self._asking(request), self._widest
+        other._widest = widest.between(
+            widest.src.with_quota(src_vms), widest.dst.with_quota(dst_vms), ()
+        )
+        return other
+
     def _copy(self) -> Decider:
         """Return another decider that shares what depends on neither VMs nor limits."""
         other = copy(self)
-        for name in ("transfer", "direct_alone", "direct", "single_relays"):
+        for name in ("transfer", "direct_alone", "direct", "single_relays", "relay_rates_gbps"):
             other.__dict__.pop(name, None)
         other._within = {}
         return other
@@ -321,7 +333,7 @@ class Decider(OptionEvaluator):
 
         There are relays; of equals the cheapest comes first, then the nearest.
         """
-        rates = greatest_rates_gbps(self.transfer)
+        rates = self.relay_rates_gbps
         most, rtt_ms = max(rates), self.relay_rtts_ms
         relay = min(
             (r for rate, r in zip(rates, self.transfer.relays, strict=True) if rate >= most),
@@ -332,7 +344,7 @@ class Decider(OptionEvaluator):
 
     def whatever_it_costs(self, relay: Relay) -> Option | None:
         """Return the fastest plan through one relay that meets all limits but the budget."""
-        request = replace(self.request, objective="time", budget_usd=None)
+        request = self.request.with_(objective="time", budget_usd=None)
         return self._asking(request)._relay_option(relay)
 
     def _further_relays(self) -> list[Option]:
@@ -343,9 +355,15 @@ class Decider(OptionEvaluator):
         known = {option.relays for option in self.single_relays}
         return [option for option in further if option.relays not in known]
 
+    @cached_property
+    def relay_rates_gbps(self) -> list[float]:
+        """What each relay of the problem carries with all its VMs."""
+        return greatest_rates_gbps(self.transfer)
+
     def _ranked(self, most: int) -> list[Relay]:
         return ranked_relays(
-            self.transfer,
+            self.transfer.relays,
+            self.relay_rates_gbps,
             most,
             rtt_ms=self.relay_rtts_ms,
             at_least_gbps=self.request.least_rate_gbps(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from planner.model.columns.rows import expected
 from planner.model.estimate import Bound, Estimate
@@ -17,11 +17,12 @@ from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
 from planner.transfer.allocation import Allocation
 from planner.transfer.fees import MeteredFees
 from planner.transfer.request import TransferRequest
+from planner.transfer.uncertainty.link_figures import LinkFiguresTable, link_figures
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as allocations are not
 class Option:
-    """An allocation with what it means for the request.
+    """An allocation with what it means for the request; not changed once made.
 
     Attributes
     ----------
@@ -65,6 +66,7 @@ class OptionEvaluator:
         self.fees = MeteredFees(request, network, prices)
         self.regions = list(network.sites)
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
+        self._caps_at: dict[Bound, tuple[list[float], list[float], float, float]] = {}
 
     def option(self, allocation: Allocation, rate_gbps: float | None = None) -> Option:
         """Return an allocation's duration and value, by default at its expected rate."""
@@ -147,53 +149,69 @@ class OptionEvaluator:
 
     # ---- bounds ------------------------------------------------------------------------------
 
-    def rate_at(self, allocation: Allocation, bound: Bound) -> float:
-        """Return the rate of the same VMs and path shares at the estimates' bounds."""
+    @cached_property
+    def links(self) -> LinkFiguresTable:
+        """Figures of links with the request's connections."""
+        return link_figures(self.network, self.request.connections)
+
+    def forwarding_cap(self, via: str) -> Estimate:
+        """Return the cap of what one VM of a relay passes on: of both, the lower as expected."""
+        site = self.network.sites[via]
+        if not self.network.has_private_links:
+            into, out = site.ingress_gbps, site.egress_gbps
+        else:
+            links = self.network.links
+            into = site.ingress(links[self.request.src][via].address)
+            out = site.egress(links[via][self.request.dst].address)
+        return into if into.expected <= out.expected else out
+
+    def rate_at(self, allocation: Allocation, bound: Literal["low", "high"]) -> float:
+        """Return the rate of the same VMs and path shares at one of the estimates' bounds."""
         src, dst = self.request.src, self.request.dst
-        egress_gbps, ingress_gbps = self.network.caps(bound)
-        at = self.network.index
+        links = self.links
+        egress_gbps, ingress_gbps, src_gbps, dst_gbps = self._caps(bound)
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
-        loads: list[float]
         if self.network.has_private_links:
             ends = zip((src_vms, dst_vms), self.under_caps(allocation), strict=True)
-            loads = [
+            loads: list[float] = [
                 gbps / (getattr(cap, bound) * vms) for vms, flows in ends for cap, gbps in flows
             ]
         else:
-            loads = [
-                rate / (egress_gbps[at[src]] * src_vms),
-                rate / (ingress_gbps[at[dst]] * dst_vms),
-            ]
+            loads = [rate / (src_gbps * src_vms), rate / (dst_gbps * dst_vms)]
         out_connections = in_connections = 0.0
         if flow := allocation.direct_gbps:
-            pair_gbps, flow_gbps = self._link_gbps(src, dst, bound)
+            pair_gbps, flow_gbps = links[src, dst].rates[bound]
             if pair_gbps <= 0:
                 return 0.0
             out_connections = in_connections = flow / flow_gbps
             loads.append(flow / (pair_gbps * min(src_vms, dst_vms)))
         for k, flow in allocation.relay_gbps.items():
-            in_gbps, in_flow_gbps = self._link_gbps(src, self.regions[k], bound)
-            out_gbps, out_flow_gbps = self._link_gbps(self.regions[k], dst, bound)
+            via = self.regions[k]
+            in_gbps, in_flow_gbps = links[src, via].rates[bound]
+            out_gbps, out_flow_gbps = links[via, dst].rates[bound]
             vm_gbps = min(in_gbps, out_gbps, ingress_gbps[k], egress_gbps[k])
             if vm_gbps <= 0:
                 return 0.0
             out_connections += flow / in_flow_gbps
             in_connections += flow / out_flow_gbps
-            loads.append(flow / (in_gbps * src_vms))
-            loads.append(flow / (out_gbps * dst_vms))
-            loads.append(flow / (vm_gbps * allocation.relay_vms[k]))
+            loads += (
+                flow / (in_gbps * src_vms),
+                flow / (out_gbps * dst_vms),
+                flow / (vm_gbps * allocation.relay_vms[k]),
+            )
         each = self.request.connections
-        loads += [out_connections / (each * src_vms), in_connections / (each * dst_vms)]
+        loads += (out_connections / (each * src_vms), in_connections / (each * dst_vms))
         possible = rate / max(loads)
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 
-    def _link_gbps(self, src: str, dst: str, bound: Bound) -> tuple[float, float]:
-        """Return what one VM pair reaches with all its connections, and what with one of them."""
-        link = self.network.links.get(src, {}).get(dst)
-        if link is None:
-            return 0.0, 0.0
-        return link.rate_gbps(self.request.connections, bound), link.rate_gbps(1, bound)
+    def _caps(self, bound: Bound) -> tuple[list[float], list[float], float, float]:
+        """Return caps of one VM at a bound: egress, ingress, the source's and the destination's."""
+        if bound not in self._caps_at:
+            egress_gbps, ingress_gbps = self.network.caps(bound)
+            src, dst = (self.network.index[end] for end in (self.request.src, self.request.dst))
+            self._caps_at[bound] = egress_gbps, ingress_gbps, egress_gbps[src], ingress_gbps[dst]
+        return self._caps_at[bound]
 
 
 CappedFlow: TypeAlias = tuple[Estimate, float]

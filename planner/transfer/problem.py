@@ -31,12 +31,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from math import inf
 
 from planner.fields.shared import MOST_VMS
 from planner.model.baseline import least_cap
 from planner.model.link import Site
-from planner.model.network import Network
+from planner.model.network import MOST_RATES_KEPT, Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
@@ -58,6 +59,10 @@ class End:
     cap_gbps: float
     vm_usd_per_h: float
     quota: int
+
+    def with_quota(self, vms: int) -> End:
+        """Return it with another quota."""
+        return End(self.cap_gbps, self.vm_usd_per_h, vms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ def within(
         return transfer
     stated = request.vms_in
     src, dst = (
-        end if end.quota <= vms or region in stated else End(end.cap_gbps, end.vm_usd_per_h, vms)
+        end if end.quota <= vms or region in stated else end.with_quota(vms)
         for end, region in ((transfer.src, request.src), (transfer.dst, request.dst))
     )
     relays = [
@@ -334,40 +339,36 @@ def _relays(
     flows = network.rates(1)
     out_of, into = pair_rates
     figures = zip(
+        count(),
         network.sites,
         out_of,
         into,
-        flows.out_of(src),
-        flows.into(dst),
+        [connections * gbps for gbps in flows.out_of(src)],
+        [connections * gbps for gbps in flows.into(dst)],
         map(min, out_of, into, network.forwarding_gbps),
         relayed_usd_per_gb(prices, network, src, dst, request.volume_gb),
         site_vms_usd_per_h(prices, network),
-        strict=True,
+        _most_vms_everywhere(request, network, unasked_vms),
     )
-    only = request.relays if request.relays not in {"any", "one"} else None
-    forbidden, sites = request.forbidden, network.sites
-    relays = []
-    for k, figure in enumerate(figures):
-        region, in_gbps, out_gbps, in_flow, out_flow, vm_gbps, usd_per_gb, vm_usd_per_h = figure
-        # What a link would cost may not be known: then it can't be recommended.
-        if in_gbps <= 0 or out_gbps <= 0 or usd_per_gb == inf or region in forbidden:
-            continue
-        if only is not None and region != only:
-            continue
-        vms = most_vms(request, sites[region], unasked_vms)
-        if vms < 1:
-            continue
-        relays.append(
-            Relay(
-                k,
-                in_gbps,
-                out_gbps,
-                vm_gbps,
-                usd_per_gb,
-                vm_usd_per_h,
-                vms,
-                connections * in_flow,
-                connections * out_flow,
-            )
-        )
-    return relays
+    forbidden = request.forbidden
+    if request.relays not in {"any", "one"}:
+        forbidden = forbidden.union(network.sites.keys() - {request.relays})
+    # What a link would cost may not be known: then it can't be recommended.
+    return [
+        Relay(k, gbps_in, gbps_out, vm_gbps, fee, usd, vms, each_in, each_out)
+        for k, region, gbps_in, gbps_out, each_in, each_out, vm_gbps, fee, usd, vms in figures
+        if gbps_in > 0 and gbps_out > 0 and fee != inf and vms > 0 and region not in forbidden
+    ]
+
+
+def _most_vms_everywhere(request: TransferRequest, network: Network, unasked: int) -> Sequence[int]:
+    """Return :func:`most_vms` of every site, in the network's order."""
+    if request.vms_in:
+        return [most_vms(request, site, unasked) for site in network.sites.values()]
+    kept: dict[tuple[int | None, int], list[int]] = network.kept.setdefault("most VMs", {})
+    key = request.vms, unasked
+    if key not in kept:
+        if len(kept) >= MOST_RATES_KEPT:
+            kept.clear()
+        kept[key] = [most_vms(request, site, unasked) for site in network.sites.values()]
+    return kept[key]

@@ -51,8 +51,12 @@ def greatest_rates_gbps(transfer: TransferProblem) -> list[float]:
     src, dst = transfer.src, transfer.dst
     src_vms, dst_vms = src.quota, dst.quota
     caps_gbps = min(src_vms * src.cap_gbps, dst_vms * dst.cap_gbps)
+    fewest = min(src_vms, dst_vms)
+    # One relay VM forwards no more than either link carries.
     return [
-        min(
+        min(caps_gbps, relay.quota * relay.vm_gbps)
+        if relay.quota <= fewest
+        else min(
             caps_gbps,
             src_vms * relay.in_gbps,
             relay.quota * relay.vm_gbps,
@@ -143,7 +147,8 @@ def _at_rate(transfer: TransferProblem, relay: Relay | None, rate_gbps: float) -
 
 
 def ranked_relays(
-    transfer: TransferProblem,
+    relays: Sequence[Relay],
+    rates_gbps: Sequence[float],
     most: int,
     *,
     rtt_ms: Sequence[float],
@@ -154,7 +159,9 @@ def ranked_relays(
 
     Parameters
     ----------
-    transfer : TransferProblem
+    relays : sequence of Relay
+    rates_gbps : sequence of float
+        What each of them carries with all its VMs (:func:`greatest_rates_gbps`).
     most : int
         How many to return at most.
     rtt_ms : sequence of float
@@ -166,8 +173,7 @@ def ranked_relays(
         ranked by speed in steps of :data:`AS_FAST`, then by fee.
     """
     least = at_least_gbps * (1 - EQUAL)
-    rates = greatest_rates_gbps(transfer)
-    able = [item for item in zip(rates, transfer.relays, strict=True) if item[0] >= least]
+    able = [item for item in zip(rates_gbps, relays, strict=True) if item[0] >= least]
     if not able:
         return []
     if by_price:

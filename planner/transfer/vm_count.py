@@ -50,7 +50,11 @@ def chosen_option(request: TransferRequest, network: Network, prices: Prices) ->
     """Return what is chosen in the same way; None where no plan meets the limits, or no path is."""
     if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
         return None
-    widest = Decider(request, network, prices)
+    return chosen_by(Decider(request, network, prices))
+
+
+def chosen_by(widest: Decider) -> Option | None:
+    """Return what is chosen by who knows all VMs that there may be, if that meets the limits."""
     best = widest.choice()
     return _FewestVms(widest, best).found()[1].chosen if best else None
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.errors import InputError
-from planner.model.estimate import Bound
+from planner.model.estimate import BOUNDS
 from planner.transfer.all_pairs import (
     DIRECT,
     Floats,
@@ -28,7 +28,6 @@ from planner.transfer.allocation import EQUAL
 from relayd.backtesting.decisions.task import DecisionPlanner, DecisionTask, RelayChoice
 from relayd.backtesting.terms import transfer_terms
 
-BOUNDS: tuple[Bound, Bound, Bound] = ("low", "expected", "high")
 PEER = "skyplane"
 PEER_PLANNER = "relayd.backtesting.decisions.skyplane_ron:decide"
 

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from planner.transfer.allocation import EQUAL
 from planner.transfer.problem import Relay, TransferProblem
-from planner.transfer.single_path import AS_FAST, greatest_rate_gbps, ranked_relays
+from planner.transfer.single_path import (
+    AS_FAST,
+    greatest_rate_gbps,
+    greatest_rates_gbps,
+    ranked_relays,
+)
 from tests.planner.transfer.strategies import patient, transfers
 
 
@@ -42,6 +47,11 @@ def test_the_few_are_the_first_of_all(
     transfer: TransferProblem, most: int, at_least_gbps: float, by_price: bool, rtt_ms: list[float]
 ) -> None:
     found = ranked_relays(
-        transfer, most, rtt_ms=rtt_ms, at_least_gbps=at_least_gbps, by_price=by_price
+        transfer.relays,
+        greatest_rates_gbps(transfer),
+        most,
+        rtt_ms=rtt_ms,
+        at_least_gbps=at_least_gbps,
+        by_price=by_price,
     )
     assert found == all_in_order(transfer, at_least_gbps, by_price, rtt_ms)[:most]

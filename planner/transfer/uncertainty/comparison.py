@@ -7,67 +7,72 @@ own, and so has each relay's VM. See :mod:`planner.solvers.joint`.
 
 from __future__ import annotations
 
-from math import exp, inf, sqrt
+from collections.abc import Sequence
+from math import inf
+from typing import TypeAlias
 
 from planner.model.estimate import Estimate
 from planner.model.network import Network
-from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H
+from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.solvers.joint import (
+    DRAWS,
     Gain,
     compared,
+    drawn_multiples,
     multiples,
     probability,
-    quantiles,
     range_of,
-    spread,
+    surely_above,
+    surely_below,
 )
 from planner.transfer.allocation import Allocation
 from planner.transfer.options import Option, OptionEvaluator
+from planner.transfer.uncertainty.link_figures import (
+    DIRECT_LINK,
+    DST_CAP,
+    DST_WINDOW,
+    RELAYS,
+    SRC_CAP,
+    Factor,
+    Spreads,
+    factor_of,
+    spreads_of,
+)
 
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
 RELAY_PROCESSING_MS = 1.0
-# Dimensions of the draws; relay number k has three of its own behind them.
-SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
+EXACT: Spreads = (0.0, 0.0)
 
 
-class _Limits:
-    """Limits of a plan's rate, each a factor with its spread."""
+_Limit: TypeAlias = tuple[float, Factor, int]
+"""What is expected of a limit, Gbit/s; its factor, and the dimension of its draws."""
 
-    def __init__(self) -> None:
-        self.found: list[tuple[float, float, float, int, tuple[float, ...] | None]] = []
 
-    def add(
-        self,
-        gbps: float,
-        spreads: tuple[float, float],
-        dimension: int,
-        shared: tuple[float, ...] | None = None,
-    ) -> None:
-        """Add what is expected of a limit, its spreads, and the draws that it shares."""
-        self.found.append((gbps, *spreads, dimension, shared))
+def _least(limits: Sequence[_Limit]) -> list[float]:
+    """Return the least of some limits in each draw."""
+    reach = min([gbps * f.greatest * f.window_greatest for gbps, f, _ in limits])
+    # What is never the least is not drawn.
+    lists = [
+        _drawn(*one) for one in limits if not one[0] * one[1].least * one[1].window_least > reach
+    ]
+    found = lists[0]
+    for other in lists[1:]:
+        found = [a if a < b else b for a, b in zip(found, other, strict=True)]  # noqa: FURB136
+    return found
 
-    def drawn(self) -> list[float]:
-        """Return the least limit in each draw."""
-        most = quantiles()[-1]
-        shared_least = {id(s): (min(s), max(s)) for *_, s in self.found if s}
-        edges = []
-        for gbps, below, above, _, shared in self.found:
-            least, greatest = shared_least[id(shared)] if shared else (1.0, 1.0)
-            low, high = gbps * exp(-most * below) * least, gbps * exp(most * above) * greatest
-            edges.append((low, high))
-        reach = min(high for _, high in edges)
-        lists: list[list[float]] = []
-        for (low, _), (gbps, below, above, dimension, shared) in zip(
-            edges, self.found, strict=True
-        ):
-            if low > reach:
-                continue  # never the least
-            own = multiples(below, above, dimension)
-            if shared:
-                lists.append([gbps * a * b for a, b in zip(own, shared, strict=True)])
-            else:
-                lists.append([gbps * a for a in own])
-        return lists[0] if len(lists) == 1 else list(map(min, *lists))
+
+def _drawn(gbps: float, factor: Factor, dimension: int) -> list[float]:
+    """Return a limit in each draw."""
+    spreads, window = factor.spreads, factor.window
+    if window:
+        own = drawn_multiples(*spreads, dimension)
+        shared = multiples(*window, DST_WINDOW)
+        return [gbps * a * b for a, b in zip(own, shared, strict=True)]
+    if spreads == EXACT:
+        return [gbps] * DRAWS
+    # Many plans share a cap.
+    of = multiples if dimension < DIRECT_LINK else drawn_multiples
+    return [gbps * a for a in of(*spreads, dimension)]
 
 
 class OptionComparison:
@@ -79,6 +84,7 @@ class OptionComparison:
         self.regions = evaluator.regions
         self._rates: dict[int, tuple[Allocation, list[float]]] = {}
         self._values: dict[int, tuple[Option, list[float]]] = {}
+        self._factors: dict[int, Factor] = {}  # of caps, which the network keeps
 
     def gain(self, option: Option, over: Option) -> Gain:
         """Return how many times better an option is, in the objective's terms."""
@@ -93,7 +99,16 @@ class OptionComparison:
 
     def probability(self, option: Option, over: Option) -> float:
         """Return how likely it is that an option is better by the margin, in the same terms."""
-        return probability(self._gains(option, over), self.request.margin)
+        margin = self.request.margin
+        if self.request.objective != "latency":
+            least, most = self._value_range(option)
+            least_over, most_over = self._value_range(over)
+            # Most often, the ranges alone tell what :func:`probability` would.
+            if least > 0 and surely_below(most_over / least, margin):
+                return 0.0
+            if least > 0 and surely_above(least_over / most, margin):
+                return 1.0
+        return probability(self._gains(option, over), margin)
 
     def faster(self, option: Option, over: Option) -> tuple[float, float, float]:
         """Return how many times the throughput of another an option has, and the range of that."""
@@ -116,11 +131,17 @@ class OptionComparison:
             self._values[id(option)] = option, values
         return self._values[id(option)][1]
 
+    def _value_range(self, option: Option) -> tuple[float, float]:
+        """Return the least and the greatest of these values: at the greatest and the least rate."""
+        fixed, per_rate = self._value(option)
+        rates = self.rates_gbps(option)
+        return fixed + per_rate / max(rates), fixed + per_rate / min(rates)
+
     def rates_gbps(self, option: Option) -> list[float]:
         """Return the rate of an option's VMs and path shares in each draw."""
         allocation = option.allocation
         if id(allocation) not in self._rates:
-            self._rates[id(allocation)] = allocation, self._limits(allocation).drawn()
+            self._rates[id(allocation)] = allocation, _least(self._limits(allocation))
         return self._rates[id(allocation)][1]
 
     def _value(self, option: Option) -> tuple[float, float]:
@@ -134,43 +155,42 @@ class OptionComparison:
         fixed += request.hour_usd * option.ramp_up_s / S_PER_H
         return fixed, (vm_usd_per_h + request.hour_usd) * gbps_h
 
-    def _limits(self, allocation: Allocation) -> _Limits:
+    def _limits(self, allocation: Allocation) -> list[_Limit]:
         """Return what limits an allocation's rate when all its flows grow in proportion."""
-        src, dst = self.request.src, self.request.dst
+        evaluator, src, dst = self.evaluator, self.request.src, self.request.dst
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
-        limits = _Limits()
-        sends, receives = self.evaluator.under_caps(allocation)
-        for flows, vms, dimension in ((sends, src_vms, SRC_CAP), (receives, dst_vms, DST_CAP)):
-            for cap, flow in flows:
-                limits.add(cap.expected * vms * rate / flow, _spreads(cap), dimension)
+        sends, receives = evaluator.under_caps(allocation)
+        ends = ((sends, src_vms, SRC_CAP), (receives, dst_vms, DST_CAP))
+        limits = [
+            (cap.expected * vms * rate / flow, self._factor(cap), dimension)
+            for flows, vms, dimension in ends
+            for cap, flow in flows
+        ]
         if flow := allocation.direct_gbps:
-            self._add_link(limits, src, dst, min(src_vms, dst_vms) * rate / flow, DIRECT_LINK)
+            link = evaluator.links[src, dst]
+            gbps = link.rates["expected"][0] * (min(src_vms, dst_vms) * rate / flow)
+            limits.append((gbps, link.into_end, DIRECT_LINK))
         for number, (region, flow) in enumerate(sorted(allocation.relay_gbps.items())):
             via, vms = self.regions[region], allocation.relay_vms[region]
             own = RELAYS + 3 * number
-            self._add_link(limits, src, via, min(src_vms, vms) * rate / flow, own)
-            self._add_link(limits, via, dst, min(vms, dst_vms) * rate / flow, own + 1)
-            site, links = self.network.sites[via], self.network.links
-            caps = site.ingress(links[src][via].address), site.egress(links[via][dst].address)
-            cap = min(caps, key=lambda cap: cap.expected)
-            limits.add(cap.expected * vms * rate / flow, _spreads(cap), own + 2)
+            first, second = evaluator.links[src, via], evaluator.links[via, dst]
+            cap = evaluator.forwarding_cap(via)
+            limits += (
+                (first.rates["expected"][0] * (min(src_vms, vms) * rate / flow), first.alone, own),
+                (
+                    second.rates["expected"][0] * (min(vms, dst_vms) * rate / flow),
+                    second.into_end,
+                    own + 1,
+                ),
+                (cap.expected * vms * rate / flow, self._factor(cap), own + 2),
+            )
         return limits
 
-    def _add_link(self, limits: _Limits, src: str, dst: str, pairs: float, dimension: int) -> None:
-        """Add what a link carries; an inferred window of the destination is shared."""
-        link, count = self.network.link(src, dst), self.request.connections
-        gbps, low, high = (link.rate_gbps(count, b) for b in ("expected", "low", "high"))
-        below, above = spread(gbps, low), spread(gbps, high)
-        shared = None
-        flow = link.per_flow_mbps
-        by_window = flow.origin.method == "window-over-rtt"
-        if dst == self.request.dst and by_window and count * flow.expected <= gbps * MBPS_PER_GBPS:
-            window = _spreads(self.network.sites[dst].window_mb)
-            shared_below, shared_above = min(below, window[0]), min(above, window[1])
-            shared = multiples(shared_below, shared_above, DST_WINDOW)
-            below = sqrt(below**2 - shared_below**2)
-            above = sqrt(above**2 - shared_above**2)
-        limits.add(gbps * pairs, (below, above), dimension, shared)
+    def _factor(self, cap: Estimate) -> Factor:
+        found = self._factors.get(id(cap))
+        if found is None:
+            found = self._factors[id(cap)] = factor_of(cap)
+        return found
 
     def _in_latency(self, option: Option) -> list[float]:
         (relay,) = option.relays
@@ -184,12 +204,7 @@ class OptionComparison:
 
     def _rtts_ms(self, src: str, dst: str, dimension: int) -> list[float]:
         rtt_ms = self.network.link(src, dst).rtt_ms
-        return [rtt_ms.expected * one for one in multiples(*_spreads(rtt_ms), dimension)]
-
-
-def _spreads(estimate: Estimate) -> tuple[float, float]:
-    expected = estimate.expected
-    return spread(expected, estimate.low), spread(expected, estimate.high)
+        return [rtt_ms.expected * one for one in multiples(*spreads_of(rtt_ms), dimension)]
 
 
 def _ratio(over: float, of: float) -> float:

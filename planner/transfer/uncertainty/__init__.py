@@ -1,0 +1,1 @@
+"""How sure figures of transfers are, and plans compared with what they share."""
