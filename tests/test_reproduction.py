@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from scripts.console_blocks import ROOT
-from scripts.reproduce.grid import grid_points
-from scripts.reproduce.point import PAGE, Point, rows
+import pytest
 
-TABLES = ("grid", "flows", "caps")
+from scripts.console_blocks import ROOT
+from scripts.reproduce.__main__ import PARTS
+from scripts.reproduce.causes import causes
+from scripts.reproduce.grid import grid_points
+from scripts.reproduce.point import PAGE, Cause, Point, rows
+
+POINTS = {"flows": 7, "windows": 9, "caps": 4, "grid": 21}
+"""How many each table of points has."""
 
 
 def table(text: str, name: str) -> list[str]:
     body = text.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0]
     return body.splitlines()[2:]
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_every_part_has_its_table() -> None:
+    assert PARTS.keys() == {*POINTS, "causes"}
 
 
 def test_the_grid_s_table_is_what_the_script_finds() -> None:
@@ -21,23 +34,51 @@ def test_the_grid_s_table_is_what_the_script_finds() -> None:
     assert {point.agrees for point in points} == {True, False}
 
 
-def test_every_row_says_what_it_rests_on() -> None:
+def test_the_causes_are_what_the_script_finds() -> None:
+    found = causes()
+    assert table(PAGE.read_text(), "causes") == rows(found)
+    assert all("|" not in cell for cause in found for cell in (cause.found, cause.because))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_every_row_says_what_it_rests_on(name: str) -> None:
+    lines = table(PAGE.read_text(), name)
+    assert len(lines) == POINTS[name]
+    for line in lines:
+        row = cells(line)
+        assert len(row) == len(Point.__dataclass_fields__)
+        assert all(row)
+        assert row[4] in {"yes", "**no**"}
+        assert any(letter.isdigit() for letter in row[5])
+
+
+def test_every_difference_on_the_grid_has_a_cause() -> None:
+    """By the provider that the point is of, where it is of one."""
     text = PAGE.read_text()
-    columns = len(Point.__dataclass_fields__)
-    for name in TABLES:
-        lines = table(text, name)
-        assert len(lines) >= 4
-        for line in lines:
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            assert len(cells) == columns
-            assert all(cells)
-            assert cells[4] in {"yes", "**no**"}
-            assert any(letter.isdigit() for letter in cells[5])
+    told = [" ".join(cells(line)) for line in table(text, "causes")]
+    assert all(
+        len(cells(line)) == len(Cause.__dataclass_fields__) for line in table(text, "causes")
+    )
+    words = {
+        "Both directions": "Both directions",
+        "one flow through an EC2 relay": "One flow, 1.5x",
+        "same VM cap": "one cap",
+        "stable over time": "Stable rates",
+        "relaying gains little": "little gain",
+        "latency by relaying": "latency",
+    }
+    for line in table(text, "grid"):
+        claim, _, _, _, agrees, _ = cells(line)
+        if agrees == "yes":
+            continue
+        (cause,) = (words[part] for part in words if part in claim)
+        provider = claim.rpartition(", from ")[2] if ", from " in claim else ""
+        assert any(cause in one and provider in one for one in told), claim
 
 
 def test_the_readme_counts_the_points_that_agree() -> None:
     text = PAGE.read_text()
-    lines = [line for name in TABLES for line in table(text, name)]
+    lines = [line for name in POINTS for line in table(text, name)]
     agree = sum(" | yes | " in line for line in lines)
     readme = (ROOT / "README.md").read_text()
     assert f"{agree} of {len(lines)} points agree" in readme

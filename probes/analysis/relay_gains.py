@@ -85,13 +85,15 @@ def throughput_gains(
     return distribution(gains)
 
 
-def latency_gains(rtt_ms: np.ndarray) -> GainDistribution:
+def latency_gains(rtt_ms: np.ndarray, pairs: np.ndarray | None = None) -> GainDistribution:
     """Return direct RTT over the least through one relay (or direct).
 
     Parameters
     ----------
     rtt_ms : array, shape (n, n)
         NaN where not known.
+    pairs : array of bool, shape (n, n), optional
+        Which pairs count; any region may relay. All by default.
 
     Raises
     ------
@@ -107,4 +109,4 @@ def latency_gains(rtt_ms: np.ndarray) -> GainDistribution:
     with np.errstate(invalid="ignore"):
         gains = np.where(np.isfinite(known), known / np.minimum(known, relayed), np.nan)
     np.fill_diagonal(gains, np.nan)
-    return distribution(gains)
+    return distribution(gains if pairs is None else gains[pairs])

@@ -1,7 +1,7 @@
 """``make reproduce``: measures, and writes the tables of docs/reproduction.md.
 
-``python -m scripts.reproduce grid`` makes the table of the grid alone; ``flows`` and ``caps`` are
-those of the lab.
+``python -m scripts.reproduce grid causes`` makes the tables of the grid alone; the others are those
+of the lab.
 """
 
 from __future__ import annotations
@@ -9,15 +9,24 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from planner.model.errors import RelaydError
+from scripts.reproduce.causes import causes
 from scripts.reproduce.grid import grid_points
 from scripts.reproduce.laboratory import cap_points, flow_points
-from scripts.reproduce.point import PAGE, rows
+from scripts.reproduce.point import PAGE, Cause, Point, rows
+from scripts.reproduce.windows import window_points
 from scripts.shuffle_study import write_table
 
-PARTS = {"grid": grid_points, "flows": flow_points, "caps": cap_points}
+PARTS: dict[str, Callable[[], Sequence[Point | Cause]]] = {
+    "grid": grid_points,
+    "causes": causes,
+    "flows": flow_points,
+    "windows": window_points,
+    "caps": cap_points,
+}
+WITHOUT_LAB = {"grid", "causes"}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -27,9 +36,9 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words).parts or list(PARTS)
     if unknown := set(chosen) - PARTS.keys():
         parser.error(f"unknown part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
-    if os.geteuid() != 0 and chosen != ["grid"]:
+    if os.geteuid() != 0 and not set(chosen) <= WITHOUT_LAB:
         print("The lab needs root: its tables stay as they are.", file=sys.stderr)
-        chosen = [part for part in chosen if part == "grid"]
+        chosen = [part for part in chosen if part in WITHOUT_LAB]
     for part in chosen:
         try:
             found = PARTS[part]()

@@ -12,7 +12,8 @@ from planner.model.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
 from planner.transfer.all_pairs import DIRECT, Floats, RateBounds, Terms, choose, within_caps
 from probes.analysis.relay_gains import GainDistribution, distribution
 from probes.analysis.variation import Spread, homogeneity, spread
-from scripts.reproduce.point import Point, latency_points
+from scripts.reproduce.over_time import time_points
+from scripts.reproduce.point import PROVIDERS, Point, latency_points
 from tests.planner.grid import january_grid, vm_usd_per_h
 from tests.shared_data import shared
 
@@ -38,7 +39,6 @@ EC2_2018 = (
     "aws:ap-southeast-2",
     "aws:ap-south-1",
 )
-PROVIDERS = {"aws": "AWS", "azure": "Azure", "gcp": "GCP"}
 
 
 def grid_points() -> list[Point]:
@@ -48,6 +48,7 @@ def grid_points() -> list[Point]:
         *_single_flow_relays(),
         *_aggregates(),
         *_aggregate_relays(),
+        *time_points(),
         *_latency(),
         *_fees(),
     ]

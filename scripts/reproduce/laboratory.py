@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.model import backbone
 from planner.transfer.all_pairs import Floats
-from probes.analysis.relay_gains import distribution, throughput_gains
+from probes.analysis.relay_gains import GainDistribution, distribution, throughput_gains
 from probes.analysis.variation import homogeneity, spread
 from probes.lab.controller import Lab
 from probes.lab.measuring import (
@@ -63,21 +63,22 @@ def flow_points(note: Note = print) -> list[Point]:
     """
     with laboratory("t2.micro") as lab:
         return [
-            point for measure in (_distances, _single_flows) for point in _noted(lab, measure, note)
+            point for measure in (_distances, _single_flows) for point in noted(lab, measure, note)
         ]
 
 
 def cap_points(note: Note = print) -> list[Point]:
     """Return what many flows do, and what a relay changes (needs root, takes four minutes)."""
     with laboratory("t2.micro") as lab:
-        points = [*_noted(lab, _sharing, note), *_noted(lab, _relay, note)]
-        small = _noted(lab, _towards_sink, note)
+        points = [*noted(lab, _sharing, note), *noted(lab, _relay, note)]
+        small = noted(lab, _towards_sink, note)
     with laboratory("m4.16xlarge") as lab:
-        large = _noted(lab, _towards_sink, note)
+        large = noted(lab, _towards_sink, note)
     return [*points, _homogeneity(small, large)]
 
 
-def _noted(lab: Lab, measure: Callable[[Lab], T], note: Note) -> T:
+def noted(lab: Lab, measure: Callable[[Lab], T], note: Note) -> T:
+    """Measure, and note how late the lab was meanwhile."""
     with lateness_of(lab) as lateness:
         found = measure(lab)
     what = measure.__name__.strip("_").replace("_", " ")
@@ -90,8 +91,15 @@ def laboratory(aws_vm: str) -> Iterator[Lab]:
     """Bring up the forty regions of the paper with a VM type for EC2, for a ``with`` block."""
     profile = load_profile(built_in_folder() / "lab-paper.toml")
     profile = profile.model_copy(update={"vm_types": {**profile.vm_types, "aws": aws_vm}})
+    with lab_of(topology_of(profile, load_catalogue(), backbone.rtt_ms)) as lab:
+        yield lab
+
+
+@contextmanager
+def lab_of(topology: Topology) -> Iterator[Lab]:
+    """Bring up a lab for a ``with`` block."""
     lab = Lab("reproduce")
-    lab.up(topology_of(profile, load_catalogue(), backbone.rtt_ms), ends_with_caller=True)
+    lab.up(topology, ends_with_caller=True)
     try:
         yield lab
     finally:
@@ -112,29 +120,14 @@ def _distances(lab: Lab) -> list[Point]:
 
 def _single_flows(lab: Lab) -> list[Point]:
     """Measure one flow of every pair among EC2 and four regions of other clouds."""
-    topology = lab.topology()
-    chosen = [i for i, site in enumerate(topology.sites) if site.region.startswith("aws:")]
-    ec2 = len(chosen)
-    chosen += [topology.index(region) for region in OTHERS]
-    count = len(chosen)
-    rates: Floats = np.full((count, count), np.nan)
-    for shift in range(1, count):  # each sends to one and receives from one
-        transfers = [Transfer(chosen[i], chosen[(i + shift) % count]) for i in range(count)]
-        for i, rate in enumerate(goodputs_mbps(lab, transfers, 5, 2)):
-            rates[i, (i + shift) % count] = rate / topology.scale
+    names, rates = flow_matrix(lab)
+    ec2 = len(names) - len(OTHERS)
     inside = rates[:ec2, :ec2]
     over = spread(inside)
-    names = [topology.sites[i].region for i in chosen]
     there = rates[names.index("aws:us-west-2"), names.index("aws:us-east-1")]
     back = rates[names.index("aws:us-east-1"), names.index("aws:us-west-2")]
     alone = throughput_gains(inside)
-    best = np.where(np.isnan(inside), np.nan, 1.0)
-    for i in range(ec2):
-        for j in range(ec2):
-            if i != j:
-                through = np.fmin(rates[i], rates[:, j])
-                best[i, j] = max(1.0, np.nanmax(np.delete(through, [i, j])) / rates[i, j])
-    with_all = distribution(best)
+    with_all = best_gains(rates, ec2)
     basis = f"{over.samples} pairs, iperf3, one connection for 5 s"
     return [
         Point(
@@ -180,6 +173,31 @@ def _single_flows(lab: Lab) -> list[Point]:
             f"{basis}, {len(OTHERS)} relays of other clouds",
         ),
     ]
+
+
+def flow_matrix(lab: Lab) -> tuple[list[str], Floats]:
+    """Return regions, those of EC2 first and then others, and one flow's Mbit/s between them."""
+    topology = lab.topology()
+    chosen = [i for i, site in enumerate(topology.sites) if site.region.startswith("aws:")]
+    chosen += [topology.index(region) for region in OTHERS]
+    count = len(chosen)
+    rates: Floats = np.full((count, count), np.nan)
+    for shift in range(1, count):  # each sends to one and receives from one
+        transfers = [Transfer(chosen[i], chosen[(i + shift) % count]) for i in range(count)]
+        for i, rate in enumerate(goodputs_mbps(lab, transfers, 5, 2)):
+            rates[i, (i + shift) % count] = rate / topology.scale
+    return [topology.sites[i].region for i in chosen], rates
+
+
+def best_gains(rates: Floats, ec2: int) -> GainDistribution:
+    """Return what the best relay of any cloud gains between the first regions, those of EC2."""
+    best = np.where(np.eye(ec2, dtype=bool), np.nan, 1.0)
+    for i in range(ec2):
+        for j in range(ec2):
+            if i != j:
+                through = np.fmin(rates[i], rates[:, j])
+                best[i, j] = max(1.0, np.nanmax(np.delete(through, [i, j])) / rates[i, j])
+    return distribution(best)
 
 
 def _towards_sink(lab: Lab) -> dict[str, float]:

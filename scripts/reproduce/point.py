@@ -15,6 +15,7 @@ from scripts.console_blocks import ROOT
 Floats: TypeAlias = NDArray[np.float64]
 
 PAGE = ROOT / "docs" / "reproduction.md"
+PROVIDERS = {"aws": "AWS", "azure": "Azure", "gcp": "GCP"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,33 @@ class Point:
         return f"| {' | '.join(cells)} |"
 
 
-def rows(points: Iterable[Point]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a point differs from the paper, with what shows it.
+
+    Attributes
+    ----------
+    points : str
+        Which points of the tables.
+    found : str
+        What was measured, or at what other setting.
+    because : str
+        What follows from it.
+    """
+
+    points: str
+    found: str
+    because: str
+
+    @property
+    def row(self) -> str:
+        """The row of a Markdown table."""
+        return f"| {self.points} | {self.found} | {self.because} |"
+
+
+def rows(found: Iterable[Point | Cause]) -> list[str]:
     """Return the rows of a table."""
-    return [point.row for point in points]
+    return [one.row for one in found]
 
 
 def latency_points(rtt_ms: Floats, regions: Sequence[str], measured: str) -> list[Point]:

@@ -1,0 +1,192 @@
+"""The paper's points on TCP windows, each at two settings of the lab or more.
+
+Windows are those that receivers advertise, held by the lab to the segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probes.lab.controller import Lab
+from probes.lab.measuring import Transfer, goodputs_mbps
+from scripts.reproduce.laboratory import (
+    FLOWS,
+    OTHERS,
+    Note,
+    best_gains,
+    flow_matrix,
+    laboratory,
+    noted,
+)
+from scripts.reproduce.point import Point
+
+EAST, WEST = "aws:us-east-1", "aws:us-west-2"
+THERE_MBPS, BACK_MBPS = 146.0, 56.0
+"""Oregon to Virginia, and back (3.2.1)."""
+PAPER_MB, NEEDED_MB, ENOUGH_MB = 7.0, 12.5, 50.0
+"""Windows: the paper's; ten times that of EC2 in the lab; a second's half at 1 Gbit/s, nearly."""
+CENTRE = "gcp:us-central1"
+TO_CENTRE = (
+    "gcp:us-east1",
+    "gcp:europe-west1",
+    "gcp:asia-northeast1",
+    "gcp:asia-east1",
+    "gcp:asia-southeast1",
+)
+EC2_PAIRS = (
+    ("aws:us-east-1", "aws:us-west-2"),
+    ("aws:eu-central-1", "aws:ap-northeast-1"),
+    ("aws:sa-east-1", "aws:ap-south-1"),
+)
+LOSS_PCT = 2.0
+"""What holds a flow to about 9 segments (Mathis et al. 1997), half of EC2's window at the lab's
+scale."""
+
+
+def window_points(note: Note = print) -> list[Point]:
+    """Return what windows change (needs root, takes seven minutes)."""
+    with laboratory("t2.micro") as lab:
+        measures = (_one_way, _towards_centre, _raised_on_ec2, _relays)
+        return [point for measure in measures for point in noted(lab, measure, note)]
+
+
+def _set_windows(lab: Lab, regions: Sequence[str], window_mb: float) -> None:
+    for region in regions:
+        lab.set_host(region, {"window_kb": 1000 * window_mb * lab.topology().scale})
+
+
+def _both_ways(lab: Lab, flows: int) -> tuple[float, float]:
+    """Measure one direction after the other, in Mbit/s of the cloud."""
+    topology = lab.topology()
+    east, west = topology.index(EAST), topology.index(WEST)
+    pairs = ((west, east), (east, west))
+    there, back = (
+        goodputs_mbps(lab, [Transfer(*pair, flows)], 5, 2)[0] / topology.scale for pair in pairs
+    )
+    return there, back
+
+
+def _one_way(lab: Lab) -> list[Point]:
+    """Lower the window of one direction to what the paper's slower figure needs."""
+    topology = lab.topology()
+    window_kb = topology.sites[topology.index(WEST)].window_bytes / 1000 * BACK_MBPS / THERE_MBPS
+    lab.set_link(EAST, WEST, {"window_kb": window_kb}, one_way=True)
+    one, many = _both_ways(lab, 1), _both_ways(lab, FLOWS)
+    lab.clear()
+    setting = f"a window of {window_kb / 1000 / topology.scale:.2f} MB at Oregon for Virginia alone"
+    return [
+        Point(
+            f"Oregon to Virginia and back, one flow (3.2.1), with {setting}",
+            f"{THERE_MBPS:.0f} and {BACK_MBPS:.0f} Mbit/s",
+            f"{one[0]:.0f} and {one[1]:.0f} Mbit/s",
+            abs(one[0] / THERE_MBPS - 1) <= 0.1 and abs(one[1] / BACK_MBPS - 1) <= 0.1,
+            "both within 10 % (the window is from these figures)",
+            "1 pair both ways, iperf3, one connection for 5 s",
+        ),
+        Point(
+            f"With {FLOWS} flows, both ways are alike (3.2.2), with {setting}",
+            "the same cap for all pairs",
+            f"{many[0]:.0f} and {many[1]:.0f} Mbit/s",
+            max(many) / min(many) <= 1.05,
+            "within 5 % of each other",
+            f"1 pair both ways, iperf3, {FLOWS} connections for 5 s",
+        ),
+    ]
+
+
+def _towards_centre(lab: Lab) -> list[Point]:
+    """Measure one flow into a region of Google at growing windows, and many."""
+    topology = lab.topology()
+    centre = topology.index(CENTRE)
+
+    def rates(flows: int) -> list[float]:
+        sources = [topology.index(region) for region in TO_CENTRE]
+        return [
+            goodputs_mbps(lab, [Transfer(source, centre, flows)], 4, 4)[0] / topology.scale
+            for source in sources
+        ]
+
+    usual = rates(1)
+    found = []
+    for window_mb in (PAPER_MB, ENOUGH_MB):
+        _set_windows(lab, [CENTRE], window_mb)
+        raised = rates(1)
+        found.append(
+            Point(
+                f"One flow to US Center reaches 1 Gbit/s from everywhere on Google with windows of "
+                f"{window_mb:g} MB (3.2.2, Figure 2a)",
+                "uniformly up to about 1 Gbit/s, with 7 MB",
+                f"{min(raised):.0f} to {max(raised):.0f} Mbit/s; {min(usual):.0f} to "
+                f"{max(usual):.0f} with the usual 3 MB",
+                min(raised) >= 0.9 * max(raised),
+                "the slowest within 10 % of the fastest",
+                f"{len(TO_CENTRE)} sources, iperf3, one connection for 4 s",
+            )
+        )
+    lab.clear()
+    many = rates(FLOWS)
+    return [
+        *found,
+        Point(
+            f"{FLOWS} flows to US Center on Google: one cap for all (3.2.2, Figure 2a)",
+            "about 2 Gbit/s",
+            f"{min(many):.0f} to {max(many):.0f} Mbit/s",
+            max(many) / min(many) <= 1.05,
+            "within 5 % of each other (the cap is the paper's)",
+            f"{len(TO_CENTRE)} sources, iperf3, {FLOWS} connections for 4 s",
+        ),
+    ]
+
+
+def _raised_on_ec2(lab: Lab) -> list[Point]:
+    """Raise windows on EC2: where the window is the limit, and where loss is."""
+    topology = lab.topology()
+    transfers = [Transfer(topology.index(src), topology.index(dst)) for src, dst in EC2_PAIRS]
+    found = []
+    settings = ((0.0, 25, "no loss"), (LOSS_PCT, 60, f"{LOSS_PCT:g} % loss at this scale"))
+    for loss_pct, seconds, setting in settings:
+        by_window = []
+        for window_mb in (None, PAPER_MB):
+            lab.clear()
+            for src, dst in EC2_PAIRS:
+                lab.set_link(src, dst, {"loss_pct": loss_pct})
+                if window_mb is not None:
+                    _set_windows(lab, [dst], window_mb)
+            by_window.append(goodputs_mbps(lab, transfers, seconds, 5))
+        rises = [after / before for before, after in zip(*by_window, strict=True)]
+        found.append(
+            Point(
+                f"Windows of {PAPER_MB:g} MB raise no single flow on EC2 (3.2.2, Figure 2a), with "
+                f"{setting}",
+                "such an increase does not show up",
+                f"{min(rises):.2f}x to {max(rises):.2f}x",
+                max(rises) <= 1.25,
+                "no flow by more than 25 %",
+                f"{len(rises)} pairs, iperf3, one connection for {seconds} s",
+            )
+        )
+    lab.clear()
+    return found
+
+
+def _relays(lab: Lab) -> list[Point]:
+    """Measure relays of other clouds, whose windows are raised."""
+    found = []
+    for window_mb in (PAPER_MB, NEEDED_MB):
+        _set_windows(lab, OTHERS, window_mb)
+        names, rates = flow_matrix(lab)
+        gains = best_gains(rates, len(names) - len(OTHERS))
+        found.append(
+            Point(
+                "Relays of other clouds help one flow more, at most (3.2.1, Figure 1c), with "
+                f"windows of {window_mb:g} MB there",
+                "up to 10x",
+                f"{gains.share_1_5:.0%} gain 1.5x, up to {gains.maximum:.1f}x",
+                gains.maximum >= 5,
+                "5x or more for some pair",
+                f"{gains.pairs} pairs, iperf3, one connection for 5 s, {len(OTHERS)} relays of "
+                "other clouds",
+            )
+        )
+    lab.clear()
+    return found
