@@ -227,10 +227,10 @@ def flagged(seed: int, catalogue: Catalogue) -> tuple[int, int]:
             value = found.levels[key] * 0.3 * _noise(key, rng)
             source = ("token mallory", "token trent")[number % 2]
             false.append(_reported(key, value, NOW_S + number, source, 10**6 + len(false)))
-    estimator, network = network_of([*found.honest, *false], catalogue)
+    estimator, _ = network_of([*found.honest, *false], catalogue)
     named = {
         (one.src, one.dst)
-        for one in estimator.disputes(network)
+        for one in estimator.disputes()
         if one.counts and one.sources == ("token mallory", "token trent")
     }
     return len(chosen), len(named & set(chosen))

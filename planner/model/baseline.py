@@ -108,12 +108,13 @@ def flow_estimate(
         min(unlimited / (1 + below), cap_mbps * (1 - CAP_ERROR)),
         expected,
         min(unlimited * (1 + above), cap_mbps),
-        _origin_of_flow(kind, window_mb.source, rtt_ms.source),
+        origin_of_flow(kind, window_mb.source, rtt_ms.source),
     )
 
 
 @cache
-def _origin_of_flow(kind: Kind, window_kind: Kind, rtt_kind: Kind) -> Origin:
+def origin_of_flow(kind: Kind, window_kind: Kind, rtt_kind: Kind) -> Origin:
+    """Return the origin of a flow that is inferred from its receiver's window."""
     figures = Figures(window_kind=window_kind, rtt_kind=rtt_kind)
     return Origin(kind, "window-over-rtt", figures=figures)
 
@@ -140,7 +141,7 @@ def aggregate_estimate(
         # That the smaller VMs were held by their cap, not by the path, is not known of each link.
         spread = LawSpread(spread.below + log(larger), spread.above)
     providers = (src.region.partition(":")[0], dst.region.partition(":")[0])
-    origin = _origin_of_law(providers, exp(max(spread)) - 1)
+    origin = origin_of_law(providers, exp(max(spread)) - 1)
     law_gbps = law.steady_gbps(rtt_ms.expected) * proportion * larger
     return within_cap(law_gbps, spread, cap, origin)
 
@@ -161,7 +162,8 @@ def larger_than_law(src: Site, law: AggregateLaw, address: AddressKind = "public
 
 
 @lru_cache(maxsize=1024)
-def _origin_of_law(providers: Pair, error: float) -> Origin:
+def origin_of_law(providers: Pair, error: float) -> Origin:
+    """Return the origin of what a law of two providers says, with its relative error."""
     figures = Figures(error=round(error, 2), between=providers)
     return Origin("baseline", "provider-pair-law", figures=figures)
 

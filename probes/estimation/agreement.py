@@ -16,15 +16,14 @@ A link that only one source has reported is estimated from all that it sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from planner.model.estimate import Figures, Origin
 from probes.estimation.bounds import MAD_TO_SIGMA, median
 from probes.samples import OWN, Sample
 
-T = TypeVar("T")
 ENOUGH = 3
 """Samples whose median one odd test does not move."""
 CLAIM = 3
@@ -109,7 +108,7 @@ def agreed(found: Sequence[FromSource], log_of: Callable[[Sample], float], noise
         Of one test about the level: 90 % lie within it, as a logarithm.
     """
     if len(found) == 1:
-        return Agreed(found[0].samples, _untrusted(found))
+        return Agreed(found[0].samples, trusted(*(one.source for one in found)))
     reference = reference_of(found)
     others = [one for one in found if one is not reference]
     level, tolerance = _level(list(map(log_of, reference.samples)), noise)
@@ -139,7 +138,7 @@ def agreed(found: Sequence[FromSource], log_of: Callable[[Sample], float], noise
             counting += near[-len(reference.samples) :]
             names += [one] if near else []
     counting.sort(key=lambda sample: sample.measured_at_s)
-    return Agreed(counting, _untrusted(names), tuple(disputed))
+    return Agreed(counting, trusted(*(one.source for one in names)), tuple(disputed))
 
 
 def reference_of(found: Sequence[FromSource]) -> FromSource:
@@ -238,23 +237,30 @@ def _after_shift(
     return Agreed(samples, names, tuple(disputed), is_shift=not own)
 
 
-def figures_with(figures: Figures | None, found: Agreed, *, mixed: bool) -> Figures | None:
-    """Return the figures of an estimate with who reported its samples, and who contradicts them.
+class Mark(NamedTuple):
+    """Whose samples an estimate rests on, as :class:`planner.model.estimate.Figures` say it."""
 
-    Parameters
-    ----------
-    mixed : bool
-        Whether any link has samples of several sources; where none has, nobody needs to be named.
-    """
-    if not mixed or not (found.reported_by or found.disputed):
-        return figures
-    disputed = sum(len(one.samples) for one in found.disputed)
-    return (figures or Figures())._replace(
-        reported_by=found.reported_by or None,
-        unconfirmed=found.is_shift or None,
-        disputed=disputed or None,
-        disputed_by=tuple(sorted(one.source for one in found.disputed)) or None,
-    )
+    reported_by: tuple[str, ...] | None
+    unconfirmed: bool | None
+    disputed: int | None
+    disputed_by: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, found: Agreed) -> Mark | None:
+        """Return who reported the samples that count, and who contradicts them, if need be."""
+        if not (found.reported_by or found.disputed):
+            return None
+        return cls(
+            found.reported_by or None,
+            found.is_shift or None,
+            sum(len(one.samples) for one in found.disputed) or None,
+            tuple(sorted(one.source for one in found.disputed)) or None,
+        )
+
+
+def figures_with(figures: Figures | None, mark: Mark | None) -> Figures | None:
+    """Return the figures of an estimate with whose samples it rests on."""
+    return figures if mark is None else (figures or Figures())._replace(**mark._asdict())
 
 
 def is_own(origin: Origin) -> bool:
@@ -262,16 +268,6 @@ def is_own(origin: Origin) -> bool:
     return origin.figures is None or not origin.figures.reported_by
 
 
-def own_first(items: Iterable[T], origin_of: Callable[[T], Origin]) -> list[T]:
-    """Return what rests on the own prober's samples; where nothing does, all.
-
-    What is learned of a class of links must not follow from links that somebody else alone has
-    reported, while the own prober has measured others of the class.
-    """
-    listed = list(items)
-    return [item for item in listed if is_own(origin_of(item))] or listed
-
-
-def _untrusted(sources: Sequence[FromSource]) -> tuple[str, ...]:
-    names = {one.source for one in sources}
-    return () if OWN in names else tuple(sorted(names))
+def trusted(*sources: str) -> tuple[str, ...]:
+    """Return whose samples are to be named: nobody's where the own prober's are among them."""
+    return () if OWN in sources else tuple(sorted(set(sources)))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import TypeAlias
 
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
-from planner.single_flow.spreads import DEVIATION_TO_90, later_test_error
 from probes.samples import Sample
 
 Value: TypeAlias = tuple[float, Sample]
@@ -47,17 +46,6 @@ def bounds_of(values: Sequence[float], noise: float) -> tuple[float, float, floa
     spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
     error = max(LEAST_NOISE, sqrt(noise**2 / len(values) + spread**2))
     return expected / (1 + error), expected, expected * (1 + error)
-
-
-def of_flows(values: Sequence[Value], figures: Figures | None = None) -> Estimate:
-    """Return the median of tests of one flow, with bounds for a later one."""
-    rates = [value for value, _ in values]
-    expected = median(rates)
-    deviation = DEVIATION_TO_90 * median(abs(rate - expected) for rate in rates)
-    error = later_test_error(len(rates), deviation / expected if expected > 0 else 0.0)
-    tests = [sample for _, sample in values]
-    origin = origin_of_samples(tests, "measured", "median-of-samples", figures)
-    return Estimate(expected / (1 + error), expected, expected * (1 + error), origin)
 
 
 def from_values(
@@ -110,32 +98,6 @@ def no_surer_than(estimate: Estimate, error: float) -> Estimate:
         low=min(estimate.low, estimate.expected / (1 + error)),
         high=max(estimate.high, estimate.expected * (1 + error)),
     )
-
-
-def origin_of_many(
-    method: Method, behind: Collection[Origin], figures: Figures | None = None
-) -> Origin:
-    """Return the origin of what was inferred from several links or VMs."""
-    newest = [origin.newest_s for origin in behind if origin.newest_s is not None]
-    oldest = [origin.oldest_s for origin in behind if origin.oldest_s is not None]
-    return Origin(
-        "inferred",
-        method,
-        sum(origin.samples for origin in behind),
-        sum(origin.links for origin in behind),
-        max(newest, default=None),
-        min(oldest, default=None),
-        _joined({origin.address for origin in behind}),
-        figures,
-    )
-
-
-def inferred_from(
-    estimate: Estimate, error: float, method: Method, figures: Figures | None = None
-) -> Estimate:
-    """Infer an estimate from another one, with the error of that inference."""
-    origin = estimate.origin._replace(kind="inferred", method=method, figures=figures)
-    return replace(no_surer_than(estimate, error), origin=origin)
 
 
 def _joined(found: set[Addresses | None]) -> Addresses | None:

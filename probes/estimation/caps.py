@@ -9,7 +9,7 @@ after that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import median
@@ -24,7 +24,8 @@ from probes.analysis.series.token_bucket import FEWEST_TESTS, BurstTest, TokenBu
 from probes.estimation.aggregates import AggregateTests
 from probes.estimation.agreement import figures_with
 from probes.estimation.bounds import Value, from_values, no_surer_than, origin_of_samples
-from probes.estimation.series import CAP_NOISE, Pair, Samples, counted
+from probes.estimation.groups import Floats
+from probes.estimation.series import CAP_NOISE, LinkSamples
 from probes.samples import Sample
 
 MOST_OPEN_CAP = 1.25
@@ -56,7 +57,7 @@ class MeasuredCaps:
 
 
 def measured_caps(
-    sites: Mapping[str, Site], samples: Samples, rtts_ms: Mapping[Pair, Estimate]
+    sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats
 ) -> tuple[MeasuredCaps, MeasuredCaps]:
     """Return the egress and the ingress caps.
 
@@ -68,21 +69,24 @@ def measured_caps(
     Parameters
     ----------
     sites : mapping
-        With windows as flows have shown them.
-    samples, rtts_ms
+        Of n regions, with windows as flows have shown them.
+    samples : LinkSamples
+    rtts_ms : array, shape (n, n)
     """
     probes: dict[CapMetric, list[Sample]] = {}
     figures: dict[CapMetric, dict[str, Figures | None]] = {}
     for metric in OPPOSITE:
-        used = {
-            region: counted(metric, series, sites)
-            for (region, _), series in samples.of(metric).items()
-        }
-        probes[metric] = [sample for of_vm in used.values() for sample in of_vm.samples]
+        counted = samples.counted(metric, rtts_ms)
+        probes[metric] = samples.samples(counted.rows)
         figures[metric] = {
-            region: figures_with(None, of_vm, mixed=samples.is_mixed)
-            for region, of_vm in used.items()
+            samples.names[region]: figures_with(None, samples.marks[mark])
+            for region, mark in zip(counted.src.tolist(), counted.marks.tolist(), strict=True)
         }
+    index = {name: number for number, name in enumerate(samples.names)}
+
+    def rtt_ms(src: str, dst: str) -> float:
+        return float(rtts_ms[index[src], index[dst]])  # NaN where it is not known
+
     seen = {metric: _medians(found, sites) for metric, found in probes.items()}
     found = {}
     for metric, opposite in OPPOSITE.items():
@@ -92,7 +96,7 @@ def measured_caps(
         caps = MeasuredCaps()
         for sample in probes[metric]:
             gbps = sample.value / MBPS_PER_GBPS
-            could_gbps = _peers_could_gbps(sample, metric, seen[opposite], sites, rtts_ms)
+            could_gbps = _peers_could_gbps(sample, metric, seen[opposite], sites, rtt_ms)
             if _is_open(sample) or gbps >= HELD_BACK * could_gbps:
                 held_back[sample.src].append((gbps, sample))
             else:
@@ -150,7 +154,7 @@ def _peers_could_gbps(
     metric: CapMetric,
     seen_mbps: Mapping[str, float],
     sites: Mapping[str, Site],
-    rtts_ms: Mapping[Pair, Estimate],
+    rtt_ms: Callable[[str, str], float],
 ) -> float:
     """Return what the links of a probe could carry together; infinity where that is not known."""
     peers = sample.read_detail().get("together_mbps")
@@ -164,21 +168,19 @@ def _peers_could_gbps(
         known_mbps = seen_mbps.get(peer, seen_mbps.get(site.vm_type))
         peer_gbps = believed.expected if known_mbps is None else known_mbps / MBPS_PER_GBPS
         pair = (sample.src, peer) if outward else (peer, sample.src)
-        if sample.connections and (rtt := rtts_ms.get(pair)) and rtt.expected > 0:
+        if sample.connections and (apart_ms := rtt_ms(*pair)) > 0:
             window_mb = sites[pair[1]].window_mb.expected
-            flow_gbps = BITS_PER_BYTE * window_mb / rtt.expected  # MB/ms is GB/s
+            flow_gbps = BITS_PER_BYTE * window_mb / apart_ms  # MB/ms is GB/s
             peer_gbps = min(peer_gbps, sample.connections / len(peers) * flow_gbps)
         could_gbps += peer_gbps
     return could_gbps
 
 
-def with_buckets(
-    sites: Mapping[str, Site], tests: Mapping[Pair, AggregateTests]
-) -> dict[str, Site]:
+def with_buckets(sites: Mapping[str, Site], tests: AggregateTests) -> dict[str, Site]:
     """Return sites with the caps that last, where VMs have buckets that pauses fill."""
     fallen: dict[str, list[Sample]] = defaultdict(list)
-    for (src, _), of_link in tests.items():
-        fallen[src] += of_link.fallen
+    for sample in tests.fallen:
+        fallen[sample.src].append(sample)
     found = dict(sites)
     for region, samples in fallen.items():
         if len({sample.dst for sample in samples}) < FEWEST_DESTINATIONS:

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import groupby
-from math import inf
 from typing import NamedTuple
+
+import numpy as np
 
 from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import AddressKind, Estimate
-from planner.model.link import Link, Site, limit_of
+from planner.model.columns.links import Origins
+from planner.model.columns.table import EstimateArrays, LinkTable
+from planner.model.estimate import AddressKind
+from planner.model.link import Site
 from planner.model.network import Network, Snapshot
-from planner.model.throughput import LAW_CONNECTIONS
-from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.aggregates import MeasuredLaw, aggregate_tests, saturated_links
+from probes.estimation.aggregates import aggregate_tests, saturated_links
 from probes.estimation.agreement import Agreed, Disputed
 from probes.estimation.bounds import median
 from probes.estimation.caps import with_buckets
-from probes.estimation.flows import (
-    aggregate_of_flow,
-    flow_of_window,
-    flow_spreads,
-    inferred_flow,
-    measured_flows,
-)
+from probes.estimation.flows import FlowModel, measured_flows
+from probes.estimation.groups import Bools, Ints
 from probes.estimation.kinds import caps_joined, joined, with_caps_of
-from probes.estimation.round_trips import RTT_OF_NO_PLACE, loss_pct, round_trips_ms
-from probes.estimation.series import Pair, Samples, counted
+from probes.estimation.laws import MeasuredLaw, ProviderLaws
+from probes.estimation.link_arrays import MeasuredLinks, links_of
+from probes.estimation.origins import are_baseline
+from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
+from probes.estimation.sample_table import ADDRESSES, Pair, Rows, SampleTable
+from probes.estimation.series import LinkSamples, vm_type_of
 from probes.estimation.sites import with_caps, with_windows
 from probes.samples import OWN, Metric, Sample
 
-UNKNOWN = Estimate(inf, inf, inf)
+_PRIVATE = ADDRESSES.index("private")
 
 
 class Dispute(NamedTuple):
@@ -80,8 +79,36 @@ class Dispute(NamedTuple):
         )
 
 
+class Estimates(NamedTuple):
+    """What is believed of all links and VMs.
+
+    Attributes
+    ----------
+    sites : dict
+        Region id to site.
+    links : LinkTable
+        Those in use.
+    others : LinkTable
+        Over the kind of address that is not in use, where both are known.
+    """
+
+    sites: dict[str, Site]
+    links: LinkTable
+    others: LinkTable
+
+    def network(self, snapshot: Snapshot) -> Network:
+        """Return the graph of them, as views."""
+        links, others = self.links.as_columns(), self.others.as_columns()
+        return Network(
+            self.sites,
+            {region: links.row(region) for region in self.sites},
+            snapshot,
+            others={region: others.row(region) for region in others.sources()},
+        )
+
+
 class Estimator:
-    """Collects samples, then builds a network from them.
+    """Collects samples, then estimates all links and VMs from them at once.
 
     Parameters
     ----------
@@ -102,9 +129,9 @@ class Estimator:
     ) -> None:
         self.catalogue = catalogue
         self.chosen = dict(chosen)
+        self.samples = SampleTable()
         self._stated_gbps = dict(stated_gbps)
-        self._samples = Samples()
-        self._private = Samples(self._samples)
+        self._of_kind: dict[AddressKind, LinkSamples] = {}
 
     def add(self, samples: Iterable[Sample], source: str = OWN, first_id: int = 0) -> None:
         """Take in samples; those of one link, metric and source oldest first.
@@ -117,172 +144,203 @@ class Estimator:
         first_id : int
             In the order of arrival, the first of these of a link and metric.
         """
-        for (_, _, _, is_private), group in groupby(samples, _series_of):
-            of_kind = self._private if is_private else self._samples
-            of_kind.add(list(group), source, first_id)
+        self.samples.add(samples, source, first_id)
 
     def add_votes(
         self, src: str, dst: str, src_vm: str, dst_vm: str, count: int, source: str = OWN
     ) -> None:
         """Count throughput samples that are no longer there for the VM types that they name."""
-        self._samples.add_votes(src, dst, src_vm, dst_vm, count, source)
+        self.samples.add_votes(src, dst, src_vm, dst_vm, count, source)
 
     @property
     def newest_s(self) -> float:
         """Time of the newest sample, seconds since 1970; 0 where there is none."""
-        return max(self._samples.newest_s, self._private.newest_s)
+        return self.samples.newest_s
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of all catalogue regions and all measured ones."""
-        catalogue = self.catalogue
-        names = [region.id for region in catalogue.regions.values() if region.baseline]
-        names += sorted((self._samples.regions() | self._private.regions()).difference(names))
-        private = self._private.without(self._private_claims())
-        typed = {name: baseline_site(name, catalogue, self._vm_types(name)) for name in names}
-        rtts = round_trips_ms(names, self._samples, catalogue)
-        sites, links = self._estimated(typed, self._samples, rtts, "public")
-        measured = private.regions()
-        if not measured:  # as most often
-            return Network(sites, links, snapshot)
-        ends = {name: site for name, site in sites.items() if name in measured}
-        for (src, dst), rtt in round_trips_ms(list(ends), private, catalogue).items():
-            if rtt.source != "baseline" or (src, dst) not in rtts:
-                rtts[src, dst] = rtt
-        own = private.pairs()
-        rtts = {
-            pair: rtt
-            for pair, rtt in rtts.items()
-            if pair in own or (measured.issuperset(pair) and _same_provider(*pair))
-        }
-        found, over_private = self._estimated(
-            with_caps_of(ends, "private"), private, rtts, "private"
-        )
-        sites = caps_joined(sites, found)
-        used, others = joined(links, over_private)
-        return Network(sites, used, snapshot, others=others)
+        return self.estimates().network(snapshot)
 
-    def disputes(self, network: Network) -> list[Dispute]:
-        """Return what does not count because it contradicts others, and unconfirmed new levels.
+    def estimates(self) -> Estimates:
+        """Return what is believed of all catalogue regions and all measured ones."""
+        catalogue, table = self.catalogue, self.samples
+        votes = table.votes()
+        names = [region.id for region in catalogue.regions.values() if region.baseline]
+        names += sorted(set(table.regions).difference(names))
+        typed = {
+            name: baseline_site(name, catalogue, self._vm_types(name, votes)) for name in names
+        }
+        origins = Origins()
+        private = table.rows["address"] == _PRIVATE
+        public = self._of_kind["public"] = LinkSamples(table, table.rows[~private], typed)
+        rtts = round_trips_ms(public, catalogue, origins)
+        between = rtts if private.any() else None  # of public addresses; changed by what follows
+        if between:
+            between = EstimateArrays._make(column.copy() for column in between)
+        sites, links = self._estimated(typed, public, rtts, "public", origins)
+        rows = table.rows[private & ~self._are_claims(private)]
+        if between is None or not len(rows):  # as most often
+            return Estimates(sites, links, links.take(slice(0, 0)))
+        return self._with_private(typed, rows, sites, links, between, origins)
+
+    def _with_private(
+        self,
+        typed: Mapping[str, Site],
+        rows: Rows,
+        sites: Mapping[str, Site],
+        links: LinkTable,
+        between: EstimateArrays,
+        origins: Origins,
+    ) -> Estimates:
+        """Return estimates with what was measured over private addresses.
 
         Parameters
         ----------
-        network : Network
-            As :meth:`network` returned it.
+        typed : mapping
+        rows : Rows
+            Samples over private addresses.
+        sites, links
+            As public addresses have them.
+        between : EstimateArrays
+            Round-trip times over public addresses.
+        origins : Origins
         """
-        claims = self._private_claims()
-        found = []
-        kinds: tuple[tuple[AddressKind, Samples], ...] = (
-            ("public", self._samples),
-            ("private", self._private),
-        )
-        for address, samples in kinds:
-            for metric, (src, dst), series in samples:
-                if address == "private" and (src, dst) in claims:
-                    for one in series.recent():
-                        held = Disputed(one.source, one.samples, len(one.samples))
-                        found.append(Dispute.of_samples(metric, (src, dst), address, held, None))
-                elif len(series.by_source) > 1:
-                    link = network.usual.get(src, {}).get(dst)
-                    rtt = link.rtt_ms if link else None
-                    agreement = counted(metric, series, network.sites, rtt)
-                    level = (
-                        median(s.value for s in agreement.samples) if agreement.samples else None
-                    )
-                    key = (metric, (src, dst), address)
-                    found += [Dispute.of_samples(*key, one, level) for one in agreement.disputed]
-                    if agreement.is_shift:
-                        found.append(Dispute.of_shift(*key, agreement))
-        return sorted(found, key=lambda one: one[:6])
-
-    def _private_claims(self) -> set[Pair]:
-        """Return links that one source alone reported over private addresses, others over public.
-
-        Taken as told, they would be used in place of what the others measured. Where the catalogue
-        says that both ends share a private network, nobody needs to confirm that.
-        """
-        if not self._samples.is_mixed:
-            return set()
-        over_private, over_public = self._private.reporters(), self._samples.reporters()
-        region = self.catalogue.region
-        return {
-            (src, dst)
-            for (src, dst), by in over_private.items()
-            if len(by) == 1
-            and OWN not in by
-            and over_public.get((src, dst), by) - by
-            and not (
-                region(src).private_network
-                and region(src).private_network == region(dst).private_network
-            )
+        regions = list(self.samples.regions)
+        measured = {
+            regions[number] for end in ("src", "dst") for number in np.unique(rows[end]).tolist()
         }
+        ends = {name: site for name, site in sites.items() if name in measured}
+        places = np.array([place for place, name in enumerate(typed) if name in measured])
+        private = LinkSamples(self.samples, rows, with_caps_of(ends, "private"))
+        self._of_kind["private"] = private
+        rtts = between.take(np.ix_(places, places))
+        own = round_trips_ms(private, self.catalogue, origins)
+        better = own.known & (~are_baseline(origins, own.origin) | ~rtts.known)
+        rtts.put(better, own.take(better))
+        providers = np.array([name.partition(":")[0] for name in ends])
+        rtts.expected[~(private.pairs() | (providers[:, None] == providers))] = np.nan
+        found, over_private = self._estimated(
+            with_caps_of(ends, "private"), private, rtts, "private", origins
+        )
+        used, others = joined(links, over_private.placed(places, links.names), origins)
+        return Estimates(caps_joined(sites, found), used, others)
 
     def _estimated(
         self,
         typed: Mapping[str, Site],
-        samples: Samples,
-        rtts: Mapping[Pair, Estimate],
+        samples: LinkSamples,
+        rtts: EstimateArrays,
         address: AddressKind,
-    ) -> tuple[dict[str, Site], dict[str, dict[str, Link]]]:
+        origins: Origins,
+    ) -> tuple[dict[str, Site], LinkTable]:
         """Return sites and links over one kind of address, from samples of that kind."""
         catalogue = self.catalogue
-        flows = measured_flows(typed, samples, rtts)
-        tests = aggregate_tests(typed, samples, rtts)
-        alone = {pair: of_link.alone for pair, of_link in tests.items()}
-        sites = with_caps(typed, samples, tests, self._stated_gbps, rtts, catalogue)
-        sites = with_windows(sites, samples, rtts, catalogue)
-        spreads = flow_spreads(flows, sites, rtts, catalogue)
-        law = MeasuredLaw(sites, typed, rtts, alone, address)
-        aggregates = law.measured(tests)
-        saturated = saturated_links(typed, samples)
-        tested = {end for pair in flows for end in pair}
-        links: dict[str, dict[str, Link]] = {}
-        for src in typed:
-            row: dict[str, Link] = {}
-            for dst in typed:
-                pair = (src, dst)
-                rtt: Estimate | None = rtts.get(pair)
-                if rtt is None and (pair in aggregates or pair in flows):
-                    rtt = RTT_OF_NO_PLACE
-                if src == dst or rtt is None:
-                    continue
-                aggregate = aggregates.get(pair) or law.aggregate(src, dst, rtt)
-                if aggregate is None and tested.isdisjoint(pair):
-                    continue  # no VM type, no law: nothing to go by
-                opened = tests[pair].connections if pair in tests else None
-                flow = flows.get(pair)
-                windows = flow or flow_of_window(sites[src], sites[dst], rtt, catalogue, spreads)
-                flow = flow or inferred_flow(windows, aggregate or UNKNOWN, opened)
-                together = None
-                if aggregate is not None and opened != 0:
-                    together = windows.scaled((opened or LAW_CONNECTIONS) / MBPS_PER_GBPS)
-                aggregate = aggregate or aggregate_of_flow(flow)
-                row[dst] = Link(
-                    src,
-                    dst,
-                    rtt,
-                    flow,
-                    aggregate,
-                    loss_pct(pair, samples),
-                    limit_of(
-                        aggregate, sites[src], sites[dst], together, saturated=pair in saturated
-                    ),
-                    address,
-                )
-            links[src] = row
+        flows = measured_flows(samples, rtts.expected, origins)
+        tests = aggregate_tests(samples, rtts.expected, origins)
+        pairs = tests.src, tests.dst
+        sites = with_caps(typed, samples, tests, self._stated_gbps, rtts, catalogue, origins)
+        sites = with_windows(sites, samples, rtts.expected, catalogue)
+        model = FlowModel(sites.values(), rtts, catalogue, origins)
+        spreads = model.spreads(flows)
+        laws = ProviderLaws(sites, typed, rtts, address, origins)
+        law = MeasuredLaw(laws, sites, pairs, tests.alone, origins)
+        aggregates, priors = law.measured(tests)
+        _fill(rtts, pairs, origins)
+        _fill(rtts, (flows.src, flows.dst), origins)
+        inferred = rtts.known
+        inferred[pairs] = False
+        measured = MeasuredLinks(
+            *(flows, pairs, aggregates, priors, tests.connections, saturated_links(samples))
+        )
+        links = links_of(
+            sites.values(),
+            rtts,
+            model.of_windows(spreads),
+            law.unmeasured(inferred),
+            measured,
+            losses_pct(samples),
+            address,
+            origins,
+        )
         # Last: laws and limits of links are of what short tests show.
         return with_buckets(sites, tests), links
 
-    def _vm_types(self, region: str) -> Mapping[str, str]:
+    def disputes(self) -> list[Dispute]:
+        """Return what does not count because it contradicts others, and unconfirmed new levels.
+
+        Of the samples as :meth:`estimates` has last judged them.
+        """
+        found = []
+        for address, samples in self._of_kind.items():
+            for metric in self.samples.known_metrics():
+                samples.counted(metric)
+            for (metric, src, dst), agreement in samples.agreements.items():
+                key = (metric, (samples.names[src], samples.names[dst]), address)
+                level = median(s.value for s in agreement.samples) if agreement.samples else None
+                found += [Dispute.of_samples(*key, one, level) for one in agreement.disputed]
+                if agreement.is_shift:
+                    found.append(Dispute.of_shift(*key, agreement))
+        found += self._claimed_alone()
+        return sorted(found, key=lambda one: one[:6])
+
+    def _claimed_alone(self) -> list[Dispute]:
+        """Return what does not count because one source alone says that an address is private."""
+        rows = self.samples.rows
+        private = rows["address"] == _PRIVATE
+        claimed = rows[private & self._are_claims(private)]
+        if not len(claimed):
+            return []
+        names = sorted(self.samples.regions)
+        sites = {name: baseline_site(name, self.catalogue) for name in names}
+        samples, found = LinkSamples(self.samples, claimed, sites), []
+        for metric in self.samples.known_metrics():
+            recent, groups = samples.recent(metric)
+            for within in groups:
+                for one in samples.from_sources(recent[within]):
+                    first, held = (
+                        one.samples[0],
+                        Disputed(one.source, one.samples, len(one.samples)),
+                    )
+                    pair = first.src, first.dst
+                    found.append(Dispute.of_samples(metric, pair, "private", held, None))
+        return found
+
+    def _are_claims(self, private: Bools) -> Bools:
+        """Return samples of links that one source alone reported over private addresses.
+
+        Where others reported them over public ones. Taken as told, they would be used in place of
+        what the others measured. Where the catalogue says that both ends share a private network,
+        nobody needs to confirm that.
+        """
+        table = self.samples
+        claims = np.zeros(len(private), np.bool_)
+        if not (table.is_mixed and private.any()):
+            return claims
+        rows, regions = table.rows, list(table.regions)
+        over_private, over_public = (table.reporters(rows[kind]) for kind in (private, ~private))
+        for (src, dst), by in over_private.items():
+            if len(by) != 1 or OWN in by or not over_public.get((src, dst), by) - by:
+                continue
+            network, other = (
+                self.catalogue.region(regions[end]).private_network for end in (src, dst)
+            )
+            if not network or network != other:
+                claims |= (rows["src"] == src) & (rows["dst"] == dst)
+        return claims
+
+    def _vm_types(
+        self, region: str, votes: Mapping[str, Mapping[str, Mapping[str, int]]]
+    ) -> Mapping[str, str]:
         """Return the VM type to assume in a region: stated, or named by most samples."""
         if region in self.chosen or region.partition(":")[0] in self.chosen:
             return self.chosen
-        voted = self._samples.vm_type(region, self.catalogue)
+        voted = vm_type_of(region, votes, self.catalogue)
         return {region: voted} if voted else self.chosen
 
 
-def _series_of(sample: Sample) -> tuple[str, str, Metric, bool]:
-    return sample.src, sample.dst, sample.metric, sample.address == "private"
-
-
-def _same_provider(src: str, dst: str) -> bool:
-    return src.partition(":")[0] == dst.partition(":")[0]
+def _fill(rtts: EstimateArrays, pairs: tuple[Ints, Ints], origins: Origins) -> None:
+    """Fill in the round-trip times of links that were measured and are between no known places."""
+    missing = np.isnan(rtts.expected[pairs])
+    places = tuple(ends[missing] for ends in pairs)
+    one = EstimateArrays.of([RTT_OF_NO_PLACE], origins)
+    rtts.put(places, one.take(np.zeros(missing.sum(), np.int64)))

@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
+from planner.model.columns.block import AGGREGATE_ORIGIN
+from planner.model.columns.links import Origins
+from planner.model.columns.table import LinkTable
 from planner.model.estimate import AddressKind
 from planner.model.link import Link, Site
-from planner.model.network import Links, Network
+from planner.model.network import Network
+from probes.estimation.origins import are_baseline
 
 
 def with_caps_of(sites: Mapping[str, Site], address: AddressKind) -> dict[str, Site]:
@@ -33,25 +39,19 @@ def part_of(network: Network, address: AddressKind) -> Network:
     return network.with_(sites=with_caps_of(network.sites, address), links=links, others={})
 
 
-def joined(public: Links, private: Links) -> tuple[Links, Links]:
+def joined(public: LinkTable, private: LinkTable, origins: Origins) -> tuple[LinkTable, LinkTable]:
     """Return the links in use, and the others of pairs of which both kinds are known.
 
     Private ones are in use where anything was measured of their throughput or that of others of
     their kind: then both ends are known to reach each other by them.
     """
-    links = {src: dict(row) for src, row in public.items()}
-    others: dict[str, dict[str, Link]] = {}
-    for src, row in private.items():
-        for dst, link in row.items():
-            over_public = links[src].get(dst)
-            if over_public is None:
-                links[src][dst] = link
-            elif link.aggregate_gbps.source == "baseline":
-                others.setdefault(src, {})[dst] = link
-            else:
-                links[src][dst] = link
-                others.setdefault(src, {})[dst] = over_public
-    return links, others
+    size = len(public.names)
+    over_public, over_private = (table.src * size + table.dst for table in (public, private))
+    modelled = are_baseline(origins, private.columns[AGGREGATE_ORIGIN])
+    unused = modelled & np.isin(over_private, over_public)
+    replaced = np.isin(over_public, over_private[~unused])
+    used = public.take(~replaced).joined(private.take(~unused))
+    return used, private.take(unused).joined(public.take(replaced))
 
 
 def caps_joined(public: Mapping[str, Site], private: Mapping[str, Site]) -> dict[str, Site]:

@@ -13,13 +13,17 @@ from functools import cached_property
 from math import inf
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from planner.model.baseline import baseline_site, flow_cap_gbps
 from planner.model.catalogue import Catalogue
+from planner.model.columns.links import Origins
+from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import AddressKind, Estimate, Method, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
-from probes.estimation.aggregates import MeasuredLaw
 from probes.estimation.kinds import part_of, with_caps_of
+from probes.estimation.laws import MeasuredLaw, ProviderLaws
 from probes.estimation.sites import most_calibrating_mbps
 from probes.samples import Metric
 
@@ -138,8 +142,11 @@ class Provenance:
             case "same-cities":
                 yield from self._between_cities(link)
             case "shifted-law" | "neighbouring-links":
-                for pair in sorted(self._law.links_behind(link.src, link.dst, estimate)):
-                    yield UsedSeries(*pair, "aggregate_mbps")
+                names = list(self._network.sites)
+                ends = names.index(link.src), names.index(link.dst)
+                behind = self._law.links_behind(*ends, estimate)
+                for src, dst in sorted((names[src], names[dst]) for src, dst in behind):
+                    yield UsedSeries(src, dst, "aggregate_mbps")
 
     def _between_cities(self, link: Link) -> Iterator[UsedSeries]:
         region = self._catalogue.region
@@ -177,15 +184,21 @@ class Provenance:
             name: baseline_site(name, catalogue, {name: site.vm_type} if site.vm_type else {})
             for name, site in network.sites.items()
         }
-        rtts = {(link.src, link.dst): link.rtt_ms for link in network}
-        measured = {
-            (link.src, link.dst): link.aggregate_gbps
-            for link in network
-            if link.aggregate_gbps.source == "measured"
-        }
         address = self._address or "public"
-        typed = with_caps_of(typed, address)
-        return MeasuredLaw(network.sites, typed, rtts, measured, address)
+        origins = Origins()
+        index = {name: place for place, name in enumerate(network.sites)}
+        rtts = EstimateArrays.none(len(index), len(index))
+        measured = {}
+        for link in network:
+            ends = index[link.src], index[link.dst]
+            rtts.set(ends, link.rtt_ms, origins)
+            if link.aggregate_gbps.source == "measured":
+                measured[ends] = link.aggregate_gbps
+        src, dst = np.array(list(measured), np.int64).reshape(-1, 2).T
+        alone = EstimateArrays.of(list(measured.values()), origins)
+        sites = network.sites
+        laws = ProviderLaws(sites, with_caps_of(typed, address), rtts, address, origins)
+        return MeasuredLaw(laws, sites, (src, dst), alone, origins)
 
     def _of_vm(self, site: Site, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
         kind, text, rests_on = _rule(estimate)

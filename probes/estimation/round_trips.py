@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
-from planner.model.baseline import baseline_rtt_ms
+import numpy as np
+
+from planner.model.baseline import BY_BACKBONE, baseline_rtt_ms
 from planner.model.catalogue import Catalogue
+from planner.model.columns.links import Origins
+from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Figures, Origin
-from probes.estimation.agreement import figures_with, own_first
-from probes.estimation.bounds import (
-    bounds_of,
-    from_values,
-    inferred_from,
-    median,
-    no_surer_than,
-    origin_of_many,
-)
-from probes.estimation.series import RTT_NOISE, Pair, Samples, counted
+from probes.estimation.bounds import bounds_of, no_surer_than
+from probes.estimation.groups import Bools, Floats
+from probes.estimation.origins import changed, measured, of_many, own_first
+from probes.estimation.series import RTT_NOISE, LinkSamples
 
 # Relative error of inference from the opposite direction, and from other clouds in the same two
 # cities. 90th percentiles.
@@ -27,53 +24,107 @@ SAME_CITIES_ERROR = 0.16
 RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, Origin("baseline", "location-unknown"))
 
 
-def round_trips_ms(
-    names: Sequence[str], samples: Samples, catalogue: Catalogue
-) -> dict[Pair, Estimate]:
-    """Return the round-trip time of each pair of regions of which anything is known."""
-    own: dict[Pair, Estimate] = {}
-    by_cities: dict[Pair, list[Estimate]] = defaultdict(list)
-    region = catalogue.region
-    for (src, dst), series in samples.of("rtt_ms").items():
-        used = counted("rtt_ms", series, {})
-        values = [(sample.value, sample) for sample in used.samples]
-        figures = figures_with(None, used, mixed=samples.is_mixed)
-        own[src, dst] = from_values(values, RTT_NOISE, figures=figures)
-        cities = (region(src).city, region(dst).city)
-        if all(cities):
-            for ends in {cities, cities[::-1]}:
-                by_cities[ends].append(own[src, dst])
-    rtts: dict[Pair, Estimate] = {}
-    for src in names:
-        for dst in names:
-            if src == dst:
-                continue
-            cities = (region(src).city, region(dst).city)
-            found: Estimate | None
-            if (src, dst) in own:
-                found = own[src, dst]
-            elif (dst, src) in own:
-                found = inferred_from(own[dst, src], OPPOSITE_DIRECTION_ERROR, "opposite-direction")
-            elif cities in by_cities:
-                found = _of_cities(cities, by_cities[cities])
-            else:
-                found = baseline_rtt_ms(region(src), region(dst))
-            if found is not None:
-                rtts[src, dst] = found
-    return rtts
+def round_trips_ms(samples: LinkSamples, catalogue: Catalogue, origins: Origins) -> EstimateArrays:
+    """Return the round-trip times of n regions, as arrays of shape (n, n)."""
+    size = len(samples.names)
+    counted = samples.counted("rtt_ms")
+    bounds = counted.groups.bounds(counted.rows["value"], RTT_NOISE)
+    own = measured(counted, samples.marks, bounds, origins)
+    found = EstimateArrays.none(size, size)
+    # Of two directions that were both measured, each has its own.
+    found.put((counted.dst, counted.src), _opposite(own, origins))
+    found.put((counted.src, counted.dst), own)
+    missing = ~found.known
+    np.fill_diagonal(missing, val=False)
+    _by_cities(samples.names, (counted.src, counted.dst), own, found, missing, catalogue, origins)
+    _by_models(samples.names, found, missing, catalogue, origins)
+    return found
 
 
-def _of_cities(cities: Pair, measured: list[Estimate]) -> Estimate:
+def _opposite(own: EstimateArrays, origins: Origins) -> EstimateArrays:
+    """Return what round trips say of the opposite direction."""
+
+    def inferred(origin: Origin) -> Origin:
+        return origin._replace(kind="inferred", method="opposite-direction", figures=None)
+
+    error = 1 + OPPOSITE_DIRECTION_ERROR
+    return own.with_bounds(
+        np.minimum(own.low, own.expected / error),
+        own.expected,
+        np.maximum(own.high, own.expected * error),
+        changed(origins, own.origin, inferred),
+    )
+
+
+def _by_cities(
+    names: Sequence[str],
+    ends: tuple[np.ndarray, np.ndarray],
+    own: EstimateArrays,
+    found: EstimateArrays,
+    missing: Bools,
+    catalogue: Catalogue,
+    origins: Origins,
+) -> None:
+    """Fill in round-trip times that others have measured between the same two cities."""
+    cities = [catalogue.region(name).city for name in names]
+    numbers = {city: number for number, city in enumerate(dict.fromkeys(filter(None, cities)))}
+    if not numbers or not len(own.low):
+        return
+    city = np.array([numbers.get(name, -1) for name in cities])
+
+    def keys(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+        a, b = np.minimum(city[src], city[dst]), np.maximum(city[src], city[dst])
+        return np.where(a < 0, -1, a * len(numbers) + b)
+
+    known = keys(*ends)
+    src, dst = np.nonzero(missing)
+    wanted = keys(src, dst)
+    wanted[~np.isin(wanted, known[known >= 0])] = -1
+    order = list(numbers)
+    for key in np.unique(wanted[wanted >= 0]).tolist():
+        behind = own.take(np.flatnonzero(known == key))
+        for i in np.flatnonzero(wanted == key).tolist():
+            between = order[city[src[i]]], order[city[dst[i]]]
+            found.set((src[i], dst[i]), _of_cities(between, behind, origins), origins)
+            missing[src[i], dst[i]] = False
+
+
+def _of_cities(between: tuple[str, str], behind: EstimateArrays, origins: Origins) -> Estimate:
     """Return the round-trip time between two cities from other regions that are in them."""
-    measured = own_first(measured, lambda found: found.origin)
-    origins = [found.origin for found in measured]
-    origin = origin_of_many("same-cities", origins, Figures(between=cities))
-    bounds = bounds_of([found.expected for found in measured], RTT_NOISE)
+    behind = behind.take(own_first(origins, behind.origin))
+    origin = of_many("same-cities", behind, origins, Figures(between=between))
+    bounds = bounds_of(behind.expected.tolist(), RTT_NOISE)
     return no_surer_than(Estimate(*bounds, origin), SAME_CITIES_ERROR)
 
 
-def loss_pct(pair: Pair, samples: Samples) -> float | None:
-    """Return a link's packet loss, where measured."""
-    series = samples.of("loss_pct").get(pair)
-    answered = [s.value for s in counted("loss_pct", series, {}).samples] if series else []
-    return median(answered) if answered else None
+def _by_models(
+    names: Sequence[str],
+    found: EstimateArrays,
+    missing: Bools,
+    catalogue: Catalogue,
+    origins: Origins,
+) -> None:
+    """Fill in round-trip times by the backbone between regions whose places are known."""
+    regions = [catalogue.region(name) for name in names]
+    placed = np.array([None not in (one.latitude_deg, one.longitude_deg) for one in regions])
+    src, dst = np.nonzero(missing & placed[:, None] & placed)
+    modelled: dict[tuple[int, int], tuple[float, float, float]] = {}
+    for i, j in zip(src.tolist(), dst.tolist(), strict=True):
+        if (j, i) in modelled:  # the model is symmetric
+            modelled[i, j] = modelled[j, i]
+        elif rtt := baseline_rtt_ms(regions[i], regions[j]):
+            modelled[i, j] = rtt.low, rtt.expected, rtt.high
+    if modelled:
+        src, dst = np.array(list(modelled)).T
+        low, expected, high = np.array(list(modelled.values())).T
+        there = EstimateArrays.none(len(src))
+        number = np.full(len(src), origins.number_of(BY_BACKBONE), np.int32)
+        found.put((src, dst), there.with_bounds(low, expected, high, number))
+
+
+def losses_pct(samples: LinkSamples) -> Floats:
+    """Return the packet loss of n regions' links, shape (n, n); NaN where not measured."""
+    found = np.full((len(samples.names), len(samples.names)), np.nan)
+    counted = samples.counted("loss_pct")
+    found[counted.src, counted.dst] = counted.groups.medians(counted.rows["value"])
+    return found

@@ -1,15 +1,16 @@
-"""The samples that estimates rest on, by metric and link."""
+"""Which samples of each metric and link count, and for whom they speak."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import log, log1p
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import isnan, log, log1p, nan
+from typing import NamedTuple
+
+import numpy as np
 
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate
 from planner.model.link import Site
 from planner.model.throughput import (
     UNKNOWN_NOISE,
@@ -19,15 +20,18 @@ from planner.model.throughput import (
     window_from_flow_mb,
 )
 from planner.single_flow.spreads import REPEAT_ERROR
-from probes.estimation.agreement import Agreed, FromSource, agreed, reference_of
+from probes.estimation.agreement import Agreed, FromSource, Mark, agreed, reference_of, trusted
+from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.sample_table import (
+    MEMORY_S,
+    MOST_SAMPLES,
+    THROUGHPUT,
+    Names,
+    Rows,
+    SampleTable,
+)
 from probes.samples import OWN, Metric, Sample
 
-Pair: TypeAlias = tuple[str, str]
-THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
-# Older samples of a link no longer count once there are newer ones.
-MEMORY_S = 30 * 86400.0
-# Nor do more than these: their median is known well, and memory stays bounded by the links.
-MOST_SAMPLES = 64
 ALL_LOST_PCT = 100.0
 RTT_NOISE = 0.02
 """Relative error of a median of pings, seen when repeating it, 90th percentile."""
@@ -43,199 +47,259 @@ _NOISES: dict[Metric, float] = {
 }
 
 
-@dataclass(slots=True)
-class Series:
-    """The newest samples of one metric on one link, by who reported them.
+class Counted(NamedTuple):
+    """The samples of one metric that count, by link.
 
     Attributes
     ----------
-    by_source : dict
-        The oldest first.
-    first_ids : dict
-        Source to the order of arrival of the first of these samples.
+    rows : Rows
+    groups : Groups
+        One for each link.
+    marks : array of int
+        For each link, which of :attr:`LinkSamples.marks` says whose samples these are.
     """
 
-    by_source: dict[str, deque[Sample]] = field(default_factory=dict)
-    first_ids: dict[str, int] = field(default_factory=dict)
-    _agreed: dict[Pair, Agreed] = field(default_factory=dict)
+    rows: Rows
+    groups: Groups
+    marks: Ints
 
-    def add(self, samples: Iterable[Sample], source: str = OWN, first_id: int = 0) -> None:
-        """Take in samples; those of one source oldest first."""
-        if source not in self.by_source:
-            self.by_source[source] = deque(maxlen=MOST_SAMPLES)
-            self.first_ids[source] = first_id
-        self.by_source[source].extend(samples)
-        self._agreed.clear()
+    @property
+    def src(self) -> Ints:
+        """Number of the source of each link."""
+        return self._ends("src")
 
-    def recent(self) -> list[FromSource]:
-        """Return those that are not much older than the newest, of each source that has some."""
-        newest = max(sample.measured_at_s for of in self.by_source.values() for sample in of)
-        found = []
-        for source, samples in self.by_source.items():
-            kept = [s for s in samples if s.measured_at_s >= newest - MEMORY_S]
-            if kept:
-                found.append(FromSource(source, self.first_ids[source], kept))
+    @property
+    def dst(self) -> Ints:
+        """Number of the destination of each link."""
+        return self._ends("dst")
+
+    def _ends(self, name: str) -> Ints:
+        found: Ints = self.rows[name][self.groups.first].astype(np.int64)
         return found
 
+    def where(self, chosen: Bools) -> Counted:
+        """Return the samples that are chosen; a link without one is left out."""
+        if chosen.all():
+            return self
+        numbers = self.groups.numbers()[chosen]
+        groups = Groups.of(numbers)
+        return Counted(self.rows[chosen], groups, self.marks[numbers[groups.first]])
 
-class Samples:
-    """All samples of a graph, and which VM types they were taken with.
+
+class LinkSamples:
+    """The samples over one kind of address between some regions, by metric and link.
 
     Parameters
     ----------
-    beside : Samples, optional
-        Others, whose VM types and sources count, too.
-    """
-
-    def __init__(self, beside: Samples | None = None) -> None:
-        self._series: dict[Metric, dict[Pair, Series]] = defaultdict(lambda: defaultdict(Series))
-        self._sources: set[str] = beside._sources if beside else set()
-        # Region to who reported to VM type to how many samples named it.
-        self._vm_votes: dict[str, dict[str, dict[str, int]]] = (
-            beside._vm_votes
-            if beside
-            else defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
-        )
-
-    def add(self, samples: Sequence[Sample], source: str = OWN, first_id: int = 0) -> None:
-        """Take in samples of one link, metric and source, oldest first."""
-        src, dst, metric = samples[0][:3]
-        self._series[metric][src, dst].add(samples, source, first_id)
-        self._sources.add(source)
-        if metric in THROUGHPUT:
-            votes = Counter((sample.src_vm, sample.dst_vm) for sample in samples)
-            for vms, count in votes.items():
-                self.add_votes(src, dst, *vms, count, source)
-
-    def add_votes(
-        self, src: str, dst: str, src_vm: str, dst_vm: str, count: int, source: str = OWN
-    ) -> None:
-        """Count throughput samples for the VM types that they name."""
-        self._vm_votes[src][source][src_vm] += count
-        self._vm_votes[dst][source][dst_vm] += count
-
-    def without(self, pairs: Collection[Pair]) -> Samples:
-        """Return all but the samples of some links; VM types that these name still count."""
-        found = Samples(self)
-        for metric, of_metric in self._series.items():
-            kept = {pair: series for pair, series in of_metric.items() if pair not in pairs}
-            found._series[metric].update(kept)
-        return found
-
-    def reporters(self) -> dict[Pair, set[str]]:
-        """Return who reported each link."""
-        found: dict[Pair, set[str]] = defaultdict(set)
-        for _, pair, series in self:
-            found[pair].update(series.by_source)
-        return found
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether several sources have reported anything."""
-        return len(self._sources) > 1
-
-    def __iter__(self) -> Iterator[tuple[Metric, Pair, Series]]:
-        """Iterate over metrics and links."""
-        for metric, of_metric in self._series.items():
-            for pair, series in of_metric.items():
-                yield metric, pair, series
-
-    def of(self, metric: Metric) -> Mapping[Pair, Series]:
-        """Return the series of a metric by link."""
-        return self._series[metric]
-
-    def regions(self) -> set[str]:
-        """Return the regions at either end of a sample."""
-        return {end for pair in self.pairs() for end in pair}
-
-    def pairs(self) -> set[Pair]:
-        """Return the links of which there are samples."""
-        return {pair for _, pair, _ in self}
-
-    @property
-    def newest_s(self) -> float:
-        """Time of the newest sample, seconds since 1970; 0 where there is none."""
-        return max(
-            (
-                sample.measured_at_s
-                for _, _, series in self
-                for samples in series.by_source.values()
-                for sample in samples
-            ),
-            default=0.0,
-        )
-
-    def vm_type(self, region: str, catalogue: Catalogue) -> str | None:
-        """Return the VM type of the catalogue that most throughput samples of a region name.
-
-        Those of the own prober, where it has measured there; else each source has one vote.
-        """
-        votes = self._vm_votes.get(region, {})
-        if OWN in votes:
-            votes = {OWN: votes[OWN]}
-        provider = region.partition(":")[0]
-        known: dict[str, dict[str, int]] = {}
-        for source, of_source in votes.items():
-            named = {f"{provider}:{_plain(name)}": n for name, n in of_source.items() if name}
-            named = {name: n for name, n in named.items() if name in catalogue.vm_types}
-            if named:
-                known[source] = named
-        if not known:
-            return None
-        picks = [max(of, key=lambda name: (of[name], name)) for of in known.values()]
-        return max(picks, key=lambda name: (picks.count(name), name))
-
-
-def taken_with(samples: list[Sample], sites: Mapping[str, Site]) -> list[Sample]:
-    """Return those throughput samples of one link that were taken with the VM types assumed."""
-    src, dst = samples[0][:2]
-    assumed_src, assumed_dst = sites[src].vm_type, sites[dst].vm_type
-    others = {
-        (src_vm, dst_vm)
-        for src_vm, dst_vm in {(sample.src_vm, sample.dst_vm) for sample in samples}
-        if not (_same_vm(src_vm, assumed_src) and _same_vm(dst_vm, assumed_dst))
-    }
-    if not others:  # as most often
-        return samples
-    return [sample for sample in samples if (sample.src_vm, sample.dst_vm) not in others]
-
-
-def counted(
-    metric: Metric, series: Series, sites: Mapping[str, Site], rtt_ms: Estimate | None = None
-) -> Agreed:
-    """Return the samples of one link that its own estimate of a metric rests on.
-
-    Parameters
-    ----------
+    table : SampleTable
+    rows : Rows
+        Of the table: their regions are among those below.
     sites : mapping
-        With the VM types assumed; a throughput sample that was taken with others is left out.
-    rtt_ms : Estimate, optional
-        Of the link, to compare tests from a cold start with others.
+        The regions, by whose order they get numbers, with the VM types assumed: a throughput sample
+        that was taken with others does not count.
+
+    Attributes
+    ----------
+    names : list of str
+    marks : list of Mark or None
+        The first is None: of the own prober, or of the only source that there is.
+    agreements : dict
+        Metric, source and destination to which samples count, where several sources have reported.
     """
-    found = series.recent()
-    if metric == "loss_pct":
-        # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
-        found = _only(found, lambda samples: [s for s in samples if s.value < ALL_LOST_PCT])
-    elif metric in THROUGHPUT:
-        found = _only(found, lambda samples: taken_with(samples, sites))
+
+    def __init__(self, table: SampleTable, rows: Rows, sites: Mapping[str, Site]) -> None:
+        self.table, self.names = table, list(sites)
+        self.marks: list[Mark | None] = [None]
+        self.agreements: dict[tuple[Metric, int, int], Agreed] = {}
+        self._sources = list(table.sources)
+        self._fits = _Fits(table, sites)
+        self._counted: dict[Metric, Counted] = {}
+        self._series = _arranged(_numbered(rows, table, self.names))
+
+    def recent(self, metric: Metric) -> tuple[Rows, Groups]:
+        """Return the samples that are not much older than the newest of their link."""
+        rows = self._series[self._series["metric"] == self.table.metrics.get(metric, -1)]
+        groups = Groups.of(rows["src"], rows["dst"])
+        newest_s = groups.reduced(np.maximum, rows["at_s"])
+        recent = rows["at_s"] >= groups.spread(newest_s) - MEMORY_S
+        return (rows, groups) if recent.all() else (rows[recent], groups.kept(recent))
+
+    def pairs(self) -> Bools:
+        """Return of which links there are samples, shape (n, n)."""
+        found = np.zeros((len(self.names), len(self.names)), np.bool_)
+        found[self._series["src"], self._series["dst"]] = True
+        return found
+
+    def taken_with(self, rows: Rows) -> Bools:
+        """Return which throughput samples were taken with the VM types assumed."""
+        return self._fits.of(rows)
+
+    def counted(self, metric: Metric, rtts_ms: Floats | None = None) -> Counted:
+        """Return the samples on which estimates of a metric rest.
+
+        Parameters
+        ----------
+        rtts_ms : array, shape (n, n)
+            Of the links, to compare tests from a cold start with others; NaN where not known.
+        """
+        if metric not in self._counted:
+            self._counted[metric] = self._count(metric, rtts_ms)
+        return self._counted[metric]
+
+    def _count(self, metric: Metric, rtts_ms: Floats | None) -> Counted:
+        rows, groups = self.recent(metric)
+        if metric == "loss_pct":
+            # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+            rows, groups = _chosen(rows, groups, rows["value"] < ALL_LOST_PCT)
+        elif metric in THROUGHPUT:
+            rows, groups = _chosen(rows, groups, self.taken_with(rows))
+        if metric == "aggregate_mbps":
+            # What fewer connections reached may not have saturated the pair.
+            parts = Groups.of(groups.numbers(), rows["source"])
+            most = parts.reduced(np.maximum, rows["connections"])
+            rows, groups = _chosen(rows, groups, rows["connections"] == parts.spread(most))
+        found = Counted(rows, groups, np.zeros(len(groups.first), np.int64))
+        return self._judged(metric, found, rtts_ms) if self.table.is_mixed else found
+
+    def _judged(self, metric: Metric, found: Counted, rtts_ms: Floats | None) -> Counted:
+        """Return the samples that count where several sources have reported."""
+        rows, groups, _ = found
+        source = rows["source"]
+        of_source = np.array([self._mark(Agreed([], trusted(name))) for name in self._sources])
+        marks = of_source[source[groups.first]]
+        several = groups.reduced(np.minimum, source) != groups.reduced(np.maximum, source)
+        if not several.any():
+            return Counted(rows, groups, marks)
+        alone = np.flatnonzero(~groups.spread(several))
+        places, numbers = [alone], [groups.numbers()[alone]]
+        for number in np.flatnonzero(several).tolist():
+            begin, end = groups.begins[number : number + 2].tolist()
+            kept = begin + self._agreed_of(metric, rows[begin:end], rtts_ms)
+            marks[number] = self._mark(self.agreements[self._key(metric, rows[begin])])
+            places.append(kept)
+            numbers.append(np.full(len(kept), number))
+        order = np.argsort(np.concatenate(numbers), kind="stable")
+        of_link = np.concatenate(numbers)[order]
+        groups = Groups.of(of_link)
+        return Counted(rows[np.concatenate(places)[order]], groups, marks[of_link[groups.first]])
+
+    def _agreed_of(self, metric: Metric, rows: Rows, rtts_ms: Floats | None) -> Ints:
+        """Return which samples of one link count; in the order in which they do."""
+        of_source = self.from_sources(rows)
+        place = {id(s): at for at, s in enumerate(s for of in of_source for s in of.samples)}
+        rtt_ms = nan if rtts_ms is None else float(rtts_ms[rows["src"][0], rows["dst"][0]])
+        judged = _agreement(metric, of_source, None if isnan(rtt_ms) else rtt_ms)
+        self.agreements[self._key(metric, rows[0])] = judged
+        return np.array([place[id(sample)] for sample in judged.samples], np.int64)
+
+    def from_sources(self, rows: Rows) -> list[FromSource]:
+        """Return the samples of one link by who reported them."""
+        samples = self.samples(rows)
+        return [
+            FromSource(self._sources[first["source"]], int(first["first_id"]), samples[one])
+            for one in Groups.of(rows["source"])
+            for first in [rows[one.start]]
+        ]
+
+    def samples(self, rows: Rows) -> list[Sample]:
+        """Return rows as samples."""
+        return self.table.samples(rows, self.names)
+
+    @staticmethod
+    def _key(metric: Metric, row: np.void) -> tuple[Metric, int, int]:
+        return metric, int(row["src"]), int(row["dst"])
+
+    def _mark(self, found: Agreed) -> int:
+        mark = Mark.of(found)
+        if mark not in self.marks:
+            self.marks.append(mark)
+        return self.marks.index(mark)
+
+
+class _Fits:
+    """Tells throughput samples that were taken with the VM types assumed.
+
+    Parameters
+    ----------
+    table : SampleTable
+    sites : mapping
+    """
+
+    def __init__(self, table: SampleTable, sites: Mapping[str, Site]) -> None:
+        plain = Names()
+        plain[""]
+        self._taken_with = np.array(
+            [plain[plain_name(vm)] if vm else -1 for vm in table.vms] + [-1]
+        )
+        types = (site.vm_type.partition(":")[2] for site in sites.values())
+        self._assumed = np.array([plain[name] for name in types] + [-1])
+
+    def of(self, rows: Rows) -> Bools:
+        """Return which of some throughput samples were taken with these."""
+        fits = np.ones(len(rows), np.bool_)
+        for end in ("src", "dst"):
+            vm = self._taken_with[rows[f"{end}_vm"]]
+            fits &= (vm < 0) | (vm == self._assumed[rows[end]])
+        return fits
+
+
+def _numbered(rows: Rows, table: SampleTable, names: Sequence[str]) -> Rows:
+    """Return rows whose ends are places in some names."""
+    index = {name: place for place, name in enumerate(names)}
+    place = np.array([index.get(name, -1) for name in table.regions] + [-1], np.int32)
+    found = rows.copy()
+    for end in ("src", "dst"):
+        found[end] = place[rows[end]]
+    return found
+
+
+def _arranged(rows: Rows) -> Rows:
+    """Return rows by series and source, as they first appear; of each source the newest."""
+    if not len(rows):
+        return rows
+    regions, sources = (
+        int(max(rows[n].max() for n in of)) + 1 for of in (("src", "dst"), ("source",))
+    )
+    key = (rows["metric"].astype(np.int64) * regions + rows["src"]) * regions + rows["dst"]
+    series = _ranks(key)
+    parts = _ranks(series * sources + rows["source"]) if sources > 1 else series
+    if (np.diff(series) < 0).any() or (np.diff(parts) < 0).any():
+        order = np.lexsort((parts, series))
+        rows, parts = rows[order], parts[order]
+    groups = Groups.of(parts)
+    rows["first_id"] = groups.spread(rows["first_id"][groups.first])
+    newest = groups.spread(groups.begins[1:]) - np.arange(len(rows)) <= MOST_SAMPLES
+    return rows if newest.all() else rows[newest]
+
+
+def _ranks(keys: Ints) -> Ints:
+    """Return the place of each key among all, by where they first appear."""
+    if (np.diff(keys) >= 0).all():
+        return np.cumsum(np.diff(keys, prepend=keys[:1]) > 0)
+    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    ranks = np.empty(len(first), np.int64)
+    ranks[np.argsort(first)] = np.arange(len(first))
+    return ranks[numbers]
+
+
+def _chosen(rows: Rows, groups: Groups, chosen: Bools) -> tuple[Rows, Groups]:
+    return (rows, groups) if chosen.all() else (rows[chosen], groups.kept(chosen))
+
+
+def _agreement(metric: Metric, found: Sequence[FromSource], rtt_ms: float | None) -> Agreed:
+    """Return which samples of one link count; of each source with the most connections it had."""
     if metric == "aggregate_mbps":
-        found = _with_most_connections(found)
-    if not found:
-        return Agreed([])
+        least = reference_of(found).samples[0].connections or 0
+        found = [one for one in found if (one.samples[0].connections or 0) >= least]
     if len(found) == 1:
         return agreed(found, _no_log, 0.0)
-    first = found[0].samples[0]
-    ends = (first.src, first.dst)
-    types = ends if not sites else (sites[ends[0]].vm_type, sites[ends[1]].vm_type)
-    if types not in series._agreed:
-        judged = agreed(found, log_of(metric, rtt_ms), _noise(metric, first))
-        if metric == "aggregate_mbps":
-            judged = replace(judged, samples=_comparable(judged, found))
-        series._agreed[types] = judged
-    return series._agreed[types]
+    judged = agreed(found, log_of(metric, rtt_ms), _noise(metric, found[0].samples[0]))
+    if metric == "aggregate_mbps":
+        judged = replace(judged, samples=_comparable(judged, found))
+    return judged
 
 
-def log_of(metric: Metric, rtt_ms: Estimate | None) -> Callable[[Sample], float]:
+def log_of(metric: Metric, rtt_ms: float | None) -> Callable[[Sample], float]:
     """Return what gives the logarithm of a sample's value, without what slow start cost it."""
 
     def of(sample: Sample) -> float:
@@ -244,10 +308,10 @@ def log_of(metric: Metric, rtt_ms: Estimate | None) -> Callable[[Sample], float]
             return log1p(value)
         if rtt_ms is not None and not sample.warmed_up and sample.duration_s:
             if metric == "aggregate_mbps":
-                value /= bundle_share_of_steady(rtt_ms.expected, sample.duration_s)
+                value /= bundle_share_of_steady(rtt_ms, sample.duration_s)
             elif metric == "per_flow_mbps":
-                window = window_from_flow_mb(value, rtt_ms.expected, sample.duration_s)
-                value /= flow_share_of_steady(window, rtt_ms.expected, sample.duration_s)
+                window = window_from_flow_mb(value, rtt_ms, sample.duration_s)
+                value /= flow_share_of_steady(window, rtt_ms, sample.duration_s)
         return log(max(value, LEAST_VALUE))
 
     return of
@@ -255,25 +319,6 @@ def log_of(metric: Metric, rtt_ms: Estimate | None) -> Callable[[Sample], float]
 
 def _no_log(_: Sample) -> float:
     raise AssertionError("the samples of one source are not compared")
-
-
-def _only(
-    found: Iterable[FromSource], wanted: Callable[[list[Sample]], list[Sample]]
-) -> list[FromSource]:
-    kept = [replace(one, samples=wanted(one.samples)) for one in found]
-    return [one for one in kept if one.samples]
-
-
-def _with_most_connections(found: Sequence[FromSource]) -> list[FromSource]:
-    """Leave out what fewer connections reached: they may not have saturated the pair."""
-    kept = []
-    for one in found:
-        most = max(s.connections or 0 for s in one.samples)
-        kept.append(replace(one, samples=[s for s in one.samples if (s.connections or 0) == most]))
-    if len(kept) < 2:
-        return kept
-    least = reference_of(kept).samples[0].connections or 0
-    return [one for one in kept if (one.samples[0].connections or 0) >= least]
 
 
 def _comparable(judged: Agreed, found: Sequence[FromSource]) -> list[Sample]:
@@ -293,10 +338,43 @@ def _noise(metric: Metric, sample: Sample) -> float:
     return _NOISES.get(metric, UNKNOWN_NOISE)
 
 
-def _plain(vm_name: str) -> str:
+def vm_type_of(
+    region: str, votes: Mapping[str, Mapping[str, Mapping[str, int]]], catalogue: Catalogue
+) -> str | None:
+    """Return the VM type of the catalogue that most throughput samples of a region name.
+
+    Those of the own prober, where it has measured there; else each source has one vote.
+
+    Parameters
+    ----------
+    region : str
+    votes : mapping
+        As :meth:`.SampleTable.votes` returns them.
+    catalogue : Catalogue
+    """
+    of_region = votes.get(region, {})
+    if OWN in of_region:
+        of_region = {OWN: of_region[OWN]}
+    provider = region.partition(":")[0]
+    known: dict[str, dict[str, int]] = {}
+    for source, of_source in of_region.items():
+        named: Counter[str] = Counter()  # of names that are written in several ways
+        for name, count in of_source.items():
+            if name and (vm_type := f"{provider}:{plain_name(name)}") in catalogue.vm_types:
+                named[vm_type] += count
+        if named:
+            known[source] = named
+    if not known:
+        return None
+    picks = [max(of, key=lambda name: (of[name], name)) for of in known.values()]
+    return max(picks, key=lambda name: (picks.count(name), name))
+
+
+def plain_name(vm_name: str) -> str:
     """Return the name that catalogues give a VM type, without a provider or Azure's prefix."""
     return vm_name.rpartition(":")[2].removeprefix("Standard_")
 
 
-def _same_vm(sampled: str, assumed_id: str) -> bool:
-    return not sampled or _plain(sampled) == assumed_id.partition(":")[2]
+def is_of_type(sampled: str, assumed_id: str) -> bool:
+    """Whether a sample that names a VM type, or none, was taken with the one assumed."""
+    return not sampled or plain_name(sampled) == assumed_id.partition(":")[2]

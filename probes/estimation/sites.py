@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from planner.model.baseline import CAP_ERROR, flow_cap_gbps, within
 from planner.model.catalogue import Catalogue
+from planner.model.columns.links import Origins
+from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import Site
-from planner.model.throughput import window_from_flow_mb
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import window_error
 from probes.estimation.aggregates import AggregateTests
-from probes.estimation.agreement import is_own
-from probes.estimation.bounds import Value, from_values, median, no_surer_than, origin_of_samples
+from probes.estimation.bounds import bounds_of, median, no_surer_than
 from probes.estimation.caps import measured_caps
-from probes.estimation.series import Pair, Samples, counted
+from probes.estimation.flows import from_cold, windows_from_flows_mb
+from probes.estimation.groups import Floats, Groups, Ints
+from probes.estimation.origins import are_own, of_rows
+from probes.estimation.sample_table import Rows
+from probes.estimation.series import LinkSamples
+from probes.estimation.site_arrays import egress, flow_caps_gbps, ingress
 
 WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
@@ -28,102 +33,104 @@ CALIBRATION_SHARE_OF_CAP = 0.8
 
 def with_caps(
     sites: Mapping[str, Site],
-    samples: Samples,
-    tests: Mapping[Pair, AggregateTests],
+    samples: LinkSamples,
+    tests: AggregateTests,
     stated_gbps: Mapping[str, tuple[float | None, float | None]],
-    rtts_ms: Mapping[Pair, Estimate],
+    rtts_ms: EstimateArrays,
     catalogue: Catalogue,
+    origins: Origins,
 ) -> dict[str, Site]:
     """Take over measured caps, and raise those that a link has exceeded.
 
     A VM without a measured cap has the one that was stated for it, else that of others of its
     type.
     """
-    calibrated = with_windows(sites, samples, rtts_ms, catalogue)
-    measured_out, measured_in = measured_caps(calibrated, samples, rtts_ms)
-    most_out, most_in = most_carried(tests)
+    calibrated = with_windows(sites, samples, rtts_ms.expected, catalogue)
+    measured_out, measured_in = measured_caps(calibrated, samples, rtts_ms.expected)
+    carried = Carried(samples.names, tests, origins)
     capped = {}
-    for name, site in sites.items():
+    for number, (name, site) in enumerate(sites.items()):
         stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
         out = measured_out.of.get(name) or stated_out or measured_out.of.get(site.vm_type)
         into = measured_in.of.get(name) or stated_in or measured_in.of.get(site.vm_type)
         capped[name] = replace(
             site,
-            egress_gbps=_raised(
-                out or site.egress_gbps, measured_out.at_least.get(name), most_out.get(name), tests
+            egress_gbps=carried.raised(
+                out or site.egress_gbps, measured_out.at_least.get(name), "src", number
             ),
-            ingress_gbps=_raised(
-                into or site.ingress_gbps, measured_in.at_least.get(name), most_in.get(name), tests
+            ingress_gbps=carried.raised(
+                into or site.ingress_gbps, measured_in.at_least.get(name), "dst", number
             ),
         )
     return capped
 
 
-@dataclass(slots=True)
 class Carried:
-    """What measured links carried out of a VM, or into it.
-
-    Attributes
-    ----------
-    sure : Pair | None
-        The link that carried most of those that its cap can't be below.
-    most : Pair
-        The link that carried most of all, which one short test may have found by mistake.
-    """
-
-    sure: Pair | None
-    most: Pair
-
-
-def most_carried(
-    tests: Mapping[Pair, AggregateTests],
-) -> tuple[dict[str, Carried], dict[str, Carried]]:
-    """Return which measured links carried most out of each region, and into it.
+    """Which measured links carried most out of each region, and into it.
 
     A link of which there is one short test alone is sure only if another carried as much. The most
     of many such tests would be the luckiest of them, and a cap is shared by all paths of a plan.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The regions.
+    tests : AggregateTests
+    origins : Origins
     """
-    out: dict[str, Carried] = {}
-    into: dict[str, Carried] = {}
-    by_own = tuple(
-        {pair[end] for pair, of_link in tests.items() if is_own(of_link.alone.origin)}
-        for end in (0, 1)
-    )
-    for pair, of_link in sorted(tests.items(), key=lambda item: -item[1].alone.expected):
-        own = is_own(of_link.alone.origin)
-        for region, most, measured in zip(pair, (out, into), by_own, strict=True):
-            if not own and region in measured:
-                continue  # what others alone report of one link raises no cap of all
-            carried = most.get(region)
-            if carried is None:
-                most[region] = Carried(None if of_link.is_lone else pair, pair)
-            elif carried.sure is None:
-                carried.sure = pair
-    return out, into
 
+    def __init__(self, names: Sequence[str], tests: AggregateTests, origins: Origins) -> None:
+        self._names, self._tests, self._origins = names, tests, origins
+        order = np.argsort(-tests.alone.expected, kind="stable")
+        own = are_own(origins, tests.alone.origin)
+        self._most: dict[str, dict[int, int]] = {}
+        self._sure: dict[str, dict[int, int]] = {}
+        for end, regions in (("src", tests.src), ("dst", tests.dst)):
+            # What others alone report of one link raises no cap of all.
+            counts = own | ~np.isin(regions, regions[own])
+            ranked = order[counts[order]]
+            first, most = np.unique(regions[ranked], return_index=True)
+            self._most[end] = dict(zip(first.tolist(), ranked[most].tolist(), strict=True))
+            # The first is sure unless it is a lone test; after one, any other is.
+            is_most = np.zeros(len(own), np.bool_)
+            is_most[ranked[most]] = True
+            ranked = ranked[~(is_most & tests.is_lone)[ranked]]
+            first, sure = np.unique(regions[ranked], return_index=True)
+            self._sure[end] = dict(zip(first.tolist(), ranked[sure].tolist(), strict=True))
 
-def _carried_by(pair: Pair, tests: Mapping[Pair, AggregateTests]) -> Estimate:
-    alone = tests[pair].alone
-    figures = Figures(between=pair)
-    return replace(alone, origin=alone.origin._replace(method="link-above-cap", figures=figures))
+    def raised(self, cap: Estimate, at_least: Estimate | None, end: str, region: int) -> Estimate:
+        """Return a cap, or the last of what was carried that exceeds it.
 
+        Parameters
+        ----------
+        cap : Estimate
+        at_least : Estimate | None
+            The most that a probe of it carried.
+        end : str
+            ``src`` for what the VM sends, ``dst`` for what it receives.
+        region : int
+            Place of its region.
+        """
+        method = cap.origin.method
+        for least in (at_least, self._carried_by(self._sure[end].get(region))):
+            if least and least.expected > cap.expected:
+                figures = (least.origin.figures or Figures())._replace(raised_from=method)
+                cap = replace(least, origin=least.origin._replace(figures=figures))
+        most = self._most[end].get(region)
+        if most is not None:
+            cap = replace(cap, high=max(cap.high, self._tests.alone.expected[most].item()))
+        return cap
 
-def _raised(
-    cap: Estimate,
-    at_least: Estimate | None,
-    carried: Carried | None,
-    tests: Mapping[Pair, AggregateTests],
-) -> Estimate:
-    """Return a cap, or the last of what was carried that exceeds it."""
-    method = cap.origin.method
-    sure = _carried_by(carried.sure, tests) if carried and carried.sure else None
-    for least in (at_least, sure):
-        if least and least.expected > cap.expected:
-            figures = (least.origin.figures or Figures())._replace(raised_from=method)
-            cap = replace(least, origin=least.origin._replace(figures=figures))
-    if carried:
-        cap = replace(cap, high=max(cap.high, tests[carried.most].alone.expected))
-    return cap
+    def _carried_by(self, link: int | None) -> Estimate | None:
+        if link is None:
+            return None
+        alone = self._tests.alone.at(link, self._origins)
+        assert alone is not None
+        src, dst = self._tests.src[link], self._tests.dst[link]
+        figures = Figures(between=(self._names[src], self._names[dst]))
+        return replace(
+            alone, origin=alone.origin._replace(method="link-above-cap", figures=figures)
+        )
 
 
 def _stated(cap_gbps: float | None) -> Estimate | None:
@@ -150,62 +157,73 @@ def most_calibrating_mbps(
 
 
 def with_windows(
-    sites: Mapping[str, Site],
-    samples: Samples,
-    rtts_ms: Mapping[Pair, Estimate],
-    catalogue: Catalogue,
+    sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats, catalogue: Catalogue
 ) -> dict[str, Site]:
-    """Calibrate each receiver's window by the flows into it, else by others of its type."""
-    by_region: dict[str, list[_WindowShown]] = defaultdict(list)
-    by_type: dict[str, list[_WindowShown]] = defaultdict(list)
-    for (src, dst), series in samples.of("per_flow_mbps").items():
-        rtt = rtts_ms.get((src, dst))
-        most_mbps = most_calibrating_mbps(sites[src], sites[dst], rtt, catalogue)
-        if rtt is None or most_mbps is None:
-            continue
-        used = counted("per_flow_mbps", series, sites, rtt)
-        for sample in used.samples:
-            if sample.value > most_mbps:
-                continue
-            duration_s = None if sample.warmed_up else sample.duration_s
-            window = window_from_flow_mb(sample.value, rtt.expected, duration_s)
-            flow = _WindowShown((window, sample), rtt.expected, not used.reported_by)
-            by_region[dst].append(flow)
-            by_type[sites[dst].vm_type].append(flow)
+    """Calibrate each receiver's window by the flows into it, else by others of its type.
+
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions.
+    samples : LinkSamples
+    rtts_ms : array, shape (n, n)
+    catalogue : Catalogue
+    """
+    counted = samples.counted("per_flow_mbps", rtts_ms)
+    listed, rows = list(sites.values()), counted.rows
+    distances = rtts_ms[rows["src"], rows["dst"]]
+    cap_gbps = np.minimum(
+        np.minimum(
+            flow_caps_gbps(listed, catalogue)[rows["src"]], egress(listed).expected[rows["src"]]
+        ),
+        ingress(listed).expected[rows["dst"]],
+    )
+    shows = distances >= CALIBRATION_RTT_MS
+    shows &= rows["value"] <= CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * cap_gbps)
+    own = np.array([mark is None or not mark.reported_by for mark in samples.marks])
+    is_own = counted.groups.spread(own[counted.marks])[shows]
+    rows, distances = rows[shows], distances[shows]
+    windows = windows_from_flows_mb(rows, distances, from_cold(rows, distances))
+    types = {name: number for number, name in enumerate(dict.fromkeys(s.vm_type for s in listed))}
+    of_type = np.array([types[site.vm_type] for site in listed])[rows["dst"]]
+
+    def own_first(flows: Ints) -> Ints:
+        """Return the own prober's of some flows; where there are none, all."""
+        own_ones = flows[is_own[flows]]
+        return own_ones if len(own_ones) else flows
+
+    into, of_types = _places_by(rows["dst"]), _places_by(of_type)
+    by_type: dict[str, Estimate] = {}
     calibrated = {}
-    for name, site in sites.items():
-        if name in by_region:
-            flows = _own_first(by_region[name])
-            window_mb = _window([flow.value for flow in flows], [flow.rtt_ms for flow in flows])
+    for number, (name, site) in enumerate(sites.items()):
+        if number in into:
+            used = own_first(into[number])
+            window_mb = _window(windows[used], rows[used], distances[used])
             site = replace(site, window_mb=window_mb)
-        elif site.vm_type and site.vm_type in by_type:
-            estimate = from_values(
-                [flow.value for flow in _own_first(by_type[site.vm_type])],
-                WINDOW_SPREAD_OF_TYPE,
-                "inferred",
-                "flows-into-vm-type",
-                figures=Figures(vm_type=site.vm_type),
-            )
-            site = replace(site, window_mb=no_surer_than(estimate, WINDOW_SPREAD_OF_TYPE))
+        elif site.vm_type and types[site.vm_type] in of_types:
+            if site.vm_type not in by_type:
+                used = own_first(of_types[types[site.vm_type]])
+                by_type[site.vm_type] = _window_of_type(site.vm_type, windows[used], rows[used])
+            site = replace(site, window_mb=by_type[site.vm_type])
         calibrated[name] = site
     return calibrated
 
 
-class _WindowShown(NamedTuple):
-    """The window that one flow shows, over its round-trip time; whether the own prober saw it."""
-
-    value: Value
-    rtt_ms: float
-    is_own: bool
+def _places_by(keys: Ints) -> dict[int, Ints]:
+    """Return where each key is."""
+    order = np.argsort(keys, kind="stable")
+    return {int(keys[order[one.start]]): order[one] for one in Groups.of(keys[order])}
 
 
-def _own_first(flows: list[_WindowShown]) -> list[_WindowShown]:
-    return [flow for flow in flows if flow.is_own] or flows
-
-
-def _window(values: list[Value], rtts_ms: list[float]) -> Estimate:
+def _window(windows_mb: Floats, rows: Rows, rtts_ms: Floats) -> Estimate:
     """Return a receiver's window, about which tests lie by their own noise besides."""
-    error = window_error(rtts_ms)
-    origin = origin_of_samples([sample for _, sample in values], "measured", "flows-into-region")
-    expected = median(window for window, _ in values)
+    error = window_error(rtts_ms.tolist())
+    expected = median(windows_mb.tolist())
+    origin = of_rows(rows, "measured", "flows-into-region")
     return Estimate(expected / (1 + error), expected, expected * (1 + error), origin)
+
+
+def _window_of_type(vm_type: str, windows_mb: Floats, rows: Rows) -> Estimate:
+    bounds = bounds_of(windows_mb.tolist(), WINDOW_SPREAD_OF_TYPE)
+    origin = of_rows(rows, "inferred", "flows-into-vm-type", Figures(vm_type=vm_type))
+    return no_surer_than(Estimate(*bounds, origin), WINDOW_SPREAD_OF_TYPE)

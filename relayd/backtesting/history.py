@@ -20,8 +20,9 @@ from probes.estimation import THROUGHPUT
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.estimation.history_steps import Part
 from probes.estimation.rolling import SeriesColumns
-from probes.estimation.series import Samples, taken_with
-from probes.samples import Metric, Sample
+from probes.estimation.sample_table import SampleTable
+from probes.estimation.series import is_of_type, vm_type_of
+from probes.samples import OWN, Metric
 from relayd.history.source import SampleHistory, SeriesSpan
 from relayd.store.samples.columns import Setup
 
@@ -145,18 +146,19 @@ class ReplayHistory:
             carried = {metric: _newest(rows) for metric, rows in series.items()}
 
     def _sites_of(self, series: Sequence[SeriesSpan], catalogue: Catalogue) -> dict[str, Site]:
-        votes, names = Samples(), self._samples.regions
+        table, names = SampleTable(), self._samples.regions
         for one in series:
             if one.metric in THROUGHPUT:
                 way = self._samples.setups[one.setup]
                 ends = (names[one.src], names[one.dst])
-                votes.add_votes(*ends, way.src_vm, way.dst_vm, one.samples)
+                table.add_votes(*ends, way.src_vm, way.dst_vm, one.samples, OWN)
         for vote in self._samples.votes():
             if vote.metric in THROUGHPUT:
-                votes.add_votes(vote.src, vote.dst, vote.src_vm, vote.dst_vm, vote.samples)
-        sites = {}
+                ends = (vote.src, vote.dst)
+                table.add_votes(*ends, vote.src_vm, vote.dst_vm, vote.samples, OWN)
+        sites, votes = {}, table.votes()
         for region in self.regions:
-            vm_type = votes.vm_type(region, catalogue)
+            vm_type = vm_type_of(region, votes, catalogue)
             sites[region] = baseline_site(region, catalogue, {region: vm_type} if vm_type else {})
         return sites
 
@@ -165,17 +167,8 @@ class ReplayHistory:
         found, names = set(), self._samples.regions
         for one in of_metric:
             way = self._samples.setups[one.setup]
-            sample = Sample(
-                names[one.src],
-                names[one.dst],
-                self.metric,
-                0.0,
-                0.0,
-                way.tool,
-                src_vm=way.src_vm,
-                dst_vm=way.dst_vm,
-            )
-            if not taken_with([sample], self.sites):
+            ends = ((names[one.src], way.src_vm), (names[one.dst], way.dst_vm))
+            if not all(is_of_type(vm, self.sites[region].vm_type) for region, vm in ends):
                 found.add((one.src, one.dst, one.setup))
         return found
 

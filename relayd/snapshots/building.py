@@ -12,11 +12,12 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
+from planner.model.columns.table import LinkTable
 from planner.model.errors import RelaydError
 from planner.model.network import Network, Snapshot
 from probes.estimation import THROUGHPUT, Estimator
 from probes.estimation.current_samples import LinkShift, add_current
-from probes.estimation.estimator import Dispute
+from probes.estimation.estimator import Dispute, Estimates
 from probes.importers.physics import PhysicalGate
 from probes.samples import OWN, Reported, Sample
 from relayd.garbage import without_collection
@@ -87,7 +88,7 @@ def make_snapshot(
 
 def _made(store: Store, catalogue: Catalogue, found: Gathered, decisions_through: int) -> Snapshot:
     samples_through = found.head.through
-    estimator, network = found.estimator, _network(store, found.estimator)
+    estimator, estimates = found.estimator, _estimates(store, found.estimator)
     created_at_s = time.time()
     as_of_s = estimator.newest_s or created_at_s
     content = f"{samples_through} {decisions_through} {catalogue.digest} {created_at_s}"
@@ -96,11 +97,10 @@ def _made(store: Store, catalogue: Catalogue, found: Gathered, decisions_through
         f"{time.strftime('%Y%m%d', time.gmtime(created_at_s))}-{number}",
         as_of_s,
         created_at_s,
-        _source(network),
+        _source(estimates.links),
         catalogue.digest,
         samples_through,
     )
-    others = [link for of_source in network.others.values() for link in of_source.values()]
     saved = snapshot_of(row)
     event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
     if found.impossible:
@@ -108,11 +108,12 @@ def _made(store: Store, catalogue: Catalogue, found: Gathered, decisions_through
     if found.left_out:
         event["left_out"] = [str(one) for one in found.left_out[:_MOST_TOLD]]
     # Before the snapshot: after a crash in between, the next attempt finds the same again.
-    if unconfirmed := [one for one in estimator.disputes(network) if one.counts]:
+    if unconfirmed := [one for one in estimator.disputes() if one.counts]:
         with store.database.transaction():
             for dispute in unconfirmed:
                 _note_unconfirmed(Events(store.database), dispute)
-    store.snapshots.save(row, list(network), list(network.sites.values()), others, event)
+    sites = list(estimates.sites.values())
+    store.snapshots.save(row, estimates.links, sites, estimates.others, event)
     if decisions_through:  # after it: what is not noted yet is heeded once more
         with store.database.transaction():
             Metadata(store.database).set(HEEDED, decisions_through)
@@ -176,7 +177,8 @@ def estimated(
                 impossible += 1
 
     add_current(estimator, possible())
-    return Estimation(estimator, _network(store, estimator), impossible)
+    network = _estimates(store, estimator).network(Snapshot("", "", ""))
+    return Estimation(estimator, network, impossible)
 
 
 def _with_accepted(
@@ -191,15 +193,15 @@ def _with_accepted(
     yield from chain.from_iterable(left.values())
 
 
-def _network(store: Store, estimator: Estimator) -> Network:
-    """Return the network of the samples that an estimator has; what was summarised votes, too."""
+def _estimates(store: Store, estimator: Estimator) -> Estimates:
+    """Return what the samples that an estimator has say; what was summarised votes, too."""
     for metric, src, dst, src_vm, dst_vm, count, source in vm_votes(store):
         if metric in THROUGHPUT:
             estimator.add_votes(src, dst, src_vm, dst_vm, count, source)
-    return estimator.network(Snapshot("", "", ""))
+    return estimator.estimates()
 
 
-def _source(network: Network) -> str:
+def _source(links: LinkTable) -> str:
     """Return ``measured`` if every aggregate was, else ``mixed``."""
-    measured = all(link.aggregate_gbps.source == "measured" for link in network)
-    return "measured" if measured else "mixed"
+    kinds = {origin.kind for origin in links.origins_of("aggregate_gbps")}
+    return "measured" if kinds <= {"measured"} else "mixed"

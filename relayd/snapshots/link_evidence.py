@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import inf
+from math import inf, nan
+
+import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.network import Network
-from probes.estimation.agreement import Agreed
 from probes.estimation.current_samples import MOST_JUDGED, since_last_changes
 from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
-from probes.estimation.series import Series, counted
+from probes.estimation.sample_table import SampleTable
+from probes.estimation.series import LinkSamples
+from probes.samples import Sample
 from relayd.store.opening import Store
 from relayd.store.samples.pages import as_reported, newest_samples
 from relayd.store.samples.reading import StoredSample
@@ -128,31 +131,35 @@ def _used(
         others = len(newest) - len(of_kind)
         leave_out("taken over the other kind of address", others)
         newest, total = of_kind, total - others
-    kept, current, since_s = Series(), 0, inf
+    table, since_s = SampleTable(), inf
+    current: list[Sample] = []
     for source, first_id, samples in since_last_changes(as_reported(newest)):
-        current += len(samples)
+        current += samples
         since_s = min(since_s, samples[0].measured_at_s)
-        kept.add(samples, source, first_id)
-    if current < len(newest):
+        table.add(samples, source, first_id)
+    if len(current) < len(newest):
         at = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        leave_out(f"from before the level changed on {at}", len(newest) - current)
-    recent = sum(len(of.samples) for of in kept.recent()) if current else 0
+        leave_out(f"from before the level changed on {at}", len(newest) - len(current))
+    sites = {end: network.sites[end] for end in (series.src, series.dst)}
+    of_link = LinkSamples(table, table.rows, sites)
+    recent = len(of_link.recent(series.metric)[0])
     leave_out(
         "more than 30 days older than the newest, or beyond 64",
-        total - len(newest) + current - recent,
+        total - len(newest) + len(current) - recent,
     )
     link = network.links.get(series.src, {}).get(series.dst)
-    found = Agreed([])
-    if recent:
-        found = counted(series.metric, kept, network.sites, link.rtt_ms if link else None)
-    for source, disputed, _ in found.disputed:
-        leave_out(f"contradict what others measured: reported by {source}", len(disputed))
-        recent -= len(disputed)
+    rtts_ms = np.full((len(sites), len(sites)), link.rtt_ms.expected if link else nan)
+    rows = of_link.counted(series.metric, rtts_ms).rows
+    for agreement in of_link.agreements.values():
+        for source, disputed, _ in agreement.disputed:
+            leave_out(f"contradict what others measured: reported by {source}", len(disputed))
+            recent -= len(disputed)
     why = _WHY_NOT.get(series.metric, _OTHER_TYPES)
-    if len(kept.by_source) > 1:
+    if table.is_mixed:
         why += ", or reported by others than whose samples the figure rests on"
-    leave_out(why, recent - len(found.samples))
-    fitting = [sample for sample in found.samples if sample.value <= series.most]
-    leave_out("so fast that the VMs' caps were the limit", len(found.samples) - len(fitting))
+    leave_out(why, recent - len(rows))
+    counting = [current[number] for number in rows["number"].tolist()]
+    fitting = [sample for sample in counting if sample.value <= series.most]
+    leave_out("so fast that the VMs' caps were the limit", len(counting) - len(fitting))
     used = [by_identity[id(sample)] for sample in reversed(fitting)]
     return SeriesEvidence(series, used, left_out)

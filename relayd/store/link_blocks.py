@@ -1,14 +1,10 @@
-"""Links of a snapshot in the database: blocks of columns, :mod:`planner.model.columns`."""
+"""Reads links of a snapshot from the database: blocks of columns, :mod:`planner.model.columns`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-
-from planner.model.columns.block import SIDE, Block, encoded, slots_of
+from planner.model.columns.block import SIDE, Block
 from planner.model.columns.links import LinkColumns
-from planner.model.estimate import Origin
-from planner.model.link import Link
-from relayd.store.checksums import check_row, with_checksum
+from relayd.store.checksums import check_row
 from relayd.store.database import Database
 from relayd.store.origins import read_origins
 
@@ -19,41 +15,6 @@ _BLOCKS = (
 _BETWEEN = " AND (src_block = ? OR dst_block = ?)"
 
 
-def save_links(
-    database: Database,
-    key: int,
-    links: Iterable[Link],
-    *,
-    in_use: bool,
-    numbers: Mapping[str, int],
-    number_of: Callable[[Origin], int],
-) -> None:
-    """Save links of a snapshot.
-
-    Parameters
-    ----------
-    key : int
-        Of the snapshot.
-    in_use : bool
-        False for links over the kind of address that is not in use.
-    numbers : mapping
-        Region id to the number that stands for it in the database.
-    number_of : callable
-        As of :func:`~planner.model.columns.block.encoded`.
-
-    Raises
-    ------
-    InputError
-        If a link comes twice, or a figure's bounds are out of order or no numbers.
-    ValueError, OverflowError
-        As of :func:`~planner.model.columns.block.encoded`.
-    """
-    blocks = slots_of((numbers[link.src], numbers[link.dst], link) for link in links)
-    for place, found in sorted(blocks.items(), key=lambda item: item[0]):
-        row = (key, int(in_use), *place, len(found), encoded(found, number_of))
-        database.insert("link_blocks", [with_checksum(row)])
-
-
 def read_links(
     database: Database, key: int, *, in_use: bool, between: tuple[str, str] | None = None
 ) -> LinkColumns:
@@ -61,8 +22,10 @@ def read_links(
 
     Parameters
     ----------
-    key, in_use
-        As of :func:`save_links`.
+    key : int
+        Of the snapshot.
+    in_use : bool
+        False for links over the kind of address that is not in use.
     between : (src, dst), optional
         Read only the blocks with links out of the source and into the destination. A region that
         the database does not know has none.

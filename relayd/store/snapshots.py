@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.model.columns.links import LinkColumns, Origins
 from planner.model.errors import InputError
@@ -14,10 +14,13 @@ from relayd.store.checksums import check_row, row_checksum, with_checksum
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.failures import reason
-from relayd.store.link_blocks import read_links, save_links
+from relayd.store.link_blocks import read_links
 from relayd.store.origins import read_origins, save_origins
 from relayd.store.regions import region_id
 from relayd.times import utc_date
+
+if TYPE_CHECKING:
+    from planner.model.columns.table import LinkTable
 
 # In the order of the parameters of _estimate.
 _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
@@ -78,9 +81,9 @@ class Snapshots:
     def save(
         self,
         snapshot: SnapshotRow,
-        links: Sequence[Link],
+        links: LinkTable | Sequence[Link],
         sites: Sequence[Site],
-        others: Sequence[Link] = (),
+        others: LinkTable | Sequence[Link] = (),
         event: Mapping[str, object] | None = None,
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
@@ -88,7 +91,7 @@ class Snapshots:
         Parameters
         ----------
         snapshot, links, sites
-        others : sequence of Link
+        others : LinkTable or sequence of Link
             Over the kind of address that is not in use.
         event : mapping, optional
             Detail of the event that tells of the snapshot, stored with it.
@@ -101,6 +104,8 @@ class Snapshots:
         StoreError
             If the database can't take it.
         """
+        from planner.model.columns.table import LinkTable  # with NumPy, which reading does without
+
         database = self._database
         with database.transaction():
             if database.row(
@@ -122,15 +127,12 @@ class Snapshots:
                 )
                 numbers = _Numbers(database)
                 origins = Origins()
-                for of_kind, in_use in ((links, True), (others, False)):
-                    save_links(
-                        database,
-                        key,
-                        of_kind,
-                        in_use=in_use,
-                        numbers=numbers,
-                        number_of=origins.number_of,
-                    )
+                for of_kind, in_use in ((links, 1), (others, 0)):
+                    table = of_kind if isinstance(of_kind, LinkTable) else LinkTable.of(of_kind)
+                    of_names = [numbers[name] for name in table.names]
+                    for place, count, content in table.blocks(of_names, origins.number_of):
+                        row = (key, in_use, *place, count, content)
+                        database.insert("link_blocks", [with_checksum(row)])
                 database.insert(
                     "sites",
                     [

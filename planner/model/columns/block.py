@@ -10,15 +10,9 @@ value, and one that equals the column before has none.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import nan
-from operator import le
+from collections.abc import Iterable, Sequence
 from struct import pack
 from typing import Any, Literal, TypeAlias
-
-from planner.model.errors import InputError
-from planner.model.estimate import ADDRESS_KINDS, Origin
-from planner.model.link import LIMITED_BY, LINK_FIGURES, Link
 
 SIDE = 32
 """Sources and destinations of a block."""
@@ -35,6 +29,7 @@ LOSS, PRIOR = 15, 16
 PRIOR_EXPECTED, PRIOR_MEMORY_YEARS = PRIOR + 1, PRIOR + 3
 COUNTS, FIGURE_COUNTS = 20, 3
 """Number of the origin, samples and links of each figure, figure by figure."""
+AGGREGATE_ORIGIN = COUNTS + 2 * FIGURE_COUNTS
 LIMIT, ADDRESS = 29, 30
 """Positions in LIMITED_BY and ADDRESS_KINDS."""
 _Format: TypeAlias = Literal["d", "I", "B"]
@@ -56,7 +51,7 @@ class Block:
     Parameters
     ----------
     data : bytes or memoryview
-        What :func:`encoded` made; it is used in place.
+        What :func:`assembled` made; it is used in place.
     """
 
     __slots__ = ("_columns", "_present", "data")
@@ -105,67 +100,6 @@ class Block:
         return any(self.columns[ADDRESS][0])
 
 
-def encoded(links: Mapping[int, Link], number_of: Callable[[Origin], int]) -> bytes:
-    """Return the links of a block as its memory.
-
-    Parameters
-    ----------
-    links : mapping
-        Position in the bitmap to link; at least one.
-    number_of : callable
-        Returns the number under which an origin is kept, without counts and times of its samples.
-
-    Raises
-    ------
-    InputError
-        If a figure's bounds are out of order or no numbers.
-    ValueError
-        If a link's limit or kind of address has a name that is not known.
-    OverflowError
-        If a count has more than 32 bits.
-    """
-    slots = sorted(links)
-    found = [links[slot] for slot in slots]
-    numbers, counts = [], []
-    for name in LINK_FIGURES:
-        estimates = [getattr(link, name) for link in found]
-        lows = [estimate.low for estimate in estimates]
-        expected = [estimate.expected for estimate in estimates]
-        highs = [estimate.high for estimate in estimates]
-        if not (all(map(le, lows, expected)) and all(map(le, expected, highs))):
-            raise _out_of_order(name, found)
-        origins = [estimate.origin for estimate in estimates]
-        numbers += [lows, expected, highs]
-        numbers.append([nan if o.newest_s is None else o.newest_s for o in origins])
-        numbers.append([nan if o.oldest_s is None else o.oldest_s for o in origins])
-        counts.append([number_of(origin) for origin in origins])
-        counts += [[origin.samples for origin in origins], [origin.links for origin in origins]]
-    numbers.append([nan if link.loss_pct is None else link.loss_pct for link in found])
-    priors = [link.aggregate_gbps.prior or _NO_PRIOR for link in found]
-    numbers += [[prior[part] for prior in priors] for part in range(len(_NO_PRIOR))]
-    kinds = [
-        [LIMITED_BY.index(link.limited_by) for link in found],
-        [ADDRESS_KINDS.index(link.address) for link in found],
-    ]
-    return packed(slots, [*numbers, *counts, *kinds])
-
-
-_NO_PRIOR = (nan,) * 4
-
-
-def _out_of_order(name: str, links: Sequence[Link]) -> InputError:
-    for link in links:
-        estimate = getattr(link, name)
-        if not estimate.low <= estimate.expected <= estimate.high:
-            break
-    return InputError(
-        f"{link.src} -> {link.dst}",
-        f"has bounds of {name} that are out of order or no numbers",
-        value=f"{estimate.low:g} <= {estimate.expected:g} <= {estimate.high:g}",
-        remedy="Give low, expected and high in this order.",
-    )
-
-
 def packed(slots: Sequence[int], columns: Sequence[Sequence[Any]]) -> bytes:
     """Return the memory of a block.
 
@@ -177,11 +111,29 @@ def packed(slots: Sequence[int], columns: Sequence[Sequence[Any]]) -> bytes:
         A value for each link, in the order of the layout; NaN where there is none.
     """
     present = sum(1 << slot for slot in slots).to_bytes(_BITMAP, "little")
+    pieces = (
+        _little(array(name, values)).tobytes()
+        for name, values in zip(FORMATS, columns, strict=True)
+    )
+    return assembled(present, len(slots), pieces)
+
+
+def assembled(present: bytes, count: int, columns: Iterable[bytes]) -> bytes:
+    """Return the memory of a block.
+
+    Parameters
+    ----------
+    present : bytes
+        As :attr:`Block.bitmap`.
+    count : int
+        Of links.
+    columns : iterable of bytes
+        Each a value for each link, in the order and the formats of the layout, little-endian.
+    """
     ways, parts, before = bytearray(), [], b""
-    for name, values in zip(FORMATS, columns, strict=True):
+    for name, raw in zip(FORMATS, columns, strict=True):
         size = _WIDTHS[name]
-        raw = _little(array(name, values)).tobytes()
-        if raw == raw[:size] * len(slots):
+        if raw == raw[:size] * count:
             ways.append(_ONE)
             parts.append(raw[:size])
         elif raw == before:
@@ -214,30 +166,3 @@ def _columns(data: memoryview, count: int) -> list[Column]:
         found.append((values, 0 if way == _ONE else -1))
         place = end
     return found
-
-
-def slots_of(links: Iterator[tuple[int, int, Link]]) -> dict[tuple[int, int], dict[int, Link]]:
-    """Return links by block and their position in it.
-
-    Parameters
-    ----------
-    links : iterator of (source, destination, link)
-        With the numbers of their ends.
-
-    Raises
-    ------
-    InputError
-        If a link comes twice.
-    """
-    blocks: dict[tuple[int, int], dict[int, Link]] = {}
-    for source, destination, link in links:
-        row, i = divmod(source, SIDE)
-        column, j = divmod(destination, SIDE)
-        block = blocks.setdefault((row, column), {})
-        slot = i * SIDE + j
-        if slot in block:
-            raise InputError(
-                f"{link.src} -> {link.dst}", "comes twice", remedy="Give each link once."
-            )
-        block[slot] = link
-    return blocks

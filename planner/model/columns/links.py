@@ -28,6 +28,8 @@ class Origins:
 
     def __init__(self) -> None:
         self.numbers: dict[Origin, int] = {}
+        self.all: list[Origin] = []
+        """By number."""
         # Most estimates share the very figures of another; hashing them takes longer.
         self._seen: dict[tuple[str, str, str | None, int], tuple[int, Origin]] = {}
 
@@ -39,9 +41,29 @@ class Origins:
         if found is None:
             shared = Origin(kind, method, address=address, figures=figures)
             number = self.numbers.setdefault(shared, len(self.numbers))
+            if number == len(self.all):
+                self.all.append(shared)
             # The origin is kept, so that no other object has the id of its figures.
             found = self._seen[seen] = (number, origin)
         return found[0]
+
+
+def with_counts(
+    origin: Origin, samples: int, links: int, newest_s: float, oldest_s: float
+) -> Origin:
+    """Return an origin with the counts and times of its samples; NaN where there is no time."""
+    if not (samples or links or newest_s == newest_s or oldest_s == oldest_s):
+        return origin
+    return Origin(
+        origin.kind,
+        origin.method,
+        samples,
+        links,
+        newest_s if newest_s == newest_s else None,
+        oldest_s if oldest_s == oldest_s else None,
+        origin.address,
+        origin.figures,
+    )
 
 
 class LinkColumns:
@@ -200,18 +222,7 @@ class LinkColumns:
         begin, counted = figure * FIGURE_NUMBERS, COUNTS + figure * FIGURE_COUNTS
         low, expected, high, newest_s, oldest_s = values[begin : begin + FIGURE_NUMBERS]
         number, samples, links = values[counted : counted + FIGURE_COUNTS]
-        origin = self.origins[number]
-        if samples or links or newest_s == newest_s or oldest_s == oldest_s:
-            origin = Origin(
-                origin.kind,
-                origin.method,
-                samples,
-                links,
-                newest_s if newest_s == newest_s else None,
-                oldest_s if oldest_s == oldest_s else None,
-                origin.address,
-                origin.figures,
-            )
+        origin = with_counts(self.origins[number], samples, links, newest_s, oldest_s)
         return Estimate(low, expected, high, origin, prior)
 
 

@@ -131,7 +131,7 @@ def disputed(options: argparse.Namespace) -> int:
     catalogue = catalogue_of(options, settings)
     with open_store(store_location(options, settings), mode="read") as store:
         estimation = estimated(store, catalogue, through=store.samples.last_id())
-    found = estimation.estimator.disputes(estimation.network)
+    found = estimation.estimator.disputes()
     rows: list[dict[str, Any]] = [
         {
             "link": f"{one.src} > {one.dst}" + (" (private)" if one.address == "private" else ""),

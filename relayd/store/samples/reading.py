@@ -162,12 +162,13 @@ class SampleNames:
     ----------
     regions : dict of int to str
     metrics : dict of int to Metric
+    setups : dict of int to (tool, src_zone, dst_zone, src_vm, dst_vm)
     """
 
     def __init__(self, database: Database) -> None:
         self.regions: dict[int, str] = dict(database.rows("SELECT id, name FROM regions"))
         self.metrics: dict[int, Metric] = dict(database.rows("SELECT id, name FROM metrics"))
-        self._setups: dict[int, _Setup] = {
+        self.setups: dict[int, _Setup] = {
             row[0]: row[1:]
             for row in database.rows(
                 "SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups"
@@ -193,7 +194,7 @@ class SampleNames:
             new_level,
             intervals,
         ) = row
-        tool, src_zone, dst_zone, src_vm, dst_vm = self._setups[setup_id]
+        tool, src_zone, dst_zone, src_vm, dst_vm = self.setups[setup_id]
         sample = Sample(
             self.regions[src_id],
             self.regions[dst_id],

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.columns.block import SIDE, Block, encoded, slots_of
-from planner.model.columns.links import LinkColumns, Origins
+from planner.model.columns.block import SIDE
+from planner.model.columns.links import LinkColumns
 from planner.model.columns.rows import LinkRow
+from planner.model.columns.table import LinkTable
 from planner.model.document import document_of
 from planner.model.errors import InputError
 from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, Origin, Prior
@@ -55,14 +56,7 @@ _figures = st.tuples(
 
 
 def _columns(links: Iterable[Link], names: Sequence[str]) -> LinkColumns:
-    origins = Origins()
-    numbered = [(names.index(link.src), names.index(link.dst), link) for link in links]
-    blocks = {
-        place: Block(encoded(found, origins.number_of))
-        for place, found in slots_of(iter(numbered)).items()
-    }
-    by_number = {number: origin for origin, number in origins.numbers.items()}
-    return LinkColumns(dict(enumerate(names)), blocks, by_number)
+    return LinkTable.of(links, names).as_columns()
 
 
 def as_columns(network: Network) -> Network:
