@@ -151,6 +151,7 @@ DEFERRED = {
     },
     "relayd.questions.transfer": {"planner.model.calibration", "relayd.questions.outcomes"},
     "relayd.settings": {"tomllib"},
+    "relayd.store.snapshots": {"planner.model.columns.table"},
     "relayd.sources.wan": {"relayd.tables.figures"},
     "relayd.sources.opening": {
         "relayd.client.blocking",

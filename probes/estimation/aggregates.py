@@ -15,12 +15,12 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.ramp import ramp_steps, saturates
 from probes.analysis.series.late_cuts import fall_of, lasting, rate_cut
 from probes.estimation.agreement import reference_of
+from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints
+from probes.estimation.arrays.origins import measured
+from probes.estimation.arrays.sample_table import Rows
 from probes.estimation.bounds import median
 from probes.estimation.combining import SHORT_S
 from probes.estimation.flows import Pairs, from_cold
-from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.origins import measured
-from probes.estimation.sample_table import Rows
 from probes.estimation.series import Counted, LinkSamples
 from probes.samples import Sample
 

@@ -23,8 +23,8 @@ from probes.analysis.series.late_cuts import fall_of
 from probes.analysis.series.token_bucket import FEWEST_TESTS, BurstTest, TokenBucket, token_bucket
 from probes.estimation.aggregates import AggregateTests
 from probes.estimation.agreement import figures_with
+from probes.estimation.arrays.groups import Floats
 from probes.estimation.bounds import Value, from_values, no_surer_than, origin_of_samples
-from probes.estimation.groups import Floats
 from probes.estimation.series import CAP_NOISE, LinkSamples
 from probes.samples import Sample
 

@@ -10,22 +10,22 @@ import numpy as np
 from planner.model.baseline import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays, LinkTable
+from planner.model.columns.table import EstimateArrays, LinkArrays
 from planner.model.estimate import AddressKind
 from planner.model.link import Site
 from planner.model.network import Network, Snapshot
 from probes.estimation.aggregates import aggregate_tests, saturated_links
 from probes.estimation.agreement import Agreed, Disputed
+from probes.estimation.arrays.groups import Bools, Ints
+from probes.estimation.arrays.laws import MeasuredLaw, ProviderLaws
+from probes.estimation.arrays.links import MeasuredLinks, links_of
+from probes.estimation.arrays.origins import are_baseline
+from probes.estimation.arrays.sample_table import ADDRESSES, Pair, Rows, SampleTable
 from probes.estimation.bounds import median
 from probes.estimation.caps import with_buckets
 from probes.estimation.flows import FlowModel, measured_flows
-from probes.estimation.groups import Bools, Ints
 from probes.estimation.kinds import caps_joined, joined, with_caps_of
-from probes.estimation.laws import MeasuredLaw, ProviderLaws
-from probes.estimation.link_arrays import MeasuredLinks, links_of
-from probes.estimation.origins import are_baseline
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
-from probes.estimation.sample_table import ADDRESSES, Pair, Rows, SampleTable
 from probes.estimation.series import LinkSamples, vm_type_of
 from probes.estimation.sites import with_caps, with_windows
 from probes.samples import OWN, Metric, Sample
@@ -86,15 +86,15 @@ class Estimates(NamedTuple):
     ----------
     sites : dict
         Region id to site.
-    links : LinkTable
+    links : LinkArrays
         Those in use.
-    others : LinkTable
+    others : LinkArrays
         Over the kind of address that is not in use, where both are known.
     """
 
     sites: dict[str, Site]
-    links: LinkTable
-    others: LinkTable
+    links: LinkArrays
+    others: LinkArrays
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of them, as views."""
@@ -188,7 +188,7 @@ class Estimator:
         typed: Mapping[str, Site],
         rows: Rows,
         sites: Mapping[str, Site],
-        links: LinkTable,
+        links: LinkArrays,
         between: EstimateArrays,
         origins: Origins,
     ) -> Estimates:
@@ -232,7 +232,7 @@ class Estimator:
         rtts: EstimateArrays,
         address: AddressKind,
         origins: Origins,
-    ) -> tuple[dict[str, Site], LinkTable]:
+    ) -> tuple[dict[str, Site], LinkArrays]:
         """Return sites and links over one kind of address, from samples of that kind."""
         catalogue = self.catalogue
         flows = measured_flows(samples, rtts.expected, origins)

@@ -18,11 +18,11 @@ from planner.model.link import Site
 from planner.model.throughput import INITIAL_WINDOW_MB, LEAST_SHARE, MBIT_PER_MB
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
-from probes.estimation.groups import Bools, Floats, Ints, each, powers
-from probes.estimation.origins import changed, measured, own_first
-from probes.estimation.sample_table import Rows
+from probes.estimation.arrays.groups import Bools, Floats, Ints, each, powers
+from probes.estimation.arrays.origins import changed, measured, own_first
+from probes.estimation.arrays.sample_table import Rows
+from probes.estimation.arrays.sites import egress, flow_caps_gbps, ingress, windows_mb
 from probes.estimation.series import LinkSamples
-from probes.estimation.site_arrays import egress, flow_caps_gbps, ingress, windows_mb
 
 Pairs = tuple[Ints, Ints]
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from planner.model.columns.block import AGGREGATE_ORIGIN
 from planner.model.columns.links import Origins
-from planner.model.columns.table import LinkTable
+from planner.model.columns.table import LinkArrays
 from planner.model.estimate import AddressKind
 from planner.model.link import Link, Site
 from planner.model.network import Network
-from probes.estimation.origins import are_baseline
+from probes.estimation.arrays.origins import are_baseline
 
 
 def with_caps_of(sites: Mapping[str, Site], address: AddressKind) -> dict[str, Site]:
@@ -39,7 +39,9 @@ def part_of(network: Network, address: AddressKind) -> Network:
     return network.with_(sites=with_caps_of(network.sites, address), links=links, others={})
 
 
-def joined(public: LinkTable, private: LinkTable, origins: Origins) -> tuple[LinkTable, LinkTable]:
+def joined(
+    public: LinkArrays, private: LinkArrays, origins: Origins
+) -> tuple[LinkArrays, LinkArrays]:
     """Return the links in use, and the others of pairs of which both kinds are known.
 
     Private ones are in use where anything was measured of their throughput or that of others of

@@ -1,6 +1,6 @@
 """The laws of all pairs of some regions as arrays, for replays of history.
 
-The rules are those of :class:`probes.estimation.laws.MeasuredLaw`, with the same functions
+The rules are those of :class:`probes.estimation.arrays.laws.MeasuredLaw`, with the same functions
 where a class learns and where tests are combined with it. Samples are taken to be over one kind of
 address, and the law is that of public ones.
 """
@@ -22,8 +22,8 @@ from planner.model.throughput import (
     law_of,
 )
 from planner.transfer.all_pairs import RateBounds
+from probes.estimation.arrays.laws import LEAST_GBPS, OTHER_SIZE
 from probes.estimation.combining import LEAST_RATIO, Floats, class_law
-from probes.estimation.laws import LEAST_GBPS, OTHER_SIZE
 
 
 class Priors(NamedTuple):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.single_flow.spreads import later_test_error
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
+from probes.estimation.arrays.sample_table import MEMORY_S, MOST_SAMPLES
 from probes.estimation.bounds import LEAST_NOISE, MAD_TO_SIGMA, NORMAL_90
-from probes.estimation.sample_table import MEMORY_S, MOST_SAMPLES
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Whole = NDArray[np.int64]

@@ -11,9 +11,9 @@ from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Figures, Origin
+from probes.estimation.arrays.groups import Bools, Floats
+from probes.estimation.arrays.origins import changed, measured, of_many, own_first
 from probes.estimation.bounds import bounds_of, no_surer_than
-from probes.estimation.groups import Bools, Floats
-from probes.estimation.origins import changed, measured, of_many, own_first
 from probes.estimation.series import RTT_NOISE, LinkSamples
 
 # Relative error of inference from the opposite direction, and from other clouds in the same two

@@ -21,12 +21,12 @@ from planner.model.throughput import (
 )
 from planner.single_flow.spreads import REPEAT_ERROR
 from probes.estimation.agreement import Agreed, FromSource, Mark, agreed, reference_of, trusted
-from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.sample_table import (
+from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints
+from probes.estimation.arrays.sample_table import (
     MEMORY_S,
     MOST_SAMPLES,
     THROUGHPUT,
-    Names,
+    NameNumbers,
     Rows,
     SampleTable,
 )
@@ -226,7 +226,7 @@ class _Fits:
     """
 
     def __init__(self, table: SampleTable, sites: Mapping[str, Site]) -> None:
-        plain = Names()
+        plain = NameNumbers()
         plain[""]
         self._taken_with = np.array(
             [plain[plain_name(vm)] if vm else -1 for vm in table.vms] + [-1]

@@ -16,14 +16,14 @@ from planner.model.link import Site
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import window_error
 from probes.estimation.aggregates import AggregateTests
+from probes.estimation.arrays.groups import Floats, Groups, Ints
+from probes.estimation.arrays.origins import are_own, of_rows
+from probes.estimation.arrays.sample_table import Rows
+from probes.estimation.arrays.sites import egress, flow_caps_gbps, ingress
 from probes.estimation.bounds import bounds_of, median, no_surer_than
 from probes.estimation.caps import measured_caps
 from probes.estimation.flows import from_cold, windows_from_flows_mb
-from probes.estimation.groups import Floats, Groups, Ints
-from probes.estimation.origins import are_own, of_rows
-from probes.estimation.sample_table import Rows
 from probes.estimation.series import LinkSamples
-from probes.estimation.site_arrays import egress, flow_caps_gbps, ingress
 
 WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.

@@ -14,6 +14,9 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planner.model.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
@@ -79,6 +82,20 @@ class PhysicalGate:
         if least <= sample.value <= most:
             return None
         return self._faster_than_light(sample) or self._above_card(sample)
+
+    def latest_s(self, arrived_at_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return up to when samples that were stored at some times can have been measured."""
+        return np.minimum(arrived_at_s, time.time()) + CLOCK_SKEW_S
+
+    def possible(
+        self, src: str, dst: str, metric: Metric, src_vm: str, dst_vm: str
+    ) -> tuple[float, float]:
+        """Return the least and the most of which samples of a kind are surely possible.
+
+        Of round trips it is the places that decide, of all else the providers and VM types.
+        """
+        found: tuple[float, float] = self._possible[src, dst, metric, src_vm, dst_vm]
+        return found
 
     def faults(self, samples: Sequence[Sample]) -> list[str | None]:
         """Return what :meth:`fault` does of each sample, none of which is stored yet."""

@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
-from planner.model.columns.table import LinkTable
+from planner.model.columns.table import LinkArrays
 from planner.model.errors import RelaydError
 from planner.model.network import Network, Snapshot
 from probes.estimation import THROUGHPUT, Estimator
@@ -201,7 +201,7 @@ def _estimates(store: Store, estimator: Estimator) -> Estimates:
     return estimator.estimates()
 
 
-def _source(links: LinkTable) -> str:
+def _source(links: LinkArrays) -> str:
     """Return ``measured`` if every aggregate was, else ``mixed``."""
     kinds = {origin.kind for origin in links.origins_of("aggregate_gbps")}
     return "measured" if kinds <= {"measured"} else "mixed"

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import StoreError
+from probes.analysis.level_shift import LEARNT_FROM
 from probes.estimation import Estimator
 from probes.estimation.current_samples import LinkShift
 from probes.estimation.series_state import SeriesState, StaleError, series_state
 from probes.importers.physics import PhysicalGate
 from probes.samples import Reported
+from relayd.snapshots.short_series import AT_ONCE, ShortSeries
 from relayd.store import Store
-from relayd.store.samples.new_samples import new_parts, series_since
+from relayd.store.samples.decisions import confirmed_ids
+from relayd.store.samples.new_samples import Row, new_parts, series_since
+from relayd.store.samples.reading import (
+    BATCH,
+    COUNT,
+    BatchSource,
+    BatchSources,
+    SampleNames,
+    reported_sample,
+)
 from relayd.store.samples.series_states import (
     Key,
-    SeriesNames,
     SeriesStates,
     StatesHead,
     kept_state,
@@ -28,6 +38,8 @@ from relayd.store.samples.series_states import (
 )
 
 _LONG_AGO_S = -1e308
+MANY = 1000
+"""Series of few samples; more are read again as quickly as they are looked up one by one."""
 
 
 class FaultySeries(NamedTuple):
@@ -53,8 +65,9 @@ class Gathered(NamedTuple):
         Samples that can't be measurements: nothing rests on them.
     shifts : list of LinkShift
         Every change of level that was found.
-    states : dict
-        Those that are new or have changed.
+    states : dict | None
+        Those that are new or have changed; None where most samples are of series that have few:
+        reading all of them again takes no longer.
     head, instead_of : StatesHead
         See :meth:`.SeriesStates.save`.
     left_out : list of FaultySeries
@@ -64,7 +77,7 @@ class Gathered(NamedTuple):
     estimator: Estimator
     impossible: int
     shifts: list[LinkShift]
-    states: dict[Key, str]
+    states: dict[Key, str] | None
     head: StatesHead
     instead_of: StatesHead | None
     left_out: list[FaultySeries]
@@ -89,119 +102,155 @@ def gathered(
     new : callable, optional
         Makes the estimator; if not stated, it is of the catalogue alone.
     """
-    new = new or partial(Estimator, catalogue)
-    gate, head = PhysicalGate(catalogue), StatesHead(through, made_from(store.database, catalogue))
-
-    def is_possible(row: Reported) -> bool:
-        return row.vouched or gate.fault(row.sample, row.arrived_at_s) is None
-
-    names = SeriesNames(store.database)
+    estimator = (new or partial(Estimator, catalogue))()
+    head = StatesHead(through, made_from(store.database, catalogue))
     kept = None if anew else SeriesStates(store.database).read()
     if kept:
         before, states = kept
         if before.made_from == head.made_from and before.through <= through:
             try:
-                found = _resumed(store, before, states, through, is_possible)
-                return _gathered(new(), found, names, head, before)
+                gathering = _Gathering(store, catalogue, estimator)
+                gathering.resume(before, states, through)
+                return gathering.done(head, before)
             except StaleError:
-                pass
-    return _gathered(new(), _all(store, through, is_possible), names, head, None)
+                estimator = (new or partial(Estimator, catalogue))()
+    gathering = _Gathering(store, catalogue, estimator)
+    gathering.all(through)
+    return gathering.done(head, None)
 
 
-class _Series(NamedTuple):
-    """One series; whether its state is new; or what keeps it from one."""
+class _Gathering:
+    """Gives an estimator series after series: those of few samples many at once."""
 
-    key: Key
-    state: SeriesState | None
-    is_new: bool
-    problem: str = ""
+    def __init__(self, store: Store, catalogue: Catalogue, estimator: Estimator) -> None:
+        self._store, self._database, self._estimator = store, store.database, estimator
+        self._gate = PhysicalGate(catalogue)
+        self._names = SampleNames(store.database)
+        self._confirmed = confirmed_ids(store.database)
+        self._sources: BatchSources | dict[int, BatchSource] = {}
+        self._short = ShortSeries(estimator, self._gate, catalogue, self._names, self._confirmed)
+        self._waiting: list[Row] = []
+        self._series_of_few = self._of_few = self._of_many = self._impossible = 0
+        self._shifts: list[LinkShift] = []
+        self._states: dict[Key, str] = {}
+        self._left_out: list[FaultySeries] = []
 
-
-def _series(key: Key, evaluate: Callable[[], SeriesState], *, is_new: bool) -> _Series:
-    """Evaluate one series: a fault in it is its own, and no reason to go without the others."""
-    try:
-        return _Series(key, evaluate(), is_new)
-    except (StaleError, StoreError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - what somebody sent may hold anything
-        return _Series(key, None, True, _in_words(error))
-
-
-def _in_words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:200]
-
-
-def _gathered(
-    estimator: Estimator,
-    found: Iterator[_Series],
-    names: SeriesNames,
-    head: StatesHead,
-    before: StatesHead | None,
-) -> Gathered:
-    impossible = 0
-    shifts: list[LinkShift] = []
-    states, left_out = {}, []
-    for key, state, is_new, problem in found:
-        if state:
-            try:
-                state.add_to(estimator, shifts.append)
-            except Exception as error:  # noqa: BLE001 - as above
-                problem = _in_words(error)
-        if state is None or problem:
-            states[key] = ""  # read again for the next snapshot
-            left_out.append(FaultySeries(*names.of(key), problem))
-            continue
-        impossible += state.impossible
-        if is_new:
-            states[key] = kept_state(state)
-    return Gathered(estimator, impossible, shifts, states, head, before, left_out)
-
-
-def _all(store: Store, through: int, is_possible: Callable[[Reported], bool]) -> Iterator[_Series]:
-    names = SeriesNames(store.database)
-    for series, rows in groupby(store.samples.reported(through=through), lambda r: r.sample[:3]):
-        yield _series(names.key(*series), partial(series_state, rows, is_possible), is_new=True)
-
-
-def _resumed(
-    store: Store,
-    before: StatesHead,
-    kept: dict[Key, str],
-    through: int,
-    is_possible: Callable[[Reported], bool],
-) -> Iterator[_Series]:
-    """Yield all series in order: samples are read of those that have new ones, or few."""
-    database = store.database
-    names, changed = SeriesNames(database), new_parts(database, before.through, through)
-
-    states = {key: read_state(text, names.of(key)) for key in changed if (text := kept.get(key))}
-
-    def since_s(key: Key) -> float:
-        if key not in states:
-            return _LONG_AGO_S
-        parts = states[key].parts
-        return min(
-            min(first_s, parts[part].newest_since_s) if part in parts else first_s
-            for part, first_s in changed[key].items()
+    def done(self, head: StatesHead, before: StatesHead | None) -> Gathered:
+        """Return what was found."""
+        self._take_waiting()
+        names = self._names
+        self._estimator.samples.sort(
+            {name: number for number, name in names.regions.items()},
+            {name: number for number, name in names.metrics.items()},
+        )
+        mostly_few = self._series_of_few > MANY and self._of_few > self._of_many
+        return Gathered(
+            self._estimator,
+            self._impossible + self._short.impossible,
+            self._shifts,
+            None if before is None and mostly_few else self._states,
+            head,
+            before,
+            self._left_out,
         )
 
-    short = {key for key, text in kept.items() if not text}
-    needed = {key: since_s(key) for key in sorted(short | changed.keys())}
+    def all(self, through: int) -> None:
+        """Take in all samples up to an id."""
+        self._sources = self._store.samples.batch_sources()
+        rows = self._store.samples.rows(through)
+        for key, of_series in groupby(rows, itemgetter(0, 1, 2)):
+            rest = iter(of_series)
+            first = list(islice(rest, LEARNT_FROM + 1))
+            if len(first) <= LEARNT_FROM:
+                self._take_few(key, first, is_new=True)
+            else:
+                found = self._reported(chain(first, rest))
+                self._take(key, partial(series_state, found, self._is_possible), is_new=True)
 
-    def read() -> Iterator[_Series]:
+    def resume(self, before: StatesHead, kept: dict[Key, str], through: int) -> None:
+        """Take in states that were kept, and samples of series that have new ones, or few."""
+        changed = new_parts(self._database, before.through, through)
+        states = {k: read_state(text, self._named(k)) for k in changed if (text := kept.get(k))}
+
+        def since_s(key: Key) -> float:
+            if key not in states:
+                return _LONG_AGO_S
+            parts = states[key].parts
+            return min(
+                min(first_s, parts[part].newest_since_s) if part in parts else first_s
+                for part, first_s in changed[key].items()
+            )
+
+        short = {key for key, text in kept.items() if not text}
+        needed = {key: since_s(key) for key in sorted(short | changed.keys())}
         unread = needed.keys() & kept.keys()
-        for key, rows in series_since(database, needed, through):
+        for key, text in kept.items():
+            if key not in needed:
+                self._take(key, partial(read_state, text, self._named(key)), is_new=False)
+        sources = self._sources = {}
+        for key, rows in series_since(self._database, needed, through):
             unread.discard(key)
+            for row in rows:
+                sources[row[BATCH]] = BatchSource(*row[COUNT:])
+            if key not in states and len(rows) <= LEARNT_FROM:
+                self._take_few(key, rows, is_new=key in changed)
+                continue
             known = states.get(key)
+            found = self._reported(rows)
             after = before.through if known else 0
-            evaluate = partial(series_state, rows, is_possible, known, after)
-            yield _series(key, evaluate, is_new=key in changed)
+            evaluate = partial(series_state, found, self._is_possible, known, after)
+            self._take(key, evaluate, is_new=key in changed)
         if unread:  # what was new of them was retracted meanwhile
             raise StaleError
 
-    def unchanged() -> Iterator[_Series]:
-        for key, text in kept.items():
-            if key not in needed:
-                yield _series(key, partial(read_state, text, names.of(key)), is_new=False)
+    def _named(self, key: Key) -> tuple[str, str, str]:
+        names = self._names
+        return names.regions[key[0]], names.regions[key[1]], names.metrics[key[2]]
 
-    return merge(unchanged(), read(), key=lambda one: one.key)
+    def _reported(self, rows: Iterable[Row]) -> Iterator[Reported]:
+        for row in rows:
+            self._of_many += 1
+            number, batch_id, sample = self._names.stored(row[:COUNT])
+            yield reported_sample(number, sample, self._sources[batch_id], self._confirmed)
+
+    def _is_possible(self, row: Reported) -> bool:
+        return row.vouched or self._gate.fault(row.sample, row.arrived_at_s) is None
+
+    def _take_few(self, key: Key, rows: Sequence[Row], *, is_new: bool) -> None:
+        """Take in a series of few samples, of which no state is worth keeping."""
+        self._waiting += rows
+        self._series_of_few += 1
+        self._of_few += len(rows)
+        if is_new:
+            self._states[key] = ""
+        if len(self._waiting) >= AT_ONCE:
+            self._take_waiting()
+
+    def _take_waiting(self) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        try:
+            self._short.take(waiting, self._sources)
+        except (StoreError, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001 - one by one: a fault in a series is its own
+            for key, rows in groupby(waiting, itemgetter(0, 1, 2)):
+                found = self._reported(list(rows))
+                self._take(key, partial(series_state, found, self._is_possible), is_new=False)
+
+    def _take(self, key: Key, evaluate: Callable[[], SeriesState], *, is_new: bool) -> None:
+        """Take in a series: a fault in it is its own, and no reason to go without the others."""
+        try:
+            state = evaluate()
+            state.add_to(self._estimator, self._shifts.append)
+        except (StaleError, StoreError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - what somebody sent may hold anything
+            self._states[key] = ""  # read again for the next snapshot
+            problem = f"{type(error).__name__}: {error}"[:200]
+            self._left_out.append(FaultySeries(*self._named(key), problem))
+            return
+        self._impossible += state.impossible
+        if is_new:
+            self._states[key] = kept_state(state)

@@ -11,9 +11,9 @@ import numpy as np
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.network import Network
+from probes.estimation.arrays.sample_table import SampleTable
 from probes.estimation.current_samples import MOST_JUDGED, since_last_changes
 from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
-from probes.estimation.sample_table import SampleTable
 from probes.estimation.series import LinkSamples
 from probes.samples import Sample
 from relayd.store.opening import Store

@@ -20,7 +20,7 @@ from relayd.store.regions import region_id
 from relayd.times import utc_date
 
 if TYPE_CHECKING:
-    from planner.model.columns.table import LinkTable
+    from planner.model.columns.table import LinkArrays
 
 # In the order of the parameters of _estimate.
 _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
@@ -81,9 +81,9 @@ class Snapshots:
     def save(
         self,
         snapshot: SnapshotRow,
-        links: LinkTable | Sequence[Link],
+        links: LinkArrays | Sequence[Link],
         sites: Sequence[Site],
-        others: LinkTable | Sequence[Link] = (),
+        others: LinkArrays | Sequence[Link] = (),
         event: Mapping[str, object] | None = None,
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
@@ -91,7 +91,7 @@ class Snapshots:
         Parameters
         ----------
         snapshot, links, sites
-        others : LinkTable or sequence of Link
+        others : LinkArrays or sequence of Link
             Over the kind of address that is not in use.
         event : mapping, optional
             Detail of the event that tells of the snapshot, stored with it.
@@ -104,7 +104,7 @@ class Snapshots:
         StoreError
             If the database can't take it.
         """
-        from planner.model.columns.table import LinkTable  # with NumPy, which reading does without
+        from planner.model.columns.table import LinkArrays  # with NumPy, which reading does without
 
         database = self._database
         with database.transaction():
@@ -128,7 +128,7 @@ class Snapshots:
                 numbers = _Numbers(database)
                 origins = Origins()
                 for of_kind, in_use in ((links, 1), (others, 0)):
-                    table = of_kind if isinstance(of_kind, LinkTable) else LinkTable.of(of_kind)
+                    table = of_kind if isinstance(of_kind, LinkArrays) else LinkArrays.of(of_kind)
                     of_names = [numbers[name] for name in table.names]
                     for place, count, content in table.blocks(of_names, origins.number_of):
                         row = (key, in_use, *place, count, content)

@@ -116,7 +116,7 @@ _COUNTED = ("origin", "samples", "links")
 
 
 @dataclass(frozen=True)
-class LinkTable:
+class LinkArrays:
     """Links between numbered regions.
 
     Attributes
@@ -137,7 +137,7 @@ class LinkTable:
     columns: list[NDArray[Any]]
 
     @classmethod
-    def of(cls, links: Iterable[Link], names: Iterable[str] = ()) -> LinkTable:
+    def of(cls, links: Iterable[Link], names: Iterable[str] = ()) -> LinkArrays:
         """Return links as a table.
 
         Parameters
@@ -172,7 +172,7 @@ class LinkTable:
         ends: tuple[Ints, Ints],
         figures: Sequence[EstimateArrays],
         others: Sequence[NDArray[Any]],
-    ) -> LinkTable:
+    ) -> LinkArrays:
         """Return links whose figures are arrays.
 
         Parameters
@@ -202,20 +202,20 @@ class LinkTable:
         """Return how many links there are."""
         return len(self.src)
 
-    def take(self, places: Any) -> LinkTable:
+    def take(self, places: Any) -> LinkArrays:
         """Return some of the links."""
         columns = [column[places] for column in self.columns]
-        return LinkTable(self.names, self.origins, self.src[places], self.dst[places], columns)
+        return LinkArrays(self.names, self.origins, self.src[places], self.dst[places], columns)
 
-    def joined(self, other: LinkTable) -> LinkTable:
+    def joined(self, other: LinkArrays) -> LinkArrays:
         """Return these links and others of the same regions and origins."""
         columns = map(np.concatenate, zip(self.columns, other.columns, strict=True))
         src = np.concatenate([self.src, other.src])
-        return LinkTable(
+        return LinkArrays(
             self.names, self.origins, src, np.concatenate([self.dst, other.dst]), list(columns)
         )
 
-    def placed(self, places: Ints, names: Sequence[str]) -> LinkTable:
+    def placed(self, places: Ints, names: Sequence[str]) -> LinkArrays:
         """Return the same links between regions that have other numbers.
 
         Parameters
@@ -226,7 +226,7 @@ class LinkTable:
             All that have a number.
         """
         src, dst = places[self.src], places[self.dst]
-        return LinkTable(names, self.origins, src, dst, self.columns)
+        return LinkArrays(names, self.origins, src, dst, self.columns)
 
     def origins_of(self, name: LinkFigure) -> list[Origin]:
         """Return the origins that a figure of some link has, without counts and times."""

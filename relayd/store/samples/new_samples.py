@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any, TypeAlias
 
 from probes.estimation.current_samples import PartKey
-from probes.samples import Reported
 from relayd.store.database import Database
-from relayd.store.samples.decisions import confirmed_ids
-from relayd.store.samples.reading import (
-    COLUMNS,
-    IN_ORDER,
-    TRUSTED_IMPORT,
-    BatchSource,
-    SampleNames,
-    reported_sample,
-)
+from relayd.store.samples.reading import COLUMNS, IN_ORDER, TRUSTED_IMPORT
 from relayd.store.samples.series_states import Key
 
 _AT_ONCE = 500
@@ -46,7 +38,7 @@ _SINCE = (
     f"SELECT {COLUMNS}, batches.source, batches.imported_at_s, "
     f"CASE WHEN batches.options LIKE ? THEN 1 ELSE 0 END FROM series {{samples}}{IN_ORDER}"
 )
-_OF_SAMPLE = COLUMNS.count(",") + 1
+Row: TypeAlias = Sequence[Any]
 
 
 def new_parts(database: Database, since: int, through: int) -> dict[Key, dict[PartKey, float]]:
@@ -62,8 +54,10 @@ def new_parts(database: Database, since: int, through: int) -> dict[Key, dict[Pa
 
 def series_since(
     database: Database, since_s: Mapping[Key, float], through: int
-) -> Iterator[tuple[Key, list[Reported]]]:
-    """Yield the samples of series, the oldest first, with who reported each, and when.
+) -> Iterator[tuple[Key, list[Row]]]:
+    """Yield the samples of series, the oldest first, as rows of :data:`.COLUMNS` and their batch.
+
+    That is, with what :class:`.BatchSource` has of it.
 
     Parameters
     ----------
@@ -72,7 +66,6 @@ def series_since(
     through : int
         Only samples with this id or a lower one.
     """
-    names, confirmed = SampleNames(database), confirmed_ids(database)
     wanted = list(since_s.items())
     for first in range(0, len(wanted), _AT_ONCE):
         some = [(*key, at_s) for key, at_s in wanted[first : first + _AT_ONCE]]
@@ -80,13 +73,7 @@ def series_since(
         sql = samples_of_series(database.engine, len(some))
         rows = database.stream(sql, [*values, TRUSTED_IMPORT, through])
         for key, of_series in groupby(rows, lambda row: (row[0], row[1], row[2])):
-            found = []
-            for row in of_series:
-                number, _, sample = names.stored(row[:_OF_SAMPLE])
-                source, arrived_at_s, vouched = row[_OF_SAMPLE:]
-                by = BatchSource(source, arrived_at_s, bool(vouched))
-                found.append(reported_sample(number, sample, by, confirmed))
-            yield key, found
+            yield key, list(of_series)
 
 
 def samples_of_series(engine: str, series: int) -> str:

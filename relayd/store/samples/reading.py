@@ -23,6 +23,8 @@ COLUMNS = ", ".join(
     )
 )
 """What :meth:`SampleNames.stored` reads."""
+COUNT = COLUMNS.count(",") + 1
+BATCH = 10
 _ID = 11
 # The order of the table's key: nothing is sorted, so rows stream. The whole of it, so that samples
 # of one time are in one order, however they are read.
@@ -298,6 +300,13 @@ class StoredSamples:
         for number, batch_id, sample in self._read(None, None, None, None, through, restored):
             if number not in left_out:
                 yield reported_sample(number, sample, batches[batch_id], confirmed)
+
+    def rows(self, through: int) -> Iterator[Sequence[Any]]:
+        """Yield rows of :data:`COLUMNS` up to an id, by series and time."""
+        return self._database.stream(
+            f"SELECT {COLUMNS} FROM used_samples AS samples WHERE samples.id <= ?{IN_ORDER}",  # noqa: S608
+            (through,),
+        )
 
     def batch_sources(self) -> BatchSources:
         """Return, by batch, who reported its samples."""

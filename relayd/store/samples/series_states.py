@@ -81,13 +81,14 @@ class SeriesStates:
         return found
 
     def save(
-        self, states: Mapping[Key, str], head: StatesHead, instead_of: StatesHead | None
+        self, states: Mapping[Key, str] | None, head: StatesHead, instead_of: StatesHead | None
     ) -> None:
         """Save states of series in one transaction.
 
         Parameters
         ----------
-        states : mapping
+        states : mapping or None
+            None to keep none: the next snapshot reads all samples.
         head : StatesHead
             What all states rest on from now on.
         instead_of : StatesHead or None
@@ -96,6 +97,11 @@ class SeriesStates:
         """
         database = self._database
         with database.transaction():
+            if states is None:
+                database.change("DELETE FROM series_states")
+                names = (_THROUGH, _MADE_FROM)
+                database.change("DELETE FROM metadata WHERE name IN (?, ?)", names)
+                return
             if instead_of is None:
                 database.change("DELETE FROM series_states")
             elif self.head() != instead_of:
@@ -107,24 +113,6 @@ class SeriesStates:
             database.insert("series_states", rows)
             self._metadata.set(_THROUGH, head.through)
             self._metadata.set(_MADE_FROM, head.made_from)
-
-
-class SeriesNames:
-    """The names of regions and metrics by number, and the other way."""
-
-    def __init__(self, database: Database) -> None:
-        self._regions = dict(database.rows("SELECT id, name FROM regions"))
-        self._metrics = dict(database.rows("SELECT id, name FROM metrics"))
-        self._region_ids = {name: number for number, name in self._regions.items()}
-        self._metric_ids = {name: number for number, name in self._metrics.items()}
-
-    def key(self, src: str, dst: str, metric: str) -> Key:
-        """Return the numbers of a series."""
-        return self._region_ids[src], self._region_ids[dst], self._metric_ids[metric]
-
-    def of(self, key: Key) -> tuple[str, str, str]:
-        """Return the names of a series."""
-        return self._regions[key[0]], self._regions[key[1]], self._metrics[key[2]]
 
 
 def kept_state(state: SeriesState) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner.model.columns.block import SIDE
 from planner.model.columns.links import LinkColumns
 from planner.model.columns.rows import LinkRow
-from planner.model.columns.table import LinkTable
+from planner.model.columns.table import LinkArrays
 from planner.model.document import document_of
 from planner.model.errors import InputError
 from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, Origin, Prior
@@ -56,7 +56,7 @@ _figures = st.tuples(
 
 
 def _columns(links: Iterable[Link], names: Sequence[str]) -> LinkColumns:
-    return LinkTable.of(links, names).as_columns()
+    return LinkArrays.of(links, names).as_columns()
 
 
 def as_columns(network: Network) -> Network:

@@ -115,6 +115,48 @@ def test_a_snapshot_of_what_is_new_is_that_of_all_samples(batches: list[Any]) ->
             resumed = _made(store)
         assert _was_resumed(store)
         assert resumed == _made_of_all(store)
+        _check_against_samples_one_by_one(store)
+
+
+def _check_against_samples_one_by_one(store: Store) -> None:
+    """Compare the newest snapshot with estimates whose samples were read as objects."""
+    made = store.snapshots.latest()
+    assert made is not None
+    found = estimated(store, CATALOGUE, through=made.samples_through).network
+    assert {(link.src, link.dst): link for link in store.snapshots.links(made.id)} == {
+        (link.src, link.dst): link for link in found
+    }
+    assert store.snapshots.sites(made.id) == [
+        replace(site, private_network="") for site in found.sites.values()
+    ]
+
+
+_few = st.builds(
+    lambda pair, **figures: Sample(REGIONS[pair[0]], REGIONS[pair[1]], **figures, tool="iperf3"),
+    st.sampled_from([(0, 1), (1, 0), (0, 2), (2, 3), (0, 0)]),
+    metric=st.sampled_from(["aggregate_mbps", "per_flow_mbps", "rtt_ms", "loss_pct", "jitter_ms"]),
+    value=st.sampled_from([0.5, 3.0, 90.0, 4000.0, 9e6]),  # some are no measurements
+    measured_at_s=st.sampled_from([NOW_S, NOW_S + 60.0, NOW_S - 50 * DAY_S, NOW_S + 1e9]),
+    connections=st.sampled_from([None, 1, 64]),
+    duration_s=st.sampled_from([None, 5.0, 60.0]),
+    warmed_up=st.booleans(),
+    src_vm=st.sampled_from(["", "m5.8xlarge", "n2-standard-32"]),
+    detail=st.sampled_from(["", '{"ramp": {"1": 300, "64": 310}}']),
+    address=st.sampled_from([None, "public", "private"]),
+    new_level=st.booleans(),
+)
+
+
+@settings(max_examples=examples(15))
+@given(st.lists(st.tuples(st.sampled_from(["", "ana", "bob"]), _few), min_size=1, max_size=40))
+def test_series_of_few_samples_are_estimated_as_one_by_one(
+    reported: list[tuple[str, Sample]],
+) -> None:
+    with TemporaryDirectory() as folder, open_store(f"{folder}/s.db", mode="create") as store:
+        for reporter, sample in reported:
+            ingest(store, Batch("service", "live", reporter=reporter), [sample])
+        if make_snapshot(store, CATALOGUE):
+            _check_against_samples_one_by_one(store)
 
 
 def test_states_are_made_again_where_they_no_longer_hold(store: Store) -> None:
@@ -238,7 +280,7 @@ def test_a_server_looks_up_each_series_however_many_samples_others_have(
 def test_one_series_that_can_not_be_evaluated_keeps_no_other_from_a_snapshot(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append(store, _tests([4000.0, 4100.0]), "first")
+    append(store, _tests([4000.0, 4100.0] * 10), "first")
     append(store, without := _tests([3000.0, 3100.0, 3050.0], src=REGIONS[2]), "second")
 
     def failing(rows: Iterable[Reported], *more: Any) -> SeriesState:

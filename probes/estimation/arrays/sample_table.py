@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,25 +28,30 @@ ROW = np.dtype(
         *(("address", "i1"), ("warmed_up", "?"), ("new_level", "?")),
     ]
 )
-"""A sample. Names are numbers of :class:`Names`, a detail its place in a list; -1 for none. Without
-a notion of connections or a duration, 0. An address is a place in :data:`ADDRESSES`, the number
-that of the sample in the order in which they were taken in."""
+"""A sample. Names are numbers of :class:`NameNumbers`, a detail its place in a list; -1 for none.
+Without a notion of connections or a duration, 0. An address is a place in :data:`ADDRESSES`, the
+number that of the sample in the order in which they were taken in."""
 ADDRESSES: tuple[AddressKind | None, ...] = (None, "public", "private")
 
 
-class Names(dict[str, int]):
+class NameNumbers(dict[str, int]):
     """Numbers of names, in the order in which they were first asked for."""
 
     def __missing__(self, name: str) -> int:
         self[name] = number = len(self)
         return number
 
+    def name(self, number: int) -> str:
+        """Return the name of a number."""
+        return next(islice(self, number, None))
+
 
 class SampleTable:
     """Samples by link and metric, and which VM types they were taken with."""
 
     def __init__(self) -> None:
-        self.regions, self.metrics, self.sources, self.vms = Names(), Names(), Names(), Names()
+        self.regions, self.metrics = NameNumbers(), NameNumbers()
+        self.sources, self.vms = NameNumbers(), NameNumbers()
         self.details: list[str] = []
         self._parts: list[Rows] = []
         self._waiting: list[tuple[Any, ...]] = []
@@ -81,6 +87,23 @@ class SampleTable:
         """Take in samples as :meth:`add` does, as a table."""
         self._take_waiting()
         self._parts.append(rows)
+
+    def sort(self, regions: Mapping[str, int], metrics: Mapping[str, int]) -> None:
+        """Put samples in order by their source, destination and metric.
+
+        Parameters
+        ----------
+        regions, metrics : mapping
+            Name to place in the order.
+        """
+        rows = self.rows
+        place = np.array([regions[name] for name in self.regions], np.int64)
+        of_metric = np.array([metrics[name] for name in self.metrics], np.int64)
+        count = len(metrics) and max(metrics.values()) + 1
+        width = max(regions.values(), default=0) + 1
+        keys = (place[rows["src"]] * width + place[rows["dst"]]) * count + of_metric[rows["metric"]]
+        if (np.diff(keys) < 0).any():
+            self._parts = [rows[np.argsort(keys, kind="stable")]]
 
     def _take_waiting(self) -> None:
         if self._waiting:

@@ -9,16 +9,16 @@ import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays, LinkTable
+from planner.model.columns.table import EstimateArrays, LinkArrays
 from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures, Origin
 from planner.model.link import AT_LIMIT, LIMITED_BY, Site
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
+from probes.estimation.arrays.groups import Bools, Floats, Ints
+from probes.estimation.arrays.laws import PriorArrays
+from probes.estimation.arrays.origins import are_measured, changed
+from probes.estimation.arrays.sites import Bounds, least_caps
 from probes.estimation.flows import MeasuredFlows, Pairs, held_to
-from probes.estimation.groups import Bools, Floats, Ints
-from probes.estimation.laws import Priors
-from probes.estimation.origins import are_measured, changed
-from probes.estimation.site_arrays import Bounds, least_caps
 
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
@@ -34,7 +34,7 @@ class MeasuredLinks(NamedTuple):
         Links of which many connections were measured.
     aggregates : EstimateArrays
         Of these, in Gbit/s, with what is believed of their class.
-    priors : Priors
+    priors : PriorArrays
     connections : array of int
         0 where tests do not say.
     saturated : (array, array)
@@ -44,7 +44,7 @@ class MeasuredLinks(NamedTuple):
     flows: MeasuredFlows
     pairs: Pairs
     aggregates: EstimateArrays
-    priors: Priors
+    priors: PriorArrays
     connections: Ints
     saturated: Pairs
 
@@ -58,7 +58,7 @@ def links_of(
     losses_pct: Floats,
     address: AddressKind,
     origins: Origins,
-) -> LinkTable:
+) -> LinkArrays:
     """Return all links of which anything is known.
 
     Parameters
@@ -102,7 +102,7 @@ def links_of(
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
     others = [losses_pct[ends], *(prior[ends] for prior in priors), limits, of_address]
     names = [site.region for site in sites]
-    return LinkTable.of_figures(names, origins, ends, (rtt, flow, aggregate), others)
+    return LinkArrays.of_figures(names, origins, ends, (rtt, flow, aggregate), others)
 
 
 def _infer_flows(

@@ -12,8 +12,8 @@ from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Addresses, Figures, Kind, Method, Origin
 from probes.estimation.agreement import Mark, figures_with, is_own
-from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.sample_table import Rows
+from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints
+from probes.estimation.arrays.sample_table import Rows
 from probes.estimation.series import Counted
 
 _ADDRESSES: tuple[Addresses | None, ...] = (None, "public", "private", "both")

@@ -2,10 +2,10 @@
 
 A law (:mod:`planner.model.throughput`) is what VMs of one provider reached towards another
 provider's, by distance. Measured links show how links of their class lie about it
-(:mod:`.combining`): the same providers and kind of address, at such a distance. Where a class is
-wide, links between the same two parts of the world tell more: on the January 2022 grid, another
-pair of Azure and AWS regions within 40 ms at both ends tells a far link within 20 % in the median,
-the law alone within 40 %.
+(:mod:`probes.estimation.combining`): the same providers and kind of address, at such a distance.
+Where a class is wide, links between the same two parts of the world tell more: on the January 2022
+grid, another pair of Azure and AWS regions within 40 ms at both ends tells a far link within 20 %
+in the median, the law alone within 40 %.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from planner.model.throughput import (
     law_of,
 )
 from probes.estimation.aggregates import AggregateTests
+from probes.estimation.arrays.groups import Bools, Floats, Ints, each, powers
+from probes.estimation.arrays.origins import changed, of_many, own_first
+from probes.estimation.arrays.sites import Bounds, least_caps
 from probes.estimation.bounds import MAD_TO_SIGMA
 from probes.estimation.combining import (
     LEAST_LINKS,
@@ -42,9 +45,6 @@ from probes.estimation.combining import (
     tests_of,
 )
 from probes.estimation.flows import Pairs
-from probes.estimation.groups import Bools, Floats, Ints, each, powers
-from probes.estimation.origins import changed, of_many, own_first
-from probes.estimation.site_arrays import Bounds, least_caps
 
 # Links between the same two parts of the world: they help where links of a class differ by half.
 NEIGHBOUR_MS = 25.0
@@ -61,7 +61,7 @@ _CLASSES = len(CLASSES_MS) + 1
 _VM_CAPS = Origin("baseline", "vm-caps")
 
 
-class Priors(NamedTuple):
+class PriorArrays(NamedTuple):
     """What would be believed of measured links without their tests, as arrays of length m."""
 
     low: Floats
@@ -286,7 +286,7 @@ class MeasuredLaw:
         caps = Bounds(*(cap[pairs] for cap in self._caps))
         return within_caps(rates, [law.spread for law in laws], number, caps)
 
-    def measured(self, tests: AggregateTests) -> tuple[EstimateArrays, Priors]:
+    def measured(self, tests: AggregateTests) -> tuple[EstimateArrays, PriorArrays]:
         """Return what tests of links and the laws of their classes say together, and the latter."""
         middles = tests.alone.expected
         priors, noise = self._priors(middles)
@@ -306,7 +306,7 @@ class MeasuredLaw:
         )
         return tests.alone.with_bounds(low, expected, high, origin), priors
 
-    def _priors(self, middles: Floats) -> tuple[Priors, Floats]:
+    def _priors(self, middles: Floats) -> tuple[PriorArrays, Floats]:
         """Return what would be believed of measured links without their tests, and their noise."""
         # Of nothing but caps: what was measured, and as little sure as where nothing is known.
         middles = np.maximum(middles, LEAST_GBPS)
@@ -321,7 +321,7 @@ class MeasuredLaw:
         memory = np.array([one.memory_years if one else UNKNOWN_MEMORY_YEARS for one in models])
         noise = np.array([one.noise if one else UNKNOWN_NOISE for one in models])
         kind = self._of.kind[self._pairs]
-        return Priors(low, expected, high, memory[kind]), noise[kind]
+        return PriorArrays(low, expected, high, memory[kind]), noise[kind]
 
     def _with_law(self) -> Bools:
         has_law = np.array([model is not None for row in self._of.models for model in row])
