@@ -96,6 +96,7 @@ DEFERRED = {
     "planner.fields.specified": {"difflib"},
     "planner.model.aliases": {"difflib", "unicodedata"},
     "planner.model.catalogue": {"difflib"},
+    "planner.model.columns.network": {"planner.model.columns.table"},
     "planner.model.network": {"planner.model.columns.arrays", "planner.model.graphs"},
     "probes.lab.controller": {"select"},
     "probes.lab.requirements": {"probes.lab.linux"},

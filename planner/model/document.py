@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
+from itertools import chain
 from math import inf, isfinite
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from planner.model.link import (
     Site,
 )
 from planner.model.link_states import LinkState
-from planner.model.network import Network, NewerSamples, Snapshot
+from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
 
 T = TypeVar("T")
@@ -74,17 +75,24 @@ def document_of(network: Network) -> dict[str, Any]:
     those over the kind of address that is not in use.
     """
     return {
-        "snapshot": asdict(network.snapshot),
-        "aged_to_s": network.aged_to_s,
-        "sites": [site_as_json(site) for site in network.sites.values()],
-        "links": [link_as_json(link) for row in network.usual.values() for link in passing(row)],
-        "other_links": [
-            link_as_json(link) for row in network.others.values() for link in passing(row)
-        ],
-        "leg_states": [asdict(state) for state in network.link_states.values()],
-        "verifications": [asdict(verified) for verified in network.verified.values()],
-        "newer_samples": network.newer_samples and asdict(network.newer_samples),
+        name: list(chain.from_iterable(value)) if isinstance(value, Iterator) else value
+        for name, value in members_of(network)
     }
+
+
+def members_of(network: Network) -> Iterator[tuple[str, Any]]:
+    """Yield what :func:`document_of` returns, each with its name.
+
+    In place of a list of links, which may be long, comes an iterator of its parts.
+    """
+    yield "snapshot", asdict(network.snapshot)
+    yield "aged_to_s", network.aged_to_s
+    yield "sites", [site_as_json(site) for site in network.sites.values()]
+    for name, links in (("links", network.usual), ("other_links", network.others)):
+        yield name, ([link_as_json(link) for link in passing(row)] for row in links.values())
+    yield "leg_states", [asdict(state) for state in network.link_states.values()]
+    yield "verifications", [asdict(verified) for verified in network.verified.values()]
+    yield "newer_samples", network.newer_samples and asdict(network.newer_samples)
 
 
 def network_of(document: Mapping[str, Any]) -> Network:
@@ -99,32 +107,48 @@ def network_of(document: Mapping[str, Any]) -> Network:
         If it is not such a document.
     """
     try:
-        sites = {row["region"]: _site_of(row) for row in document["sites"]}
-        links: dict[str, dict[str, Link]] = {region: {} for region in sites}
+        links: dict[str, dict[str, Link]] = {row["region"]: {} for row in document["sites"]}
         for row in document["links"]:
             links[row["src"]][row["dst"]] = link_of(row)
         others: dict[str, dict[str, Link]] = {}
         for row in document.get("other_links", ()):
             others.setdefault(row["src"], {})[row["dst"]] = link_of(row)
-        states = [_known(LinkState, row) for row in document.get("leg_states", ())]
-        verified = [_verified_of(row) for row in document.get("verifications", ())]
-        newer = document.get("newer_samples")
-        return Network(
-            sites,
-            links,
-            _known(Snapshot, document["snapshot"]),
-            {(state.src, state.dst): state for state in states},
-            {(found.src, found.dst): found for found in verified},
-            document.get("aged_to_s"),
-            others,
-            newer and _known(NewerSamples, newer),
-        )
+        return network_with(document, links, others)
     except (KeyError, TypeError) as error:
-        raise FormatError(
-            "graph",
-            f"is not a graph of this version of relayd ({error!r})",
-            remedy="Use the same version on both sides.",
-        ) from None
+        raise no_network(error) from None
+
+
+def network_with(document: Mapping[str, Any], links: Links, others: Links) -> Network:
+    """Return the network of a document whose links were read already.
+
+    Raises
+    ------
+    KeyError, TypeError
+        If it is not such a document.
+    """
+    sites = {row["region"]: _site_of(row) for row in document["sites"]}
+    states = [_known(LinkState, row) for row in document.get("leg_states", ())]
+    verified = [_verified_of(row) for row in document.get("verifications", ())]
+    newer = document.get("newer_samples")
+    return Network(
+        sites,
+        links,
+        _known(Snapshot, document["snapshot"]),
+        {(state.src, state.dst): state for state in states},
+        {(found.src, found.dst): found for found in verified},
+        document.get("aged_to_s"),
+        others,
+        newer and _known(NewerSamples, newer),
+    )
+
+
+def no_network(error: Exception) -> FormatError:
+    """Return an error that says why something can't be read as a network."""
+    return FormatError(
+        "graph",
+        f"is not a graph of this version of relayd ({error!r})",
+        remedy="Use the same version on both sides.",
+    )
 
 
 def _site_of(row: Mapping[str, Any]) -> Site:
@@ -261,6 +285,11 @@ def _origin_of(row: Mapping[str, Any]) -> Origin:
     if found is None or found["method"] not in METHODS:
         newest_s, note = row["measured_at_s"], Figures(note=row["basis"])
         return Origin(row["source"], "unknown", row["samples"], 0, newest_s, figures=note)
+    return origin_of(found)
+
+
+def origin_of(found: Mapping[str, Any]) -> Origin:
+    """Return what :func:`origin_as_json` made JSON types of."""
     known = {name: value for name, value in found.items() if name in Origin._fields}
     if "figures" in known:
         known["figures"] = figures_of(known["figures"])

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from planner.exploring.outcome import Outcome
 from planner.fields.specified import Specified
 from planner.model.catalogue import Catalogue, Region
+from planner.model.columns.network import NETWORK_COLUMNS, network_of_columns
 from planner.model.document import link_of, network_of
 from planner.model.errors import RelaydError
 from planner.model.link import Link, Site
@@ -179,15 +180,19 @@ class AsyncWan(AskingAsync):
 
     async def network(self) -> Network:
         """Return the graph of estimates, bounds widened for age, with links as they are now."""
-        document = await self._connection.get("/v1/snapshots/current")
-        return network_of(document).with_(aged_to_s=time.time())
+        network, _ = await self.network_if_changed(None)
+        assert network is not None
+        return network.with_(aged_to_s=time.time())
 
     async def network_if_changed(self, tag: str | None) -> tuple[Network | None, str | None]:
         """Return the graph and its tag, bounds as measured; None for one that is as it was."""
-        content, tag = await self._connection.get_if_changed("/v1/snapshots/current", tag)
-        if content is None:
+        path, accept = "/v1/snapshots/current", f"{NETWORK_COLUMNS}, application/json;q=0.5"
+        found = await self._connection.get_if_changed(path, tag, accept)
+        if found is None:
             return None, tag
-        return network_of(json.loads(content)), tag
+        if found.media_type == NETWORK_COLUMNS:
+            return network_of_columns(found.content), found.tag
+        return network_of(json.loads(found.content)), found.tag  # of another version
 
     # ---- transfers under way --------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -29,6 +29,14 @@ RETRIED = frozenset({429, 502, 503, 504})
 """Statuses after which a call is repeated (RFC 9110, 15.5 and 15.6; RFC 6585)."""
 _MOST_PER_HOST = 32
 _PAGE = 1000
+
+
+class Tagged(NamedTuple):
+    """A document, its media type, and the tag that it has as long as it stays as it is."""
+
+    content: bytes
+    media_type: str
+    tag: str | None
 
 
 class Connection:
@@ -102,13 +110,23 @@ class Connection:
         """Ask a question that changes nothing, so that it may be asked again."""
         return await self.call("POST", path, body=body)
 
-    async def get_if_changed(self, path: str, tag: str | None) -> tuple[bytes | None, str | None]:
-        """Return a document and its tag; None in place of one that is as it was (RFC 9110, 13)."""
-        headers = {"If-None-Match": tag} if tag else {}
+    async def get_if_changed(self, path: str, tag: str | None, accept: str) -> Tagged | None:
+        """Return a document; None in place of one that is as it was (RFC 9110, 13).
+
+        Parameters
+        ----------
+        path : str
+        tag : str | None
+            Of the document that is there.
+        accept : str
+            Media types that can be read.
+        """
+        headers = {"Accept": accept, **({"If-None-Match": tag} if tag else {})}
         async with await self._answer("GET", path, headers=headers) as answer:
             if answer.status == 304:
-                return None, tag
-            return await self._body(answer), answer.headers.get("ETag")
+                return None
+            content = await self._body(answer)
+            return Tagged(content, answer.content_type, answer.headers.get("ETag"))
 
     async def pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
         """Yield the entries of a list that comes in pages."""

@@ -98,7 +98,7 @@ class Route:
     body_types: tuple[str, ...] = (JSON,)
     statuses: tuple[int, ...] = ()
     success: int = 200
-    cached: Callable[[Service, web.Request], web.Response | None] | None = None
+    cached: Callable[[Service, web.Request], web.StreamResponse | None] | None = None
     etag: bool = False
     unlimited: bool = False
     also_schemas: tuple[type[BaseModel], ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import socket
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import relayd
+from planner.model.columns.network import NETWORK_COLUMNS, network_of_columns
+from planner.model.document import network_of
 from relayd.tables.matrices import MATRIX_METRICS, MatrixMetric
 from tests.http.running import REGIONS, Served
 from tests.properties import examples
@@ -233,6 +236,44 @@ def test_the_current_snapshot_is_enough_to_decide_with(service: Served, measured
     assert link["rtt_ms"]["expected"] == 100.0
     listed = service.get("/v1/snapshots").json["snapshots"]
     assert listed[0]["id"] == graph["snapshot"]["id"]
+
+
+def test_the_current_snapshot_as_columns_is_the_same_network(service: Served) -> None:
+    path = "/v1/snapshots/current"
+    document, columns = service.get(path), service.get(path, Accept=NETWORK_COLUMNS)
+    assert columns.headers["Content-Type"] == NETWORK_COLUMNS
+    assert network_of_columns(columns.content) == network_of(document.json)
+    assert len(columns.content) < len(document.content) / 3
+    assert columns.headers["ETag"] != document.headers["ETag"]
+    known = {"Accept": NETWORK_COLUMNS, "If-None-Match": columns.headers["ETag"]}
+    assert service.get(path, **known).status == 304
+
+
+def test_a_plan_from_the_cache_is_sent_as_it_was_first(service: Served) -> None:
+    path = "/v1/plans?src=us-east&dst=sa&volume_gb=77"
+    first, again, head = service.get(path), service.get(path), service.ask("HEAD", path)
+    assert again.content == first.content
+    assert head.content == b""
+    for seen in (again, head):
+        names = [name.lower() for name in seen.headers]
+        assert sorted(names) == sorted(name.lower() for name in first.headers)
+        same = set(names) - {"date", "x-request-id"}
+        assert {name: seen.headers[name] for name in same} == {
+            name: first.headers[name] for name in same
+        }
+    for version, sent in (("1.1", "Connection: close"), ("1.0", "Connection: keep-alive")):
+        status, headers = _raw(service, f"GET {path} HTTP/{version}\r\nHost: localhost\r\n{sent}")
+        assert status == f"HTTP/{version} 200 OK"
+        assert sent in headers
+
+
+def _raw(service: Served, request: str) -> tuple[str, list[str]]:
+    """Send a request as it is; return the status line and the headers of the answer."""
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(f"{request}\r\n\r\n".encode())
+        head, _, _ = connection.makefile("rb").read(2000).partition(b"\r\n\r\n")
+    status, *headers = head.decode().split("\r\n")
+    return status, headers
 
 
 def test_campaigns_need_a_fleet(service: Served) -> None:

@@ -69,6 +69,17 @@ class Block:
         """Return how many links there are."""
         return self._present.bit_count()
 
+    def is_whole(self) -> bool:
+        """Whether its memory is as long as its head says."""
+        if len(self.data) < _HEAD:
+            return False
+        ways, count = bytes(self.data[_BITMAP : _HEAD - 1]), len(self)
+        if ways[0] == _AS_BEFORE or max(ways) > _AS_BEFORE:
+            return False
+        values = {_EACH: count, _ONE: 1, _AS_BEFORE: 0}
+        sizes = (_WIDTHS[name] * values[way] for name, way in zip(FORMATS, ways, strict=True))
+        return len(self.data) == _HEAD + sum(sizes)
+
     @property
     def columns(self) -> list[Column]:
         """The columns in their order; where a link is in them, :meth:`at` and :meth:`row` tell."""

@@ -13,6 +13,7 @@ from aiohttp import hdrs, web
 from relayd.dashboard.pages import HTML, POLICY, error_page
 from relayd.http.middleware.browsers import SAFE_METHODS, BrowserChecks
 from relayd.http.middleware.headers import HSTS, SECURITY_HEADERS
+from relayd.http.responses.prepared_response import PreparedResponse
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
 from relayd.http.route import EVENT_STREAM, ID_KEY, Route
 from relayd.http.server.fair_queue import CALLER
@@ -27,8 +28,6 @@ HEALTH = "health checks"
 """A caller of its own: checks don't wait behind what comes from the same address."""
 _STARTED = frozenset({201, 202})
 """Statuses of what made or started something; batches of samples say themselves who sent them."""
-_LAST = "Server"
-"""Who set this one has set all of them: frequent answers are prepared with them."""
 _SECURITY = list(SECURITY_HEADERS.items())
 
 
@@ -98,7 +97,7 @@ class MiddlewareStack:
                 response.force_close()
             if not response.prepared:
                 own = response.headers
-                if _LAST not in own:
+                if not isinstance(response, PreparedResponse):
                     for name, value in _SECURITY:
                         if name not in own:
                             own[name] = value

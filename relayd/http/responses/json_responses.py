@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -43,6 +43,31 @@ def document_response(
 def encoded(value: Any) -> bytes:
     """Return dicts, lists and dataclasses as JSON; NaN becomes null."""
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def json_parts(members: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
+    """Yield a JSON object piece by piece.
+
+    Parameters
+    ----------
+    members : iterable of (name, value)
+        An iterator as a value stands for a list, of which it yields parts, lists themselves.
+    """
+    before = b"{"
+    for name, value in members:
+        yield before + encoded(name) + b":"
+        before = b","
+        if not isinstance(value, Iterator):
+            yield encoded(value)
+            continue
+        yield b"["
+        comma = b""
+        for part in value:
+            if part:
+                yield comma + encoded(part)[1:-1]
+                comma = b","
+        yield b"]"
+    yield b"}"
 
 
 def tagged_response(request: web.Request, body: bytes, snapshot: Snapshot) -> web.Response:

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from aiohttp import hdrs
-from multidict import CIMultiDict
 
 from planner.model.catalogue import Catalogue
 from planner.model.link_states import LinkState, Pair
@@ -18,6 +17,7 @@ from probes.importers.physics import PhysicalGate
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.responses.json_responses import JSON, SNAPSHOT_AS_OF, SNAPSHOT_ID
+from relayd.http.responses.prepared_response import shared_head
 from relayd.http.server.plan_cache import PlanCache
 from relayd.questions.disputes import DisputedFigure, disputed_figures
 from relayd.sources.addresses import over_addresses
@@ -65,9 +65,9 @@ class Current:
         return self.network.snapshot
 
     @cached_property
-    def headers(self) -> CIMultiDict[str]:
-        """Headers of a plan: made once, because plans are asked for most."""
-        return CIMultiDict(
+    def head(self) -> bytes:
+        """Headers of a plan: written once, because plans are asked for most."""
+        return shared_head(
             {
                 **SECURITY_HEADERS,
                 SNAPSHOT_ID: self.snapshot.id,

@@ -4,27 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import time
+from hashlib import blake2b
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
-from planner.model.document import document_of
+from planner.model.columns.network import NETWORK_COLUMNS, network_columns
+from planner.model.document import members_of
 from planner.model.errors import InputError
+from planner.model.network import Network
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import Graph, Snapshots, SnapshotSeen, SnapshotsQuery
+from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
 from relayd.http.responses.cursors import page_of, position
-from relayd.http.responses.json_responses import document_response, encoded, tagged_response
+from relayd.http.responses.json_responses import (
+    JSON,
+    SNAPSHOT_AS_OF,
+    SNAPSHOT_ID,
+    document_response,
+    json_parts,
+)
+from relayd.http.responses.streamed_response import StreamedResponse
 from relayd.http.route import RequestContext, Route
-from relayd.http.server.current_state import Current
 from relayd.store import SnapshotRow
 from relayd.times import utc_text
 
 
-async def get_current_snapshot(context: RequestContext) -> web.Response:
-    """Return the whole graph that answers rest on."""
-    current = context.service.current
-    # A few megabytes: made in a thread, once.
-    body = await asyncio.to_thread(current.page, "graph", lambda: _graph(current))
-    return tagged_response(context.request, body, current.snapshot)
+async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
+    """Return the whole graph that answers rest on, as JSON or as columns."""
+    request, current = context.request, context.service.current
+    network, snapshot = current.network, current.snapshot
+    as_columns = NETWORK_COLUMNS in request.headers.get(hdrs.ACCEPT, "")
+    compressed = not as_columns and accepts_gzip(request.headers.get(hdrs.ACCEPT_ENCODING))
+    digest = (await asyncio.to_thread(current.page, "digest", lambda: _digest(network))).decode()
+    plain_tag = f'"{digest}-columns"' if as_columns else f'"{digest}"'
+    headers = {
+        SNAPSHOT_ID: snapshot.id,
+        SNAPSHOT_AS_OF: snapshot.as_of,
+        hdrs.ETAG: tag_of(plain_tag, compressed=compressed),
+        hdrs.CACHE_CONTROL: "private, no-cache",
+        hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}",
+    }
+    if is_known(request.headers.get(hdrs.IF_NONE_MATCH), plain_tag):
+        return web.Response(status=304, headers=headers)
+    headers[hdrs.CONTENT_TYPE] = NETWORK_COLUMNS if as_columns else JSON
+    parts = network_columns(network) if as_columns else json_parts(members_of(network))
+    return StreamedResponse(parts, headers, compressed=compressed)
 
 
 async def list_snapshots(context: RequestContext) -> web.Response:
@@ -45,8 +69,12 @@ async def list_snapshots(context: RequestContext) -> web.Response:
     )
 
 
-def _graph(current: Current) -> bytes:
-    return encoded(document_of(current.network))
+def _digest(network: Network) -> bytes:
+    """Return a digest of all that a network holds, whichever way it is sent."""
+    found = blake2b(digest_size=12)
+    for part in network_columns(network):
+        found.update(part)
+    return found.hexdigest().encode()
 
 
 def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
@@ -62,7 +90,9 @@ ROUTES = (
         "Return the whole network",
         "read",
         "Enough to decide without asking again. Bounds are as of the measurements: who keeps it "
-        "widens them for age.",
+        "widens them for age. Sent as it is made. Who accepts "
+        f"`{NETWORK_COLUMNS}`, as relayd's own clients do, gets the columns in which links are "
+        "stored, some 100 bytes a link.",
         answer=Graph,
         etag=True,
     ),

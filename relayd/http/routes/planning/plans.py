@@ -19,6 +19,7 @@ from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, Trans
 from relayd.emitting.formats import emit
 from relayd.http.models.plans import BatchAnswer, PlanBatch, ScriptAnswer, ScriptRequest
 from relayd.http.responses.json_responses import document_response, encoded, json_response
+from relayd.http.responses.prepared_response import PreparedResponse
 from relayd.http.responses.problems import encoded as problem_bytes
 from relayd.http.responses.problems import problem_of
 from relayd.http.route import RequestContext, Route
@@ -36,14 +37,14 @@ TRANSFER = next(question for question in QUESTIONS if question.name == "transfer
 MOST_VMS_HERE = 8
 
 
-def cached_plan(service: Service, request: web.Request) -> web.Response | None:
+def cached_plan(service: Service, request: web.Request) -> PreparedResponse | None:
     """Return the cached answer of a query, if the same query was answered before."""
     current = service.current
     body = current.plans.get(request.raw_path)
     if body is None:
         return None
     service.metrics.cached()
-    return web.Response(body=body, headers=current.headers.copy())
+    return PreparedResponse(current.head, body)
 
 
 async def get_plan(context: RequestContext) -> web.Response:
