@@ -15,6 +15,7 @@ from planner.model.answer import Advice, AdviceOutcome, Cost
 from planner.model.baseline import baseline_site, least_cap, with_vm_types
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.columns.rows import maker_of, passing
+from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
@@ -167,7 +168,7 @@ class Adviser:
             if most_gbps < chosen.allocation.rate_gbps * WORTH_ADVISING:
                 continue
             vms_in = {**request.vms_in, request.src: src_vms, request.dst: dst_vms}
-            faster = vm_count.chosen_by(self.widest.direct_with(src_vms, dst_vms))
+            faster = self.widest.direct_with(src_vms, dst_vms)
             if (
                 faster
                 and self._is_worth_it(faster)
@@ -236,13 +237,10 @@ class Adviser:
         site = self.network.sites[src]
         vm = self.catalogue.vm_types.get(site.vm_type)
         cap = vm.egress_gbps if vm else 0.0
-        measured = []
-        row = self.network.links[src]
-        for link in passing(row) if maker_of(row).may_be_measured() else ():
-            if link.aggregate_gbps.source == "measured":
-                measured.append(link.aggregate_gbps.high)
-                if measured[-1] >= UNLUCKY_SHARE * cap:
-                    return []  # the usual case, most often by the first link
+        kept: dict[tuple[str, float], list[float]] = self.network.kept.setdefault("far below", {})
+        if (src, cap) not in kept:
+            kept[src, cap] = _far_below(cap, self.network.links[src])
+        measured = kept[src, cap]
         if len(measured) < LINKS_TO_JUDGE_A_VM:
             return []
         return [
@@ -301,6 +299,17 @@ class Adviser:
         """Advise which link to measure."""
         network, prices, count = self.network, self.decider.prices, self.request.connections
         return [to_measure(m.src, m.dst, network, prices, count) for m in self._settling_first()]
+
+
+def _far_below(cap_gbps: float, row: Mapping[str, Link]) -> list[float]:
+    """Return what measured links reach at best; nothing if one of them comes near a cap."""
+    measured = []
+    for link in passing(row) if maker_of(row).may_be_measured() else ():
+        if link.aggregate_gbps.source == "measured":
+            measured.append(link.aggregate_gbps.high)
+            if measured[-1] >= UNLUCKY_SHARE * cap_gbps:
+                return []  # the usual case, most often by the first link
+    return measured
 
 
 def to_measure(src: str, dst: str, network: Network, prices: Prices, connections: int) -> Advice:

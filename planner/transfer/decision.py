@@ -48,6 +48,15 @@ SAME = 1e-3
 # Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
 LEAST_LATENCY_GAIN_MS = 10.0
 
+_OF_VMS_AND_LIMITS = (
+    "transfer",
+    "direct_alone",
+    "direct",
+    "single_relays",
+    "relay_rates_gbps",
+    "choice",
+)
+"""What is worked out once for a number of VMs, and for limits."""
 Solver: TypeAlias = Callable[[float], Allocation | None]
 
 
@@ -122,6 +131,7 @@ class Decider(OptionEvaluator):
         self.comparison = OptionComparison(self)
         self._widest = transfer_problem(request, network, prices, unasked_vms)
         self._within: dict[int, Decider] = {}
+        self._relay_options: dict[int, Option | None] = {}
 
     def within(self, vms: int) -> Decider:
         """Return who decides with at most so many VMs where the request states no number.
@@ -142,24 +152,22 @@ class Decider(OptionEvaluator):
         other.request = request
         return other
 
-    def direct_with(self, src_vms: int, dst_vms: int) -> Decider:
-        """Return who decides on the direct path alone with a stated number of VMs at each end."""
-        ends = {self.request.src: src_vms, self.request.dst: dst_vms}
-        request = self.request.with_(vms_in={**self.request.vms_in, **ends}, relays="none")
+    def direct_with(self, src_vms: int, dst_vms: int) -> Option | None:
+        """Return the best direct plan with at most so many VMs at the ends, if it meets limits."""
         if self.network.has_private_links:  # then caps depend on which paths there are
-            return Decider(request, self.network, self.prices)
-        other, widest = self._asking(request), self._widest
-        other._widest = widest.between(
-            widest.src.with_quota(src_vms), widest.dst.with_quota(dst_vms), ()
-        )
-        return other
+            ends = {self.request.src: src_vms, self.request.dst: dst_vms}
+            request = self.request.with_(vms_in={**self.request.vms_in, **ends}, relays="none")
+            return Decider(request, self.network, self.prices).direct
+        widest = self._widest
+        src, dst = widest.src.with_quota(src_vms), widest.dst.with_quota(dst_vms)
+        return self._best_direct(widest.between(src, dst, ()))
 
     def _copy(self) -> Decider:
         """Return another decider that shares what depends on neither VMs nor limits."""
         other = copy(self)
-        for name in ("transfer", "direct_alone", "direct", "single_relays", "relay_rates_gbps"):
+        for name in _OF_VMS_AND_LIMITS:
             other.__dict__.pop(name, None)
-        other._within = {}
+        other._within, other._relay_options = {}, {}
         return other
 
     @cached_property
@@ -236,7 +244,7 @@ class Decider(OptionEvaluator):
                     "Measure the direct path.",
                 )
             raise no_path(self.request.src, self.request.dst)
-        choice = self.choice()
+        choice = self.choice
         if choice is None:
             most = [transfer.src.quota, transfer.dst.quota]
             most += [relay.quota for relay in transfer.relays]
@@ -248,14 +256,17 @@ class Decider(OptionEvaluator):
             )
         return choice
 
+    @cached_property
     def choice(self) -> Chosen | None:
-        """Return what is decided; None if no plan meets the limits."""
+        """What is decided; None if no plan meets the limits."""
         direct = self.direct
         if self.request.objective == "latency":
             return self._least_latency(direct)
         if direct and self.no_relay_pays(direct.value_usd):
             return Chosen(direct, direct, direct, None)
-        optimum = self._optimum(direct, self.single_relays)
+        optimum = self._optimum(
+            direct, self._first_ranked() or next(iter(self.single_relays), None)
+        )
         if optimum is None:
             return None
         gain = None
@@ -301,16 +312,19 @@ class Decider(OptionEvaluator):
     def _optimum_of(self, request: TransferRequest) -> Option | None:
         """Return the best plan that another request allows, whatever its bounds; None if none."""
         other = self._asking(request)
-        return other._optimum(other.direct, other._best_ranked())
+        return other._optimum(other.direct, other._first_ranked())
 
     # ---- options -----------------------------------------------------------------------------
 
     @cached_property
     def direct(self) -> Option | None:
         """The best plan over the direct path; None if it can't meet the limits."""
-        if self.direct_alone.direct is None:
+        return self._best_direct(self.direct_alone)
+
+    def _best_direct(self, alone: TransferProblem) -> Option | None:
+        if alone.direct is None:
             return None
-        return self._best(lambda rate: self._on_path(None, rate))
+        return self._best(lambda rate: self._on_path(alone, None, rate))
 
     @cached_property
     def single_relays(self) -> list[Option]:
@@ -327,6 +341,11 @@ class Decider(OptionEvaluator):
 
     def _best_ranked(self) -> list[Option]:
         return self._options(self._ranked(DEFAULT_CANDIDATES))
+
+    def _first_ranked(self) -> Option | None:
+        """Return the first of these, to decide with: the others need not be worked out for it."""
+        options = map(self._relay_option, self._ranked(DEFAULT_CANDIDATES))
+        return next(filter(None, options), None)
 
     def fastest_relay(self) -> tuple[Relay, float]:
         """Return the relay that carries most with all its VMs, and how often what direct does.
@@ -373,8 +392,15 @@ class Decider(OptionEvaluator):
     def _options(self, relays: Iterable[Relay]) -> list[Option]:
         return [option for relay in relays if (option := self._relay_option(relay))]
 
-    def _optimum(self, direct: Option | None, single_relays: list[Option]) -> Option | None:
-        """Return the best of all plans that the request allows."""
+    def _optimum(self, direct: Option | None, single_relay: Option | None) -> Option | None:
+        """Return the best of all plans that the request allows.
+
+        Parameters
+        ----------
+        direct : Option | None
+        single_relay : Option | None
+            The best single relay.
+        """
         request, transfer = self.request, self.transfer
         options = [direct] if direct else []
         by_value = not request.may_split or request.relays == "one"
@@ -384,7 +410,7 @@ class Decider(OptionEvaluator):
             if request.may_split:
                 options += [option for relay in transfer.relays if (option := self._beside(relay))]
         elif transfer.relays:
-            options += single_relays[:1]
+            options += [single_relay] if single_relay else []
             split = self._best(lambda rate: self._anywhere(transfer, rate))
             options += [split] if split else []
         best = None
@@ -396,9 +422,11 @@ class Decider(OptionEvaluator):
                 best = option  # where time alone counts, the cheaper of two that are as fast
         return best
 
-    def _on_path(self, relay: Relay | None, rate: float) -> Allocation | None:
+    def _on_path(
+        self, transfer: TransferProblem, relay: Relay | None, rate: float
+    ) -> Allocation | None:
         return best_on_path(
-            self.transfer if relay else self.direct_alone,
+            transfer,
             relay,
             time_value_usd_per_h=self.request.hour_usd,
             at_least_gbps=rate,
@@ -433,7 +461,10 @@ class Decider(OptionEvaluator):
         return self._best(lambda rate: self._anywhere(part, rate))
 
     def _relay_option(self, relay: Relay) -> Option | None:
-        return self._best(lambda rate: self._on_path(relay, rate))
+        known = self._relay_options
+        if relay.region not in known:
+            known[relay.region] = self._best(lambda rate: self._on_path(self.transfer, relay, rate))
+        return known[relay.region]
 
     def _best(self, solve: Solver) -> Option | None:
         """Solve, allowing for the ramp-up that the paths found need before a deadline."""

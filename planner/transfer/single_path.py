@@ -94,8 +94,9 @@ def best_on_path(
     src, dst = transfer.src, transfer.dst
     rates = {most}
     if src.quota > 1 or dst.quota > 1 or (relay and relay.quota > 1):
-        full = {k * gbps for gbps, quota in stages for k in range(1, quota + 1)}
-        rates |= {rate for rate in full if least <= rate <= most}
+        for gbps, quota in stages:
+            full = [k * gbps for k in range(1, min(quota, int(most / gbps) + 1) + 1)]
+            rates.update([rate for rate in full if least <= rate <= most])
     elif budget_usd == inf:  # one VM at each site is full at the greatest rate alone
         only = _at_rate(transfer, relay, most)
         if time_value_usd_per_h == inf:

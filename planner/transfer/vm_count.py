@@ -50,18 +50,14 @@ def chosen_option(request: TransferRequest, network: Network, prices: Prices) ->
     """Return what is chosen in the same way; None where no plan meets the limits, or no path is."""
     if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
         return None
-    return chosen_by(Decider(request, network, prices))
-
-
-def chosen_by(widest: Decider) -> Option | None:
-    """Return what is chosen by who knows all VMs that there may be, if that meets the limits."""
-    best = widest.choice()
+    widest = Decider(request, network, prices)
+    best = widest.choice
     return _FewestVms(widest, best).found()[1].chosen if best else None
 
 
 def with_one_vm(widest: Decider) -> Option | None:
     """Return what is chosen with one VM wherever no number is stated, if that meets the limits."""
-    choice = widest.within(1).choice()
+    choice = widest.within(1).choice
     return choice.chosen if choice else None
 
 
@@ -101,7 +97,7 @@ class _FewestVms:
             if choice is not self.best and not self._direct_will_do(vms, fewest):
                 continue
             fewer = self.widest.within(vms)
-            found = fewer.choice()
+            found = fewer.choice
             if found and self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
                 decider, choice = fewer, found
                 if not found.chosen.relays:

@@ -18,7 +18,7 @@ from planner.solvers.joint import (
     DRAWS,
     Gain,
     compared,
-    drawn_multiples,
+    link_multiples,
     multiples,
     probability,
     range_of,
@@ -65,13 +65,12 @@ def _drawn(gbps: float, factor: Factor, dimension: int) -> list[float]:
     """Return a limit in each draw."""
     spreads, window = factor.spreads, factor.window
     if window:
-        own = drawn_multiples(*spreads, dimension)
+        own = link_multiples(*spreads, dimension)
         shared = multiples(*window, DST_WINDOW)
         return [gbps * a * b for a, b in zip(own, shared, strict=True)]
     if spreads == EXACT:
         return [gbps] * DRAWS
-    # Many plans share a cap.
-    of = multiples if dimension < DIRECT_LINK else drawn_multiples
+    of = multiples if dimension < DIRECT_LINK else link_multiples
     return [gbps * a for a in of(*spreads, dimension)]
 
 

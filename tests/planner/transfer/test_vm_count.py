@@ -45,7 +45,7 @@ def test_who_decides_with_fewer_vms_has_the_problem_with_fewer_vms(
         anew = Decider(asked, network, price_list, vms)
         assert widest.within(vms).transfer == anew.transfer
         assert widest.within(vms).direct == anew.direct
-        assert widest.within(vms).choice() == anew.choice()
+        assert widest.within(vms).choice == anew.choice
 
 
 @patient

@@ -47,13 +47,15 @@ def cached_plan(service: Service, request: web.Request) -> PreparedResponse | No
     return PreparedResponse(current.head, body)
 
 
-async def get_plan(context: RequestContext) -> web.Response:
+async def get_plan(context: RequestContext) -> web.StreamResponse:
     """Answer a question in a query string."""
     current = context.service.current
     body, snapshot = await _plan(context.service, current, context.query)
-    if context.request.method == "GET" and snapshot is current.snapshot:
+    if snapshot is not current.snapshot:
+        return json_response(body, snapshot)
+    if context.request.method == "GET":
         current.plans.keep(context.request.raw_path, body)
-    return json_response(body, snapshot)
+    return PreparedResponse(current.head, body)
 
 
 async def post_plan(context: RequestContext) -> web.Response:
