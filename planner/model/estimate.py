@@ -413,6 +413,8 @@ def aged_level(
     if days <= 0:
         return level
     own = log(level)
+    if prior is None and own < inf:
+        return exp(own)  # around itself it stays where it is
     return exp(
         faded_level(kept_after(days, memory_years), own, own if prior is None else log(prior))
     )

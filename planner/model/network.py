@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from planner.model.columns.rows import Aged, Among, LinkRow, expected, maker_of, passing, replaced
 from planner.model.errors import DataError, InputError
-from planner.model.estimate import ADDRESS_KINDS, AddressKind, Bound, Estimate
-from planner.model.link import Link, Site
+from planner.model.estimate import AddressKind, Bound, Estimate
+from planner.model.link import Expected, Link, Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
 from planner.model.verification import Verified
@@ -247,6 +248,29 @@ class Network:
         """What others have laid out over this network and look up again, such as prices."""
         return {}
 
+    def expected_out_of(self, src: str) -> list[Expected | None]:
+        """Return what is expected of the link to every site, in the network's order, and keep it.
+
+        None where there is no link. A plan looks at it several times.
+        """
+        kept = self._expected
+        if (src, True) not in kept:
+            row = self.links.get(src, _NO_LINKS)
+            kept[src, True] = [expected(row, dst) for dst in self.sites]
+        return kept[src, True]
+
+    def expected_into(self, dst: str) -> list[Expected | None]:
+        """Return the same of the link from every site."""
+        kept = self._expected
+        if (dst, False) not in kept:
+            rows = (self.links.get(src, _NO_LINKS) for src in self.sites)
+            kept[dst, False] = [expected(row, dst) for row in rows]
+        return kept[dst, False]
+
+    @cached_property
+    def _expected(self) -> dict[tuple[str, bool], list[Expected | None]]:
+        return {}
+
     @cached_property
     def forwarding_gbps(self) -> list[float]:
         """What one VM of every site passes on at most: the lower of its expected caps."""
@@ -295,9 +319,16 @@ class Network:
         if address is None and not self.has_private_links:
             address = "public"
         if (bound, address) not in self._caps:
+            sites = self.sites.values()
             self._caps[bound, address] = (
-                [_cap(site.egress, bound, address) for site in self.sites.values()],
-                [_cap(site.ingress, bound, address) for site in self.sites.values()],
+                _caps(
+                    [(site.egress_gbps, site.private_egress_gbps) for site in sites], bound, address
+                ),
+                _caps(
+                    [(site.ingress_gbps, site.private_ingress_gbps) for site in sites],
+                    bound,
+                    address,
+                ),
             )
         return self._caps[bound, address]
 
@@ -371,12 +402,16 @@ class Network:
 _NO_LINKS: Mapping[str, Link] = {}
 
 
-def _cap(
-    cap_of: Callable[[AddressKind], Estimate], bound: Bound, address: AddressKind | None
-) -> float:
-    if address:
-        return float(getattr(cap_of(address), bound))
-    return max(float(getattr(cap_of(kind), bound)) for kind in ADDRESS_KINDS)
+def _caps(
+    caps: Iterable[tuple[Estimate, Estimate | None]], bound: Bound, address: AddressKind | None
+) -> list[float]:
+    """Return caps at a bound, of traffic over public and, where it differs, private addresses."""
+    read = attrgetter(bound)
+    if address == "public":
+        return [float(read(public)) for public, _ in caps]
+    if address == "private":
+        return [float(read(private or public)) for public, private in caps]
+    return [max(float(read(public)), float(read(private or public))) for public, private in caps]
 
 
 def _among(kept: frozenset[str], links: Links) -> Links:
@@ -415,23 +450,31 @@ class Rates:
     def out_of(self, src: str) -> list[float]:
         """Return Gbit/s towards every site in the network's order; 0 where there is no link."""
         if src not in self._rows:
-            row = self._network.links.get(src, {})
-            self._rows[src] = self._rates((row, dst) for dst in self._network.sites)
+            if self._bound == "expected":
+                found = self._expected(self._network.expected_out_of(src))
+            else:
+                row = self._network.links.get(src, {})
+                found = self._rates(row.get(dst) for dst in self._network.sites)
+            self._rows[src] = found
         return self._rows[src]
 
     def into(self, dst: str) -> list[float]:
         """Return Gbit/s from every site in the network's order; 0 where there is no link."""
         if dst not in self._columns:
-            links = self._network.links
-            self._columns[dst] = self._rates(
-                (links.get(src, _NO_LINKS), dst) for src in self._network.sites
-            )
+            if self._bound == "expected":
+                found = self._expected(self._network.expected_into(dst))
+            else:
+                links = self._network.links
+                found = self._rates(
+                    links.get(src, _NO_LINKS).get(dst) for src in self._network.sites
+                )
+            self._columns[dst] = found
         return self._columns[dst]
 
-    def _rates(self, links: Iterable[tuple[Mapping[str, Link], str]]) -> list[float]:
+    def _expected(self, links: Iterable[Expected | None]) -> list[float]:
+        connections = self._connections
+        return [link.rate_gbps(connections) if link else 0.0 for link in links]
+
+    def _rates(self, links: Iterable[Link | None]) -> list[float]:
         connections, bound = self._connections, self._bound
-        if bound == "expected":
-            found = (expected(row, dst) for row, dst in links)
-            return [link.rate_gbps(connections) if link else 0.0 for link in found]
-        made = (row.get(dst) for row, dst in links)
-        return [link.rate_gbps(connections, bound) if link else 0.0 for link in made]
+        return [link.rate_gbps(connections, bound) if link else 0.0 for link in links]

@@ -7,7 +7,6 @@ from functools import cached_property
 from math import inf
 from typing import Literal, TypeAlias
 
-from planner.model.columns.rows import expected
 from planner.model.estimate import Bound, Estimate
 from planner.model.link import Expected
 from planner.model.network import Network
@@ -112,13 +111,11 @@ class OptionEvaluator:
     def relay_rtts_ms(self) -> list[float]:
         """The round-trip time through each region; infinity where a link is missing."""
         rows: dict[tuple[str, bool], list[float]] = self.network.kept.setdefault("rtt_ms", {})
-        src, dst, links = self.request.src, self.request.dst, self.network.links
+        src, dst, network = self.request.src, self.request.dst, self.network
         if (src, True) not in rows:
-            row = links.get(src, {})
-            rows[src, True] = [_rtt_ms(expected(row, region)) for region in self.regions]
+            rows[src, True] = [_rtt_ms(link) for link in network.expected_out_of(src)]
         if (dst, False) not in rows:
-            column = (expected(links.get(region, {}), dst) for region in self.regions)
-            rows[dst, False] = [_rtt_ms(link) for link in column]
+            rows[dst, False] = [_rtt_ms(link) for link in network.expected_into(dst)]
         return [a + b for a, b in zip(rows[src, True], rows[dst, False], strict=True)]
 
     def path_ramp_up_s(self, relay: int | None) -> float:

@@ -88,16 +88,24 @@ class FigureArrays(NamedTuple):
             due &= has_prior
         if not due.any():
             return self
-        own, memory_years = _each(log, self.expected[due]), self.memory_years[due]
-        prior = own.copy()
-        with_prior = has_prior[due]
-        prior[with_prior] = _each(log, self.prior_expected[due][with_prior])
-        if otherwise is not None:
-            memory_years[~with_prior] = otherwise.memory_years
-        kept = _each(exp, -days[due] / (DAYS_PER_YEAR * memory_years))
+        own = _each(log, self.expected[due])
+        level = own.copy()
+        # What has no prior fades around itself, and stays where it is.
+        fades = has_prior[due] | ~np.isfinite(own)
+        if fades.any():
+            prior = np.where(has_prior, self.prior_expected, self.expected)[due][fades]
+            years = self.memory_years[due][fades]
+            if otherwise is not None:
+                years[~has_prior[due][fades]] = otherwise.memory_years
+            # Many samples are of one day.
+            share, of_share = np.unique(
+                -days[due][fades] / (DAYS_PER_YEAR * years), return_inverse=True
+            )
+            kept = _each(exp, share)[of_share]
+            with np.errstate(invalid="ignore"):  # what is expected may be infinite
+                level[fades] = faded_level(kept, own[fades], _each(log, prior))
         expected = self.expected.copy()
-        with np.errstate(invalid="ignore"):  # what is expected may be infinite
-            expected[due] = _each(exp, faded_level(kept, own, prior))
+        expected[due] = _each(exp, level)
         return self._replace(expected=expected)
 
 

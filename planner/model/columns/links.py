@@ -8,19 +8,17 @@ from typing import Any
 from planner.model.columns.block import (
     ADDRESS,
     COUNTS,
-    EXPECTED,
     FIGURE_COUNTS,
     FIGURE_NUMBERS,
     LIMIT,
     LOSS,
-    NEWEST_S,
     PRIOR,
     SIDE,
     Block,
 )
 from planner.model.columns.rows import Ageing, LinkRow, Maker
 from planner.model.estimate import ADDRESS_KINDS, AGELESS, Estimate, Origin, Prior, aged_level
-from planner.model.link import FADING, LIMITED_BY, LINK_FIGURES, Expected, Link, LinkFigure
+from planner.model.link import FADING, LIMITED_BY, Expected, Link, LinkFigure
 
 
 class Origins:
@@ -128,16 +126,10 @@ class LinkColumns:
         if found is None:
             return None
         block, at = found
-        columns = block.columns
         levels: list[float] = []
-        for figure, name in enumerate(LINK_FIGURES):
-            begin = figure * FIGURE_NUMBERS
-            values, mask = columns[begin + EXPECTED]
-            level = values[at & mask]
-            values, mask = columns[begin + NEWEST_S]
-            newest_s = values[at & mask]
-            values, mask = columns[COUNTS + figure * FIGURE_COUNTS]
-            origin = self.origins[values[at & mask]]
+        for name, figures, mask, newest, newest_mask, numbers, numbers_mask in block.expectations:
+            level, newest_s = figures[at & mask], newest[at & newest_mask]
+            origin = self.origins[numbers[at & numbers_mask]]
             if aged and level > 0 and newest_s == newest_s and origin.method not in AGELESS:
                 level = self._aged(level, newest_s, name, block, at, aged)
             levels.append(level)

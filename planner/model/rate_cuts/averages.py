@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from planner.model.columns.rows import expected, replaced
 from planner.model.estimate import RateCut
-from planner.model.link import Link, Site
+from planner.model.link import Expected, Link, Site
+from planner.model.link_states import Pair
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, duration_text
 
@@ -74,24 +75,27 @@ def burst_in_words(site: Site, cut: RateCut) -> str:
 def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Link, RateCut]]:
     """Yield the links out of a source, and into a destination, whose rate falls."""
     falls: dict[tuple[str, bool], list[tuple[Link, RateCut]]] = network.kept.setdefault("falls", {})
+    usual = network if not network.states else network.with_(link_states={})
     if (src, True) not in falls:
-        falls[src, True] = _that_fall(network, ((src, region) for region in network.sites))
+        ends = [(src, region) for region in network.sites]
+        falls[src, True] = _that_fall(network, ends, usual.expected_out_of(src))
     if (dst, False) not in falls:
-        falls[dst, False] = _that_fall(network, ((region, dst) for region in network.sites))
+        ends = [(region, dst) for region in network.sites]
+        falls[dst, False] = _that_fall(network, ends, usual.expected_into(dst))
     yield from falls[src, True]
     row = network.usual.get(src, {})
     yield from [(link, cut) for link, cut in falls[dst, False] if expected(row, link.src)]
 
 
-def _that_fall(network: Network, pairs: Iterable[tuple[str, str]]) -> list[tuple[Link, RateCut]]:
-    links, found = network.usual, []
-    for src, dst in pairs:
-        row = links.get(src, {})
-        seen = expected(row, dst)
+def _that_fall(
+    network: Network, pairs: Iterable[Pair], links: Iterable[Expected | None]
+) -> list[tuple[Link, RateCut]]:
+    return [
+        (network.usual[src][dst], seen.rate_cut)
+        for (src, dst), seen in zip(pairs, links, strict=True)
         # The burst at the start is the VM's, and all its links share it.
-        if seen and seen.rate_cut and seen.rate_cut.cause != "burst":
-            found.append((row[dst], seen.rate_cut))
-    return found
+        if seen and seen.rate_cut and seen.rate_cut.cause != "burst"
+    ]
 
 
 def _first_gb(cut: RateCut) -> float:
