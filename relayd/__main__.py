@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from relayd.version import __version__
 
@@ -12,8 +13,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code (:func:`relayd.cli.running.run`)."""
     words = sys.argv[1:] if arguments is None else arguments
     if words == ["--version"]:
-        print(f"relayd {__version__}")  # all else takes ten times as long to import
-        return 0
+        # All else takes ten times as long to import. It says what is wrong where printing fails.
+        with suppress(OSError):
+            print(f"relayd {__version__}", flush=True)
+            return 0
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell, by `>&-`
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -57,6 +58,10 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **more: Any) -> None:
         super().__init__(**{"allow_abbrev": False, "formatter_class": _Formatter, **more})
         self._commands: dict[str, Parser] = {}
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write help or a version; argparse would say nothing where it can't be written."""
+        print(message, end="", file=file or sys.stderr, flush=True)
 
     @property
     def _name(self) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError, RelaydError
 from relayd.cli.parser import introduction, parse
 from relayd.cli.text import filled, safe_output
 from relayd.cli.wording import worded, worded_json
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def run(arguments: list[str]) -> int:
@@ -32,7 +36,8 @@ def _run(arguments: list[str]) -> int:
         code = options.run(options)
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
-        about = error, getattr(options, "request", None), getattr(options, "renamed", {})
+        renamed = getattr(options, "renamed", {}) | _named_elsewhere(options)
+        about = error, getattr(options, "request", None), renamed
         as_json = getattr(options, "json", bool({"--json", "-j"} & {*arguments}))
         text = worded_json(*about) if as_json else f"relayd: {worded(*about)}"
         if sys.stderr.isatty() and not as_json:
@@ -54,6 +59,13 @@ def _run(arguments: list[str]) -> int:
         print("relayd: interrupted", file=sys.stderr)
         return 130
     return int(code or 0)
+
+
+def _named_elsewhere(options: argparse.Namespace | None) -> dict[str, str]:
+    """Return the name of what says where the store is, if no option does."""
+    if getattr(options, "db", None) or not os.environ.get("RELAYD_DB"):
+        return {}
+    return {"--db": "RELAYD_DB"}
 
 
 def _drop_output() -> None:

@@ -58,8 +58,8 @@ def worded_json(
 
 def _options(request: type[Specified] | None, renamed: Renamed) -> dict[str, str]:
     if request is None:
-        return {}
-    return {
+        return dict(renamed)
+    return {**renamed} | {
         field.key: renamed.get(field.name, field.option)
         for field in fields_of(request).values()
         if field.option and field.option.startswith("--")
@@ -67,7 +67,7 @@ def _options(request: type[Specified] | None, renamed: Renamed) -> dict[str, str
 
 
 def _field(name: str, options: Mapping[str, str]) -> str:
-    return re.sub(r"^\w+", lambda found: options.get(found[0], found[0]), name)
+    return re.sub(r"^[\w-]+", lambda found: options.get(found[0], found[0]), name)
 
 
 def _remedy(text: str, options: Mapping[str, str]) -> str:

@@ -136,6 +136,24 @@ def test_a_stream_that_a_shell_has_closed_is_no_fault() -> None:
         assert (done.returncode, done.stderr) == (code, "")
 
 
+@pytest.mark.parametrize("words", ["--version", "--help", "plan --help", "links"])
+def test_what_cannot_be_written_is_said(words: str) -> None:
+    command = [sys.executable, "-m", "relayd", *words.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the disk is full" in done.stderr
+
+
+def test_a_missing_store_is_named_by_what_names_it(
+    relayd: Relayd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = str(tmp_path / "missing.db")
+    assert relayd("links", "--db", missing).err.startswith("relayd: --db: does not exist")
+    monkeypatch.setenv("RELAYD_DB", missing)
+    assert relayd("links").err.startswith("relayd: RELAYD_DB: does not exist")
+
+
 def test_without_words_it_shows_a_first_question(relayd: Relayd) -> None:
     bare = relayd()
     assert (bare.code, bare.err) == (0, "")
