@@ -4,13 +4,16 @@ Needs chromium. Opens all pages of the dashboard at once, while a transfer's pro
 events, one a second, and samples of all links, of which the service makes a snapshot a minute.
 Timers of the pages run faster, and snapshots come faster, so that what happens in so many minutes
 takes two; with ``--real`` they take the time they take. The table has the script heap in use
-after collecting garbage when pages have settled, half-way and at the end, what the second half
-added to it, to nodes and to listeners.
+after collecting garbage when pages have settled, half-way and at the end, and what the second half
+added to it, to the page's own objects in it, to nodes and to listeners. What is no object of the
+page is compiled code and the browser's records: of requests, their timings and layout shifts, the
+newest few hundred of each, and those that the program which drives it keeps of every request.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -34,6 +37,7 @@ ADDRESSES = {"pair": f"/pair?{PAIR}", "plan": f"/plan?{PAIR}&volume_gb=1000", "m
 OPEN_S = 120.0
 SETTLED_S = 20.0
 SAMPLES_PER_S = 20
+MADE_BY_SCRIPTS = {"object", "closure", "array", "string", "concatenated string", "sliced string"}
 FASTER = """const wait = setInterval;
 let renewals = 0;
 window.renewals = () => renewals;
@@ -44,6 +48,7 @@ class Held(NamedTuple):
     """What a page holds after garbage was collected."""
 
     heap_mb: float
+    objects_mb: float
     nodes: int
     listeners: int
 
@@ -78,7 +83,8 @@ def main() -> int:
                 held.append({name: _held(session) for name, session in sessions.items()})
             rows = [_row(page, pages[page], *(each[page] for each in held)) for page in pages]
             context.close()
-    header = ("", "renewals", "settled", "half-way", "end", "since half-way", "nodes", "listeners")
+    times = ("settled", "half-way", "end", "since half-way")
+    header = ("", "renewals", *times, "objects", "nodes", "listeners")
     show(f"Pages open for {options.minutes:g} minutes", header, rows)
     return 0
 
@@ -104,7 +110,27 @@ def _held(session: CDPSession) -> Held:
     session.send("HeapProfiler.collectGarbage")
     heap_mb = session.send("Runtime.getHeapUsage")["usedSize"] / 1e6
     counters = session.send("Memory.getDOMCounters")
-    return Held(heap_mb, counters["nodes"], counters["jsEventListeners"])
+    return Held(heap_mb, _objects_mb(session), counters["nodes"], counters["jsEventListeners"])
+
+
+def _objects_mb(session: CDPSession) -> float:
+    """Return the size of what scripts made: objects, arrays, functions and strings."""
+    parts: list[str] = []
+
+    def keep(event: dict[str, str]) -> None:
+        parts.append(event["chunk"])
+
+    session.on("HeapProfiler.addHeapSnapshotChunk", keep)
+    session.send("HeapProfiler.takeHeapSnapshot", {"reportProgress": False})
+    session.remove_listener("HeapProfiler.addHeapSnapshotChunk", keep)
+    heap = json.loads("".join(parts))
+    meta = heap["snapshot"]["meta"]
+    fields, kinds = meta["node_fields"], meta["node_types"][0]
+    kind_at, size_at, nodes = fields.index("type"), fields.index("self_size"), heap["nodes"]
+    kind_of, size_of = nodes[kind_at :: len(fields)], nodes[size_at :: len(fields)]
+    made = {kinds.index(kind) for kind in MADE_BY_SCRIPTS}
+    sizes = (size for kind, size in zip(kind_of, size_of, strict=True) if kind in made)
+    return float(sum(sizes)) / 1e6
 
 
 def _row(name: str, page: Page, settled: Held, half: Held, end: Held) -> tuple[str, ...]:
@@ -113,6 +139,7 @@ def _row(name: str, page: Page, settled: Held, half: Held, end: Held) -> tuple[s
         f"{page.evaluate('renewals()')}",
         *(f"{each.heap_mb:.2f} MB" for each in (settled, half, end)),
         f"{100 * (end.heap_mb / half.heap_mb - 1):+.1f} %",
+        f"{100 * (end.objects_mb / half.objects_mb - 1):+.1f} %",
         f"{end.nodes - half.nodes:+d}",
         f"{end.listeners - half.listeners:+d}",
     )
