@@ -26,6 +26,18 @@ _CRUSHED = """() => [...document.querySelectorAll("main :is(td, th)")]
     && getComputedStyle(cell).writingMode === "horizontal-tb" && cell.rowSpan === 1)
   .map((cell) => cell.textContent)"""
 
+# What is cut off at the right of a sheet of A4, or can be pressed, which paper can't.
+_CLIPPED = """() => [...document.querySelectorAll("main *")].filter((each) =>
+  each.checkVisibility() && getComputedStyle(each).overflowX !== "visible"
+  && each.scrollWidth > each.clientWidth + 1 && !each.closest("svg, .matrix-scroll, .hidden-text"))
+  .map((each) => each.outerHTML.slice(0, 120))"""
+_PRESSED = """() => [...document.querySelectorAll("button:not(.sort), nav, .skip")]
+  .filter((each) => each.checkVisibility()).map((each) => each.outerHTML.slice(0, 120))"""
+_MOVING = """() => [...document.querySelectorAll("body, body *")].map(getComputedStyle)
+  .filter((style) => parseFloat(style.transitionDuration) > 0 || style.animationName !== "none")
+  .length"""
+_A4_PX = 794
+
 
 @pytest.mark.parametrize(
     ("page", "store"),
@@ -54,6 +66,14 @@ def test_a_page_has_no_error_and_no_barrier(
             if store == "grid" or (store == "empty" and width == FIRST_WIDTH[store]):
                 settle(shown)
                 assert seen.violations() == [], width
+        if store == "grid" and page in PAGES:
+            assert shown.evaluate(_MOVING) == 0
+            shown.emulate_media(reduced_motion="no-preference")
+            assert shown.evaluate(_MOVING) > 0
+            shown.set_viewport_size({"width": _A4_PX, "height": 1123})
+            shown.emulate_media(media="print")
+            assert shown.evaluate(_PRESSED) == []
+            assert shown.evaluate(_CLIPPED) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

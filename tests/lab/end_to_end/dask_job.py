@@ -47,7 +47,7 @@ def _sent_bytes() -> int:
 
 
 def _warm_up() -> None:
-    """Let workers import what shuffling needs: on a new cluster that is seconds of processor time."""
+    """Let workers import what shuffling needs: on a new cluster that takes seconds."""
     few = pd.DataFrame({"key": range(100), "x0": 0.0})
     wait(dd.from_pandas(few, npartitions=6).shuffle("key", npartitions=6).persist())
 
