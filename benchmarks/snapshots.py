@@ -1,10 +1,10 @@
 """What many regions and many samples cost, before a question is asked.
 
-``python -m benchmarks.snapshots [REGIONS...]`` (100 and 300 unless named; a million links, of 1,000
-regions, take minutes and gigabytes). Every step runs in an interpreter of its own, whose processor
-time and peak memory are the figures. With ``--samples N`` instead: N samples of 63 regions, their
-snapshot, and the next one after 100 more. With ``--given N``: a snapshot of N regions whose figures
-are given, not estimated, to see what storing and reading it costs.
+``python -m benchmarks.snapshots [REGIONS...]`` (100 and 300 unless named; a million links, of
+1,000 regions, take a minute and a gigabyte). Every step runs in an interpreter of its own, whose
+processor time and peak memory are the figures. With ``--samples N`` instead: N samples of 63
+regions, their snapshot, and the next one after 100 more. With ``--given N``: a snapshot of N
+regions whose figures are given, not estimated, to see what storing and reading it costs.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from relayd.store import open_store
 with open_store(sys.argv[1], mode="write") as store:
     make_snapshot(store, load_catalogue())
 """
+AGAIN = SNAPSHOT.replace("load_catalogue())", "load_catalogue(), anew=True)")
 MATRIX = """
 import sys, relayd
 relayd.open(sys.argv[1]).matrix("aggregate")
@@ -176,7 +177,8 @@ def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
         f"{links:,}",
         str(alone),
         str(whole),
-        f"{whole.cpu_s / links * 1e6:.0f} us",
+        f"{whole.cpu_s / alone.cpu_s:.1f}",
+        str(cost("-c", AGAIN, str(db))),
         str(cost("-c", MATRIX, str(db))),
         str(ready(db)),
         f"{db_mb:.0f} MB",
@@ -234,7 +236,8 @@ def main() -> None:
         show(
             "Import and snapshot of one test a link: CPU time, peak memory",
             (
-                *("regions", "links", "numpy.loadtxt", "import and snapshot", "a link"),
+                *("regions", "links", "numpy.loadtxt", "import and snapshot", "ratio"),
+                "snapshot again",
                 *('matrix("aggregate")', "service ready", "store"),
             ),
             [of_regions(Path(name), regions) for regions in sizes],

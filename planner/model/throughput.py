@@ -132,10 +132,14 @@ def learned_spread(ratios: Iterable[float], ours: LawSpread) -> LawSpread:
         Which weighs as :data:`SPREAD_COUNTS_AS` of them.
     """
     widest = FAR * max(ours)
-    errors = sorted(min(widest, max(-widest, ratio)) for ratio in ratios)
-    if not errors:
-        return ours
+    return spread_of(sorted(min(widest, max(-widest, ratio)) for ratio in ratios), ours)
+
+
+def spread_of(errors: Sequence[float], ours: LawSpread) -> LawSpread:
+    """Return :func:`learned_spread` of ratios that are sorted, none of them far off."""
     count = len(errors)
+    if not count:
+        return ours
     found = (-_quantile(errors, 0.05), _quantile(errors, 0.95))
     below, above = (
         (count * max(0.0, seen) + SPREAD_COUNTS_AS * usual) / (count + SPREAD_COUNTS_AS)

@@ -69,7 +69,7 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     counted = samples.counted("aggregate_mbps", rtts_ms)
     cuts, fallen, counted = _with_cuts(samples, counted)
     rows, groups, _ = counted
-    first = rows[groups.first]
+    first = {name: rows[name][groups.first] for name in _OF_FIRST}
     values = rows["value"] / MBPS_PER_GBPS
     of_rows = rtts_ms[rows["src"], rows["dst"]]
     cold = from_cold(rows, of_rows)
@@ -97,6 +97,9 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     is_lone = (groups.counts == 1) & short & ~first["new_level"]
     ends = counted.src, counted.dst
     return AggregateTests(*ends, alone, values, groups, connections, is_lone, fallen)
+
+
+_OF_FIRST = ("src", "dst", "connections", "duration_s", "warmed_up", "new_level")
 
 
 def _with_cuts(

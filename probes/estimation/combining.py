@@ -14,13 +14,13 @@ that agree, or one of a steady rate, are believed wholly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.throughput import FAR, UNKNOWN_NOISE, LawSpread, learned_spread
+from planner.model.throughput import FAR, UNKNOWN_NOISE, LawSpread, spread_of
 from probes.estimation.bounds import NORMAL_90
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -51,28 +51,33 @@ class ClassLaw(NamedTuple):
     spread: LawSpread
 
 
-def class_law(own: Sequence[float], others: Iterable[float], ours: LawSpread) -> ClassLaw:
+def class_law(
+    own: Floats | Sequence[float], others: Floats | Sequence[float], ours: LawSpread
+) -> ClassLaw:
     """Return how links of a class lie about their law.
 
     Parameters
     ----------
-    own, others : sequences of float
+    own, others : arrays or sequences of float
         Logarithms of measured over law: of links of the class, and of the same providers in other
         classes of distance.
     ours : LawSpread
         Of the class on the 2022 grid.
     """
-    if len(own) < LEAST_LINKS:
-        return ClassLaw(_median_with_law([*own, *others]), ours)
-    shift = _median_with_law(own)
-    return ClassLaw(shift, learned_spread((ratio - shift for ratio in own), ours))
+    ratios = np.asarray(own, np.float64)
+    if len(ratios) < LEAST_LINKS:
+        return ClassLaw(_median_with_law(np.append(ratios, others)), ours)
+    shift = _median_with_law(ratios)
+    widest = FAR * max(ours)
+    errors = np.sort(np.clip(ratios - shift, -widest, widest))
+    return ClassLaw(shift, spread_of(errors.tolist(), ours))
 
 
-def _median_with_law(ratios: Sequence[float]) -> float:
+def _median_with_law(ratios: Floats) -> float:
     """Return the median of some links and the law itself, between two the nearer to the law."""
-    ordered = sorted([*ratios, *[0.0] * LAW_COUNTS_AS])
-    below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return min(max(0.0, below), above)
+    ordered = np.sort(np.append(ratios, [0.0] * LAW_COUNTS_AS))
+    below, above = ordered[(len(ordered) - 1) // 2].item(), ordered[len(ordered) // 2].item()
+    return float(min(max(0.0, below), above))
 
 
 class Tests(NamedTuple):

@@ -17,16 +17,18 @@ from planner.model.network import Network, Snapshot
 from probes.estimation.aggregates import aggregate_tests, saturated_links
 from probes.estimation.agreement import Agreed, Disputed
 from probes.estimation.arrays.groups import Bools, Ints
-from probes.estimation.arrays.laws import MeasuredLaw, ProviderLaws
+from probes.estimation.arrays.laws import MeasuredLaw
 from probes.estimation.arrays.links import MeasuredLinks, links_of
 from probes.estimation.arrays.origins import are_baseline
+from probes.estimation.arrays.provider_laws import ProviderLaws
 from probes.estimation.arrays.sample_table import ADDRESSES, Pair, Rows, SampleTable
+from probes.estimation.arrays.vm_types import vm_type_of
 from probes.estimation.bounds import median
 from probes.estimation.caps import with_buckets
 from probes.estimation.flows import FlowModel, measured_flows
 from probes.estimation.kinds import caps_joined, joined, with_caps_of
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
-from probes.estimation.series import LinkSamples, vm_type_of
+from probes.estimation.series import LinkSamples
 from probes.estimation.sites import with_caps, with_windows
 from probes.samples import OWN, Metric, Sample
 
@@ -167,12 +169,14 @@ class Estimator:
         votes = table.votes()
         names = [region.id for region in catalogue.regions.values() if region.baseline]
         names += sorted(set(table.regions).difference(names))
+        table.number(names)
         typed = {
             name: baseline_site(name, catalogue, self._vm_types(name, votes)) for name in names
         }
         origins = Origins()
         private = table.rows["address"] == _PRIVATE
-        public = self._of_kind["public"] = LinkSamples(table, table.rows[~private], typed)
+        public = LinkSamples(table, table.rows[~private] if private.any() else table.rows, typed)
+        self._of_kind = {"public": public}
         rtts = round_trips_ms(public, catalogue, origins)
         between = rtts if private.any() else None  # of public addresses; changed by what follows
         if between:
@@ -181,11 +185,10 @@ class Estimator:
         rows = table.rows[private & ~self._are_claims(private)]
         if between is None or not len(rows):  # as most often
             return Estimates(sites, links, links.take(slice(0, 0)))
-        return self._with_private(typed, rows, sites, links, between, origins)
+        return self._with_private(rows, sites, links, between, origins)
 
     def _with_private(
         self,
-        typed: Mapping[str, Site],
         rows: Rows,
         sites: Mapping[str, Site],
         links: LinkArrays,
@@ -196,7 +199,6 @@ class Estimator:
 
         Parameters
         ----------
-        typed : mapping
         rows : Rows
             Samples over private addresses.
         sites, links
@@ -205,12 +207,13 @@ class Estimator:
             Round-trip times over public addresses.
         origins : Origins
         """
-        regions = list(self.samples.regions)
-        measured = {
-            regions[number] for end in ("src", "dst") for number in np.unique(rows[end]).tolist()
-        }
-        ends = {name: site for name, site in sites.items() if name in measured}
-        places = np.array([place for place, name in enumerate(typed) if name in measured])
+        places = np.union1d(rows["src"], rows["dst"])
+        measured = set(places.tolist())
+        ends = {name: site for n, (name, site) in enumerate(sites.items()) if n in measured}
+        place = np.full(len(sites), -1, np.int32)
+        place[places] = np.arange(len(places))
+        for end in ("src", "dst"):
+            rows[end] = place[rows[end]]
         private = LinkSamples(self.samples, rows, with_caps_of(ends, "private"))
         self._of_kind["private"] = private
         rtts = between.take(np.ix_(places, places))
@@ -290,8 +293,7 @@ class Estimator:
         claimed = rows[private & self._are_claims(private)]
         if not len(claimed):
             return []
-        names = sorted(self.samples.regions)
-        sites = {name: baseline_site(name, self.catalogue) for name in names}
+        sites = {name: baseline_site(name, self.catalogue) for name in self.samples.regions}
         samples, found = LinkSamples(self.samples, claimed, sites), []
         for metric in self.samples.known_metrics():
             recent, groups = samples.recent(metric)

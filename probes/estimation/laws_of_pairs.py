@@ -22,7 +22,8 @@ from planner.model.throughput import (
     law_of,
 )
 from planner.transfer.all_pairs import RateBounds
-from probes.estimation.arrays.laws import LEAST_GBPS, OTHER_SIZE
+from probes.estimation.arrays.laws import LEAST_GBPS
+from probes.estimation.arrays.provider_laws import OTHER_SIZE
 from probes.estimation.combining import LEAST_RATIO, Floats, class_law
 
 

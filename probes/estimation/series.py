@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isnan, log, log1p, nan
@@ -10,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from planner.model.throughput import (
     UNKNOWN_NOISE,
@@ -26,11 +24,11 @@ from probes.estimation.arrays.sample_table import (
     MEMORY_S,
     MOST_SAMPLES,
     THROUGHPUT,
-    NameNumbers,
     Rows,
     SampleTable,
 )
-from probes.samples import OWN, Metric, Sample
+from probes.estimation.arrays.vm_types import AssumedTypes
+from probes.samples import Metric, Sample
 
 ALL_LOST_PCT = 100.0
 RTT_NOISE = 0.02
@@ -93,10 +91,10 @@ class LinkSamples:
     ----------
     table : SampleTable
     rows : Rows
-        Of the table: their regions are among those below.
+        Of the table. The numbers of their ends are places among the sites.
     sites : mapping
-        The regions, by whose order they get numbers, with the VM types assumed: a throughput sample
-        that was taken with others does not count.
+        The regions, with the VM types assumed: a throughput sample that was taken with others does
+        not count.
 
     Attributes
     ----------
@@ -112,13 +110,14 @@ class LinkSamples:
         self.marks: list[Mark | None] = [None]
         self.agreements: dict[tuple[Metric, int, int], Agreed] = {}
         self._sources = list(table.sources)
-        self._fits = _Fits(table, sites)
+        self._fits = AssumedTypes(table, sites)
         self._counted: dict[Metric, Counted] = {}
-        self._series = _arranged(_numbered(rows, table, self.names))
+        self._series = _arranged(rows)
 
     def recent(self, metric: Metric) -> tuple[Rows, Groups]:
         """Return the samples that are not much older than the newest of their link."""
-        rows = self._series[self._series["metric"] == self.table.metrics.get(metric, -1)]
+        of_metric = self._series["metric"] == self.table.metrics.get(metric, -1)
+        rows = self._series if of_metric.all() else self._series[of_metric]
         groups = Groups.of(rows["src"], rows["dst"])
         newest_s = groups.reduced(np.maximum, rows["at_s"])
         recent = rows["at_s"] >= groups.spread(newest_s) - MEMORY_S
@@ -216,43 +215,6 @@ class LinkSamples:
         return self.marks.index(mark)
 
 
-class _Fits:
-    """Tells throughput samples that were taken with the VM types assumed.
-
-    Parameters
-    ----------
-    table : SampleTable
-    sites : mapping
-    """
-
-    def __init__(self, table: SampleTable, sites: Mapping[str, Site]) -> None:
-        plain = NameNumbers()
-        plain[""]
-        self._taken_with = np.array(
-            [plain[plain_name(vm)] if vm else -1 for vm in table.vms] + [-1]
-        )
-        types = (site.vm_type.partition(":")[2] for site in sites.values())
-        self._assumed = np.array([plain[name] for name in types] + [-1])
-
-    def of(self, rows: Rows) -> Bools:
-        """Return which of some throughput samples were taken with these."""
-        fits = np.ones(len(rows), np.bool_)
-        for end in ("src", "dst"):
-            vm = self._taken_with[rows[f"{end}_vm"]]
-            fits &= (vm < 0) | (vm == self._assumed[rows[end]])
-        return fits
-
-
-def _numbered(rows: Rows, table: SampleTable, names: Sequence[str]) -> Rows:
-    """Return rows whose ends are places in some names."""
-    index = {name: place for place, name in enumerate(names)}
-    place = np.array([index.get(name, -1) for name in table.regions] + [-1], np.int32)
-    found = rows.copy()
-    for end in ("src", "dst"):
-        found[end] = place[rows[end]]
-    return found
-
-
 def _arranged(rows: Rows) -> Rows:
     """Return rows by series and source, as they first appear; of each source the newest."""
     if not len(rows):
@@ -267,7 +229,10 @@ def _arranged(rows: Rows) -> Rows:
         order = np.lexsort((parts, series))
         rows, parts = rows[order], parts[order]
     groups = Groups.of(parts)
-    rows["first_id"] = groups.spread(rows["first_id"][groups.first])
+    first_ids = groups.spread(rows["first_id"][groups.first])
+    if (first_ids != rows["first_id"]).any():
+        rows = rows.copy()
+        rows["first_id"] = first_ids
     newest = groups.spread(groups.begins[1:]) - np.arange(len(rows)) <= MOST_SAMPLES
     return rows if newest.all() else rows[newest]
 
@@ -336,45 +301,3 @@ def _noise(metric: Metric, sample: Sample) -> float:
         law = law_of(sample.src, sample.dst, sample.address)
         return law.noise if law else UNKNOWN_NOISE
     return _NOISES.get(metric, UNKNOWN_NOISE)
-
-
-def vm_type_of(
-    region: str, votes: Mapping[str, Mapping[str, Mapping[str, int]]], catalogue: Catalogue
-) -> str | None:
-    """Return the VM type of the catalogue that most throughput samples of a region name.
-
-    Those of the own prober, where it has measured there; else each source has one vote.
-
-    Parameters
-    ----------
-    region : str
-    votes : mapping
-        As :meth:`.SampleTable.votes` returns them.
-    catalogue : Catalogue
-    """
-    of_region = votes.get(region, {})
-    if OWN in of_region:
-        of_region = {OWN: of_region[OWN]}
-    provider = region.partition(":")[0]
-    known: dict[str, dict[str, int]] = {}
-    for source, of_source in of_region.items():
-        named: Counter[str] = Counter()  # of names that are written in several ways
-        for name, count in of_source.items():
-            if name and (vm_type := f"{provider}:{plain_name(name)}") in catalogue.vm_types:
-                named[vm_type] += count
-        if named:
-            known[source] = named
-    if not known:
-        return None
-    picks = [max(of, key=lambda name: (of[name], name)) for of in known.values()]
-    return max(picks, key=lambda name: (picks.count(name), name))
-
-
-def plain_name(vm_name: str) -> str:
-    """Return the name that catalogues give a VM type, without a provider or Azure's prefix."""
-    return vm_name.rpartition(":")[2].removeprefix("Standard_")
-
-
-def is_of_type(sampled: str, assumed_id: str) -> bool:
-    """Whether a sample that names a VM type, or none, was taken with the one assumed."""
-    return not sampled or plain_name(sampled) == assumed_id.partition(":")[2]

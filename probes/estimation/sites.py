@@ -83,20 +83,20 @@ class Carried:
         self._names, self._tests, self._origins = names, tests, origins
         order = np.argsort(-tests.alone.expected, kind="stable")
         own = are_own(origins, tests.alone.origin)
-        self._most: dict[str, dict[int, int]] = {}
-        self._sure: dict[str, dict[int, int]] = {}
+        self._most: dict[str, Ints] = {}
+        self._sure: dict[str, Ints] = {}
         for end, regions in (("src", tests.src), ("dst", tests.dst)):
             # What others alone report of one link raises no cap of all.
-            counts = own | ~np.isin(regions, regions[own])
-            ranked = order[counts[order]]
-            first, most = np.unique(regions[ranked], return_index=True)
-            self._most[end] = dict(zip(first.tolist(), ranked[most].tolist(), strict=True))
+            measured = np.zeros(len(names), np.bool_)
+            measured[regions[own]] = True
+            ranked = order[(own | ~measured[regions])[order]]
+            self._most[end] = most = _first_of_each(regions, ranked, len(names))
             # The first is sure unless it is a lone test; after one, any other is.
-            is_most = np.zeros(len(own), np.bool_)
-            is_most[ranked[most]] = True
-            ranked = ranked[~(is_most & tests.is_lone)[ranked]]
-            first, sure = np.unique(regions[ranked], return_index=True)
-            self._sure[end] = dict(zip(first.tolist(), ranked[sure].tolist(), strict=True))
+            lone = most[most >= 0]
+            lone = lone[tests.is_lone[lone]]
+            self._sure[end] = _first_of_each(
+                regions, ranked[~np.isin(ranked, lone)] if len(lone) else ranked, len(names)
+            )
 
     def raised(self, cap: Estimate, at_least: Estimate | None, end: str, region: int) -> Estimate:
         """Return a cap, or the last of what was carried that exceeds it.
@@ -112,17 +112,17 @@ class Carried:
             Place of its region.
         """
         method = cap.origin.method
-        for least in (at_least, self._carried_by(self._sure[end].get(region))):
+        for least in (at_least, self._carried_by(int(self._sure[end][region]))):
             if least and least.expected > cap.expected:
                 figures = (least.origin.figures or Figures())._replace(raised_from=method)
                 cap = replace(least, origin=least.origin._replace(figures=figures))
-        most = self._most[end].get(region)
-        if most is not None:
+        most = int(self._most[end][region])
+        if most >= 0:
             cap = replace(cap, high=max(cap.high, self._tests.alone.expected[most].item()))
         return cap
 
-    def _carried_by(self, link: int | None) -> Estimate | None:
-        if link is None:
+    def _carried_by(self, link: int) -> Estimate | None:
+        if link < 0:
             return None
         alone = self._tests.alone.at(link, self._origins)
         assert alone is not None
@@ -131,6 +131,13 @@ class Carried:
         return replace(
             alone, origin=alone.origin._replace(method="link-above-cap", figures=figures)
         )
+
+
+def _first_of_each(regions: Ints, ranked: Ints, count: int) -> Ints:
+    """Return the first link of each region in an order; -1 where it has none."""
+    found = np.full(count, -1)
+    found[regions[ranked[::-1]]] = ranked[::-1]  # the last to be written stays
+    return found
 
 
 def _stated(cap_gbps: float | None) -> Estimate | None:

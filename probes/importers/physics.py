@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import inf
 from operator import itemgetter
 from typing import Any
@@ -47,7 +47,7 @@ _RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 class PhysicalGate:
     """Tells samples that can be measurements from those that can't.
 
-    It reads every VM type of the catalogue once, so keep it.
+    It reads every VM type of the catalogue once, where need be, so keep it.
 
     Parameters
     ----------
@@ -56,16 +56,11 @@ class PhysicalGate:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        of_series: defaultdict[str, float] = defaultdict(float)
-        for vm in catalogue.vm_types.values():
-            series = _series(vm.id)
-            of_series[series] = max(of_series[series], _own_card_gbps(vm))
-        self._of_series_gbps = of_series
-        self._largest_gbps = max(of_series.values(), default=inf)
         # Each miss searches the whole table of VM types.
         self._card_gbps = lru_cache(MOST_KEPT)(self._card_of)
         self._possible = _OfNames(self._possible_values)
         self._most_of_cards = _OfNames(self._most_of)
+        self._provider = _OfNames(_provider_of)
 
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
         """Return why a sample can't be a measurement; None if it can.
@@ -100,7 +95,14 @@ class PhysicalGate:
     def faults(self, samples: Sequence[Sample]) -> list[str | None]:
         """Return what :meth:`fault` does of each sample, none of which is stored yet."""
         latest_s = time.time() + CLOCK_SKEW_S
-        possible = map(self._possible.__getitem__, map(_KIND, samples))
+        provider, most_of_cards = self._provider, self._most_of_cards
+        # Of many links, what providers and VM types allow is looked up for few.
+        possible = [
+            self._possible[src, dst, metric, src_vm, dst_vm]
+            if metric == "rtt_ms"
+            else (0.0, most_of_cards[provider[src], src_vm, provider[dst], dst_vm, metric])
+            for src, dst, metric, src_vm, dst_vm in map(_KIND, samples)
+        ]
         return [
             None
             if least <= sample.value <= most and sample.measured_at_s <= latest_s
@@ -114,8 +116,20 @@ class PhysicalGate:
         """Return the least and the most that samples of this kind can show."""
         if metric == "rtt_ms":
             return self._least_ms(src, dst) or 0.0, inf
-        ends = src.partition(":")[0], src_vm, dst.partition(":")[0], dst_vm
+        ends = self._provider[src], src_vm, self._provider[dst], dst_vm
         return 0.0, self._most_of_cards[(*ends, metric)]
+
+    @cached_property
+    def _of_series_gbps(self) -> dict[str, float]:
+        of_series: defaultdict[str, float] = defaultdict(float)
+        for vm in self._catalogue.vm_types.values():
+            series = _series(vm.id)
+            of_series[series] = max(of_series[series], _own_card_gbps(vm))
+        return of_series
+
+    @cached_property
+    def _largest_gbps(self) -> float:
+        return max(self._of_series_gbps.values(), default=inf)
 
     def _most_of(self, *ends_and_metric: str) -> float:
         cards = [self._card_gbps(*end) for end in self._cards_used(*ends_and_metric)]
@@ -175,17 +189,21 @@ class PhysicalGate:
         return _own_card_gbps(vm)
 
 
-class _OfNames(dict[tuple[str, ...], Any]):
+def _provider_of(region: str) -> str:
+    return region.partition(":")[0]
+
+
+class _OfNames(dict[Any, Any]):
     """What a function returned of some names, which are whatever was sent."""
 
     def __init__(self, of: Callable[..., Any]) -> None:
         super().__init__()
         self._of = of
 
-    def __missing__(self, names: tuple[str, ...]) -> Any:
+    def __missing__(self, names: str | tuple[str, ...]) -> Any:
         if len(self) >= MOST_KEPT:
             self.clear()
-        self[names] = found = self._of(*names)
+        self[names] = found = self._of(names) if isinstance(names, str) else self._of(*names)
         return found
 
 

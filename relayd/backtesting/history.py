@@ -18,10 +18,10 @@ from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from probes.estimation import THROUGHPUT
 from probes.estimation.arrays.sample_table import SampleTable
+from probes.estimation.arrays.vm_types import is_of_type, vm_type_of
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.estimation.history_steps import Part
 from probes.estimation.rolling import SeriesColumns
-from probes.estimation.series import is_of_type, vm_type_of
 from probes.samples import OWN, Metric
 from relayd.history.source import SampleHistory, SeriesSpan
 from relayd.store.samples.columns import Setup

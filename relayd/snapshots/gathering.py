@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import StoreError
 from probes.analysis.level_shift import LEARNT_FROM
 from probes.estimation import Estimator
+from probes.estimation.arrays.groups import Groups
 from probes.estimation.current_samples import LinkShift
 from probes.estimation.series_state import SeriesState, StaleError, series_state
 from probes.importers.physics import PhysicalGate
@@ -23,6 +27,7 @@ from relayd.store.samples.new_samples import Row, new_parts, series_since
 from relayd.store.samples.reading import (
     BATCH,
     COUNT,
+    SERIES,
     BatchSource,
     BatchSources,
     SampleNames,
@@ -130,7 +135,8 @@ class _Gathering:
         self._sources: BatchSources | dict[int, BatchSource] = {}
         self._short = ShortSeries(estimator, self._gate, catalogue, self._names, self._confirmed)
         self._waiting: list[Row] = []
-        self._series_of_few = self._of_few = self._of_many = self._impossible = 0
+        self._keys_of_few: list[Key] = []
+        self._of_few = self._of_many = self._impossible = 0
         self._shifts: list[LinkShift] = []
         self._states: dict[Key, str] = {}
         self._left_out: list[FaultySeries] = []
@@ -143,12 +149,14 @@ class _Gathering:
             {name: number for number, name in names.regions.items()},
             {name: number for number, name in names.metrics.items()},
         )
-        mostly_few = self._series_of_few > MANY and self._of_few > self._of_many
+        mostly_few = len(self._keys_of_few) > MANY and self._of_few > self._of_many
+        keeps_none = before is None and mostly_few
+        self._states.update((key, "") for key in (() if keeps_none else self._keys_of_few))
         return Gathered(
             self._estimator,
             self._impossible + self._short.impossible,
             self._shifts,
-            None if before is None and mostly_few else self._states,
+            None if keeps_none else self._states,
             head,
             before,
             self._left_out,
@@ -157,15 +165,43 @@ class _Gathering:
     def all(self, through: int) -> None:
         """Take in all samples up to an id."""
         self._sources = self._store.samples.batch_sources()
-        rows = self._store.samples.rows(through)
-        for key, of_series in groupby(rows, itemgetter(0, 1, 2)):
-            rest = iter(of_series)
-            first = list(islice(rest, LEARNT_FROM + 1))
-            if len(first) <= LEARNT_FROM:
-                self._take_few(key, first, is_new=True)
+        stream = self._store.samples.rows(through)
+        left: list[Row] = []
+        while found := [*left, *islice(stream, AT_ONCE)]:
+            is_last = len(found) < len(left) + AT_ONCE
+            columns = list(zip(*found, strict=True))
+            groups = Groups.of(*(np.array(columns[n]) for n in range(SERIES)))
+            # The last series may go on.
+            begins = groups.begins if is_last else groups.begins[:-1]
+            end = int(begins[-1])
+            left = found[end:]
+            if end and not self._waiting and (np.diff(begins) <= LEARNT_FROM).all():
+                self._of_few += end
+                self._keys_of_few += [_key(found[begin]) for begin in begins[:-1].tolist()]
+                self._take_columns([column[:end] for column in columns])
+            elif end:
+                self._take_series(found, begins.tolist())
+            elif left:
+                more = _more_of(stream, found[0], left)
+                self._take_many(_key(found[0]), chain(found, more))
+                deque(more, maxlen=0)
+
+    def _take_series(self, found: Sequence[Row], begins: Sequence[int]) -> None:
+        """Take in whole series; those of few samples that follow each other at once."""
+        few = 0  # where they begin
+        for begin, end in pairwise(begins):
+            if end - begin > LEARNT_FROM:
+                self._take_few(found[few:begin])
+                self._take_many(_key(found[begin]), found[begin:end])
+                few = end
             else:
-                found = self._reported(chain(first, rest))
-                self._take(key, partial(series_state, found, self._is_possible), is_new=True)
+                self._keys_of_few.append(_key(found[begin]))
+        self._take_few(found[few : begins[-1]])
+
+    def _take_many(self, key: Key, rows: Iterable[Row]) -> None:
+        """Take in a series of many samples, whose state is kept."""
+        evaluate = partial(series_state, self._reported(rows), self._is_possible)
+        self._take(key, evaluate, is_new=True)
 
     def resume(self, before: StatesHead, kept: dict[Key, str], through: int) -> None:
         """Take in states that were kept, and samples of series that have new ones, or few."""
@@ -193,7 +229,9 @@ class _Gathering:
             for row in rows:
                 sources[row[BATCH]] = BatchSource(*row[COUNT:])
             if key not in states and len(rows) <= LEARNT_FROM:
-                self._take_few(key, rows, is_new=key in changed)
+                self._take_few(rows)
+                if key in changed:
+                    self._keys_of_few.append(key)
                 continue
             known = states.get(key)
             found = self._reported(rows)
@@ -216,26 +254,25 @@ class _Gathering:
     def _is_possible(self, row: Reported) -> bool:
         return row.vouched or self._gate.fault(row.sample, row.arrived_at_s) is None
 
-    def _take_few(self, key: Key, rows: Sequence[Row], *, is_new: bool) -> None:
-        """Take in a series of few samples, of which no state is worth keeping."""
+    def _take_few(self, rows: Sequence[Row]) -> None:
+        """Take in series of few samples, of which no state is worth keeping."""
         self._waiting += rows
-        self._series_of_few += 1
         self._of_few += len(rows)
-        if is_new:
-            self._states[key] = ""
         if len(self._waiting) >= AT_ONCE:
             self._take_waiting()
 
     def _take_waiting(self) -> None:
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._take_columns(list(zip(*waiting, strict=True)))
+
+    def _take_columns(self, columns: Sequence[Sequence[Any]]) -> None:
         try:
-            self._short.take(waiting, self._sources)
+            self._short.take(columns, self._sources)
         except (StoreError, MemoryError):
             raise
         except Exception:  # noqa: BLE001 - one by one: a fault in a series is its own
-            for key, rows in groupby(waiting, itemgetter(0, 1, 2)):
+            for key, rows in groupby(zip(*columns, strict=True), _key):
                 found = self._reported(list(rows))
                 self._take(key, partial(series_state, found, self._is_possible), is_new=False)
 
@@ -254,3 +291,16 @@ class _Gathering:
         self._impossible += state.impossible
         if is_new:
             self._states[key] = kept_state(state)
+
+
+_key: Callable[[Row], Any] = itemgetter(0, 1, 2)
+
+
+def _more_of(stream: Iterator[Row], first: Row, left: list[Row]) -> Iterator[Row]:
+    """Yield the rows that are of one series; leave the first that is not."""
+    left.clear()
+    for row in stream:
+        if _key(row) != _key(first):
+            left.append(row)
+            return
+        yield row

@@ -141,6 +141,7 @@ def _used(
         at = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
         leave_out(f"from before the level changed on {at}", len(newest) - len(current))
     sites = {end: network.sites[end] for end in (series.src, series.dst)}
+    table.number(list(sites))
     of_link = LinkSamples(table, table.rows, sites)
     recent = len(of_link.recent(series.metric)[0])
     leave_out(

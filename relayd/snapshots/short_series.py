@@ -14,7 +14,6 @@ from probes.estimation.arrays.sample_table import ADDRESSES, NameNumbers, Rows
 from probes.estimation.current_samples import WITH_A_LEVEL
 from probes.importers.physics import PhysicalGate
 from probes.samples import Metric
-from relayd.store.samples.new_samples import Row
 from relayd.store.samples.reading import COUNT, BatchSource, BatchSources, SampleNames
 from relayd.store.samples.tables import ReportedRows, RowReader
 
@@ -59,20 +58,23 @@ class ShortSeries:
         self._reader = RowReader(names, confirmed, estimator.samples)
         self.impossible = 0
 
-    def take(self, found: Sequence[Row], sources: BatchSources | Mapping[int, BatchSource]) -> None:
-        """Take in rows of :data:`~relayd.store.samples.reading.COLUMNS`, by series and time.
+    def take(
+        self, columns: Sequence[Sequence[Any]], sources: BatchSources | Mapping[int, BatchSource]
+    ) -> None:
+        """Take in samples, by series and time.
 
         Parameters
         ----------
-        found : sequence of rows
+        columns : sequence of sequences
+            :data:`~relayd.store.samples.reading.COLUMNS`, and maybe more.
         sources : BatchSources or mapping
             Who reported the samples of a batch, by its id.
         """
-        reported = self._reader.read(found, sources)
+        reported = self._reader.read(columns, sources)
         rows = reported.rows
         wrong = np.zeros(len(rows), np.bool_)
         for place in np.flatnonzero(self._suspicious(reported)).tolist():
-            sample = self._names.stored(found[place][:COUNT]).sample
+            sample = self._names.stored([column[place] for column in columns[:COUNT]]).sample
             arrived_at_s = float(reported.arrived_at_s[place])
             wrong[place] = self._gate.fault(sample, arrived_at_s) is not None
         if wrong.any():

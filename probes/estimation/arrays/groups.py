@@ -33,6 +33,13 @@ def powers(values: Floats, exponent: float = 2.0) -> Floats:
     return np.fromiter(found, np.float64, values.size).reshape(values.shape)
 
 
+def coded(keys: Ints) -> tuple[list[int], Ints]:
+    """Return the different keys in order, and which of them each is; for keys from 0 to few."""
+    there = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
+    there[keys] = True
+    return np.flatnonzero(there).tolist(), (np.cumsum(there) - 1)[keys]
+
+
 class Groups(NamedTuple):
     """Where groups begin, and where the last one ends.
 

@@ -10,30 +10,22 @@ in the median, the law alone within 40 %.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import exp, isfinite, log
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planner.model.baseline import larger_than_law, origin_of_law, within_cap
+from planner.model.baseline import within_cap
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
-from planner.model.estimate import AddressKind, Estimate, Origin
+from planner.model.estimate import Estimate, Origin
 from planner.model.link import Site
-from planner.model.throughput import (
-    CLASSES_MS,
-    UNKNOWN_MEMORY_YEARS,
-    UNKNOWN_NOISE,
-    UNKNOWN_SPREAD,
-    AggregateLaw,
-    LawSpread,
-    law_of,
-)
+from planner.model.throughput import UNKNOWN_MEMORY_YEARS, UNKNOWN_NOISE, UNKNOWN_SPREAD, LawSpread
 from probes.estimation.aggregates import AggregateTests
-from probes.estimation.arrays.groups import Bools, Floats, Ints, each, powers
+from probes.estimation.arrays.groups import Bools, Floats, Ints, coded, each
 from probes.estimation.arrays.origins import changed, of_many, own_first
+from probes.estimation.arrays.provider_laws import CLASSES, ProviderLaws, within_caps
 from probes.estimation.arrays.sites import Bounds, least_caps
 from probes.estimation.bounds import MAD_TO_SIGMA
 from probes.estimation.combining import (
@@ -52,13 +44,8 @@ FARTHEST_NEIGHBOUR_MS = 80.0
 NEIGHBOUR_FROM_SPREAD = 0.5
 NEIGHBOUR_SHARE = 0.4
 """Of the spread, what neighbours take away at most."""
-OTHER_SIZE = 2.0
-"""A VM whose cap differs more from its type's is not of the size that a law is of."""
-USUAL_RTT_MS = 100.0
-"""Where no location is known: a law needs some distance."""
 LEAST_GBPS = 1e-6
-_CLASSES = len(CLASSES_MS) + 1
-_VM_CAPS = Origin("baseline", "vm-caps")
+_NO_LINKS = np.zeros(0, np.int64)
 
 
 class PriorArrays(NamedTuple):
@@ -68,148 +55,6 @@ class PriorArrays(NamedTuple):
     expected: Floats
     high: Floats
     memory_years: Floats
-
-
-class ProviderLaws:
-    """The laws between the providers of n sites, and of which law and class each link is.
-
-    Parameters
-    ----------
-    sites : mapping
-        With caps measured where they were.
-    typed : mapping
-        The same sites with the caps of their VM types. Where a cap was found to be less than half
-        of that, or more than twice, the VM is not of the size that the law is of, and the law
-        holds in proportion.
-    rtts_ms : EstimateArrays, shape (n, n)
-    address : AddressKind
-    origins : Origins
-    """
-
-    def __init__(
-        self,
-        sites: Mapping[str, Site],
-        typed: Mapping[str, Site],
-        rtts_ms: EstimateArrays,
-        address: AddressKind,
-        origins: Origins,
-    ) -> None:
-        self._sites, self._typed = list(sites.values()), list(typed.values())
-        self._address, self._origins = address, origins
-        names = [name.partition(":")[0] for name in sites]
-        self.providers = list(dict.fromkeys(names))
-        self.provider = np.array([self.providers.index(name) for name in names], np.int64)
-        self.models = [[law_of(p, q, address) for q in self.providers] for p in self.providers]
-        unknown = ~rtts_ms.known
-        self.rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms.expected)
-        highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms.high)
-        distance = np.searchsorted(CLASSES_MS, highest_ms, side="right")
-        count = len(self.providers)
-        self.kind = self.provider[:, None] * count + self.provider
-        self.key = self.kind * _CLASSES + distance
-
-    def model(self, key: int) -> AggregateLaw | None:
-        """Return the law of a class of links, by its number."""
-        return self.models[key // _CLASSES // len(self.providers)][
-            key // _CLASSES % len(self.providers)
-        ]
-
-    def laws(self) -> EstimateArrays:
-        """Return one VM pair's saturated throughput by law and caps, shape (n, n).
-
-        As :func:`planner.model.baseline.aggregate_estimate` says of one pair.
-        """
-        caps = least_caps(self._sites, self._address)
-        size = len(self._sites)
-        found = EstimateArrays.none(size, size).with_bounds(
-            caps.expected * exp(-UNKNOWN_SPREAD.below),
-            caps.expected.copy(),
-            caps.high.copy(),
-            np.full((size, size), self._origins.number_of(_VM_CAPS), np.int32),
-        )
-        found.expected[np.isinf(caps.expected)] = np.nan
-        for i, row in enumerate(self.models):
-            for j, model in enumerate(row):
-                if model is not None:
-                    self._lay(model, i, j, caps, found)
-        return found
-
-    def _lay(
-        self, model: AggregateLaw, sends: int, receives: int, caps: Bounds, found: EstimateArrays
-    ) -> None:
-        """Lay a law over the links from one provider to another."""
-        of_larger: dict[float, list[int]] = {}
-        for number in np.flatnonzero(self.provider == sends).tolist():
-            larger = larger_than_law(self._sites[number], model, self._address)
-            of_larger.setdefault(larger, []).append(number)
-        to = np.flatnonzero(self.provider == receives)
-        for larger, sources in of_larger.items():
-            places = np.ix_(np.array(sources), to)
-            rates = self._steady_gbps(model, self.rtts_ms[places])
-            rates = rates * self._proportions(sources)[:, None] * larger
-            classes = self.key[places] % _CLASSES
-            spreads = [_wider(model.spread_of_class(one), larger) for one in range(_CLASSES)]
-            pair = (self.providers[sends], self.providers[receives])
-            origins = [
-                self._origins.number_of(origin_of_law(pair, exp(max(spread)) - 1))
-                for spread in spreads
-            ]
-            bounds = within_caps(rates, spreads, classes, Bounds(*(c[places] for c in caps)))
-            number_of_class = np.array(origins, np.int32)
-            laid: Sequence[NDArray[Any]] = (*bounds, number_of_class[classes])
-            columns: Sequence[NDArray[Any]] = found[:4]
-            for column, values in zip(columns, laid, strict=True):
-                column[places] = values
-
-    def _steady_gbps(self, model: AggregateLaw, rtts_ms: Floats) -> Floats:
-        if model.exponent == 0:
-            return np.full(rtts_ms.shape, model.limit_gbps)
-        far_gbps = model.scale_gbps * powers(rtts_ms / 100.0, model.exponent)
-        return np.minimum(model.limit_gbps, far_gbps)
-
-    def _proportions(self, sources: Sequence[int]) -> Floats:
-        found = [
-            _proportion(
-                self._sites[number].egress_gbps.expected, self._typed[number].egress_gbps.expected
-            )
-            for number in sources
-        ]
-        return np.array(found)
-
-
-def _wider(spread: LawSpread, larger: float) -> LawSpread:
-    # That smaller VMs were held by their cap, not by the path, is not known of each link.
-    return LawSpread(spread.below + log(larger), spread.above) if larger > 1 else spread
-
-
-def within_caps(
-    rates: Floats, spreads: Sequence[LawSpread], of_spread: Ints, caps: Bounds
-) -> tuple[Floats, Floats, Floats]:
-    """Return :func:`planner.model.baseline.within_cap` of many pairs.
-
-    Parameters
-    ----------
-    rates : array
-    spreads : sequence of LawSpread
-    of_spread : array of int
-        Which of these is of each pair.
-    caps : Bounds
-    """
-    below = np.array([exp(-spread.below) for spread in spreads])[of_spread]
-    above = np.array([exp(spread.above) for spread in spreads])[of_spread]
-    expected = np.minimum(rates, caps.expected)
-    return (
-        np.minimum(np.minimum(rates * below, caps.low), expected),
-        expected,
-        np.maximum(expected, np.minimum(rates * above, caps.high)),
-    )
-
-
-def _proportion(found_gbps: float, of_type_gbps: float) -> float:
-    if not isfinite(of_type_gbps):
-        return 1.0
-    share = found_gbps / of_type_gbps
-    return share if not 1 / OTHER_SIZE <= share <= OTHER_SIZE else 1.0
 
 
 class MeasuredLaw:
@@ -241,24 +86,26 @@ class MeasuredLaw:
         self._caps = least_caps(self._sites)
         key = laws.key[pairs]
         has_law = np.array([[model is not None for model in row] for row in laws.models])
-        by_law = np.flatnonzero(has_law.ravel()[key // _CLASSES]) if len(key) else np.zeros(0, int)
+        by_law = np.flatnonzero(has_law.ravel()[key // CLASSES]) if len(key) else np.zeros(0, int)
         self._ratios = np.zeros(len(key))
         ratios = alone.expected[by_law] / self._laws.expected[pairs][by_law]
         self._ratios[by_law] = each(log, np.maximum(LEAST_RATIO, ratios))
         self._learned: dict[int, dict[int, Ints]] = {}
         """The measured links of each class that count, by providers; all in order."""
-        keys, first = np.unique(key[by_law], return_index=True)
-        for one in keys[np.argsort(first)].tolist():
-            links = by_law[key[by_law] == one]
-            links = links[own_first(origins, alone.origin[links])]
-            self._learned.setdefault(one // _CLASSES, {})[one] = links
+        keys, number = coded(key[by_law])
+        for one, links in sorted(
+            ((one, by_law[number == place]) for place, one in enumerate(keys)),
+            key=lambda of_class: of_class[1][0],
+        ):
+            own = links[own_first(origins, alone.origin[links])]
+            self._learned.setdefault(one // CLASSES, {})[one] = own
         self._class_laws: dict[int, ClassLaw] = {}
         self._behind: dict[int, EstimateArrays] = {}
 
     def links_of_class(self, key: int) -> Ints:
         """Return the links of a class of distance; where they are too few, of all classes."""
-        classes = self._learned.get(key // _CLASSES, {})
-        links = classes.get(key, np.zeros(0, np.int64))
+        classes = self._learned.get(key // CLASSES, {})
+        links = classes.get(key, _NO_LINKS)
         if len(links) >= LEAST_LINKS or not classes:
             return links
         return np.concatenate(list(classes.values()))
@@ -266,21 +113,21 @@ class MeasuredLaw:
     def _class_law(self, key: int) -> ClassLaw:
         """Return how links of a class lie about their law."""
         if key not in self._class_laws:
-            classes = self._learned.get(key // _CLASSES, {})
+            classes = self._learned.get(key // CLASSES, {})
             others = [links for other, links in classes.items() if other != key]
-            own = self._ratios[classes[key]].tolist() if key in classes else []
+            own = self._ratios[classes.get(key, _NO_LINKS)]
             model = self._of.model(key)
             self._class_laws[key] = class_law(
                 own,
-                self._ratios[np.concatenate([np.zeros(0, np.int64), *others])].tolist(),
-                model.spread_of_class(key % _CLASSES) if model else UNKNOWN_SPREAD,
+                self._ratios[np.concatenate([_NO_LINKS, *others])],
+                model.spread_of_class(key % CLASSES) if model else UNKNOWN_SPREAD,
             )
         return self._class_laws[key]
 
     def _shifted(self, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
         """Return the laws of links, shifted as their classes are."""
-        keys, number = np.unique(self._of.key[pairs], return_inverse=True)
-        laws = [self._class_law(key) for key in keys.tolist()]
+        keys, number = coded(self._of.key[pairs])
+        laws = [self._class_law(key) for key in keys]
         shifts = np.array([exp(law.shift) for law in laws])
         rates = self._laws.expected[pairs] * shifts[number]
         caps = Bounds(*(cap[pairs] for cap in self._caps))
@@ -349,13 +196,13 @@ class MeasuredLaw:
     def _of_classes(self, pairs: Pairs) -> EstimateArrays:
         """Return what links of their classes, and their neighbours, say of links."""
         law_gbps = self._laws.expected[pairs]
-        keys, number = np.unique(self._of.key[pairs], return_inverse=True)
-        origins = [self._origin_of_class(key) for key in keys.tolist()]
+        keys, number = coded(self._of.key[pairs])
+        origins = [self._origin_of_class(key) for key in keys]
         behind = EstimateArrays.of([Estimate(0.0, 0.0, 0.0, one) for one in origins], self._origins)
         behind = behind.take(number)
         low, expected, high = self._shifted(pairs)
         found = behind.with_bounds(low, expected, high, behind.origin)
-        for place, key in enumerate(keys.tolist()):
+        for place, key in enumerate(keys):
             if sum(self._class_law(key).spread) < NEIGHBOUR_FROM_SPREAD:
                 continue
             links = self.links_of_class(key)

@@ -73,8 +73,6 @@ def links_of(
     origins : Origins
     """
     size = len(sites)
-    opened = np.full((size, size), NOT_OPENED)
-    opened[measured.pairs] = measured.connections
     laws.put(measured.pairs, measured.aggregates)
     flows, aggregates = windows, laws
     tested = np.zeros(size, np.bool_)
@@ -84,23 +82,28 @@ def links_of(
     np.fill_diagonal(present, val=False)
     src, dst = np.nonzero(present)
     ends = src, dst
-    has_flow = np.zeros((size, size), np.bool_)
-    has_flow[measured.flows.src, measured.flows.dst] = True
     flows.put((measured.flows.src, measured.flows.dst), measured.flows.mbps)
-    saturated = np.zeros((size, size), np.bool_)
-    saturated[measured.saturated] = True
-    priors = [np.full((size, size), np.nan) for _ in measured.priors]
+    count = len(src)
+    # A place of its own for what is of no link, such as tests of a region with itself.
+    place = np.where(present, np.cumsum(present).reshape(present.shape) - 1, count)
+    opened = np.full(count + 1, NOT_OPENED)
+    opened[place[measured.pairs]] = measured.connections
+    has_flow, saturated = np.zeros(count + 1, np.bool_), np.zeros(count + 1, np.bool_)
+    has_flow[place[measured.flows.src, measured.flows.dst]] = True
+    saturated[place[measured.saturated]] = True
+    priors = [np.full(count + 1, np.nan) for _ in measured.priors]
     for column, values in zip(priors, measured.priors, strict=True):
-        column[measured.pairs] = values
+        column[place[measured.pairs]] = values
+    opened, has_flow, saturated = opened[:-1], has_flow[:-1], saturated[:-1]
     rtt, flow, aggregate = (one.take(ends) for one in (rtts_ms, flows, aggregates))
     allowed = [bound.copy() for bound in flow[:3]]
-    _infer_flows(flow, aggregate, opened[ends], ~has_flow[ends], origins)
+    _infer_flows(flow, aggregate, opened, ~has_flow, origins)
     known = aggregate.known
     _of_flows(flow, aggregate, ~known, origins)
     caps = Bounds(*(cap[ends] for cap in least_caps(sites)))
-    limits = _limits(aggregate, caps, allowed, opened[ends], known, saturated[ends])
+    limits = _limits(aggregate, caps, allowed, opened, known, saturated)
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
-    others = [losses_pct[ends], *(prior[ends] for prior in priors), limits, of_address]
+    others = [losses_pct[ends], *(prior[:-1] for prior in priors), limits, of_address]
     names = [site.region for site in sites]
     return LinkArrays.of_figures(names, origins, ends, (rtt, flow, aggregate), others)
 

@@ -105,6 +105,17 @@ class SampleTable:
         if (np.diff(keys) < 0).any():
             self._parts = [rows[np.argsort(keys, kind="stable")]]
 
+    def number(self, names: Sequence[str]) -> None:
+        """Give regions the numbers that they have in some names, which hold all of them."""
+        rows = self.rows
+        index = {name: place for place, name in enumerate(names)}
+        place = np.array([index[name] for name in self.regions], np.int32)
+        if (place != np.arange(len(place))).any():
+            for end in ("src", "dst"):
+                rows[end] = place[rows[end]]
+        self.regions.clear()
+        self.regions.update(index)
+
     def _take_waiting(self) -> None:
         if self._waiting:
             self._parts.append(np.array(self._waiting, ROW))

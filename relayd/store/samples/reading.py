@@ -24,7 +24,8 @@ COLUMNS = ", ".join(
 )
 """What :meth:`SampleNames.stored` reads."""
 COUNT = COLUMNS.count(",") + 1
-BATCH = 10
+SERIES, BATCH = 3, 10
+"""How many columns come first that say of which series a sample is; and where its batch is."""
 _ID = 11
 # The order of the table's key: nothing is sorted, so rows stream. The whole of it, so that samples
 # of one time are in one order, however they are read.

@@ -55,29 +55,31 @@ class RowReader:
         self._vms = [_Renumbered(of_end, table.vms.__getitem__) for of_end in vms]
 
     def read(
-        self, found: Sequence[Sequence[Any]], sources: BatchSources | Mapping[int, BatchSource]
+        self, columns: Sequence[Sequence[Any]], sources: BatchSources | Mapping[int, BatchSource]
     ) -> ReportedRows:
-        """Return rows of :data:`~relayd.store.samples.reading.COLUMNS` as rows of the table.
+        """Return samples as rows of the table.
 
         Parameters
         ----------
-        found : sequence of rows
+        columns : sequence of sequences
+            :data:`~relayd.store.samples.reading.COLUMNS`.
         sources : BatchSources or mapping
             Who reported the samples of a batch, by its id.
         """
-        columns = list(zip(*found, strict=True))
-        rows = np.zeros(len(found), ROW)
+        rows = np.zeros(len(columns[0]), ROW)
         for name, place in _PLACES.items():
             rows[name] = columns[place]
         rows["src"], rows["dst"] = (self._regions.of(np.array(columns[n])) for n in (0, 1))
         rows["metric"] = self._metrics.of(np.array(columns[2]))
         setups = np.array(columns[8])
         rows["src_vm"], rows["dst_vm"] = (of_end.of(setups) for of_end in self._vms)
-        rows["address"] = list(map(_ADDRESSES.__getitem__, columns[12]))
+        details, addresses = columns[9], columns[12]
+        if addresses.count(None) < len(addresses):
+            rows["address"] = list(map(_ADDRESSES.__getitem__, addresses))
         rows["detail"] = -1
-        for place, detail in enumerate(columns[9]):
-            if detail:
-                rows["detail"][place] = self._table.detail(detail)
+        if details.count("") < len(details):
+            for place in [place for place, detail in enumerate(details) if detail]:
+                rows["detail"][place] = self._table.detail(details[place])
         return self._with_sources(rows, np.array(columns[BATCH]), sources)
 
     def _with_sources(
