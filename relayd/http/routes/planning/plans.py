@@ -31,9 +31,9 @@ from relayd.sources.wan import Wan
 
 TRANSFER = next(question for question in QUESTIONS if question.name == "transfer")
 
-# A plan over few VMs takes some 0.35 ms, and handing it to another process and back takes longer:
-# it is made where it is asked. With more VMs, or several under a limit, the search may
-# take a hundred times as long, and that goes to another core.
+# A plan over few VMs takes about a millisecond, and handing it to another process and back as
+# long: it is made where it is asked. With more VMs, or several under a limit, the search may take
+# a hundred times as long, and that goes to another core.
 MOST_VMS_HERE = 8
 
 
