@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError
-from relayd.store.location import Location, parse_location
+from planner.records import dataclass
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from relayd.store.location import Location
 
 FILE_NAME = "config.toml"
 
@@ -53,6 +57,12 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         If the file is malformed, has an unknown key, or was named and is missing.
     """
     from_file, path = _file_settings(environment)
+    if not from_file and not any(name.startswith("RELAYD_") for name in environment):
+        return Settings()  # as most often, and before any of what reads them is loaded
+    from pathlib import Path
+
+    from relayd.store.location import parse_location
+
     known = {"db", "catalogues", "fleet", *_SCALARS}
     for key, value in from_file.items():
         if key not in known:
@@ -65,7 +75,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         if wants_list is not isinstance(value, list) or isinstance(value, dict):
             kind = "a list of file names" if wants_list else "one value"
             raise InputError(f"{path}: {key}", f"must be {kind}", value=value)
-    folder = path.parent if path else Path()
+    folder = Path(path).parent if path else Path()
     written = environment.get("RELAYD_DB")
     db = parse_location(written) if written else None
     if db is None and "db" in from_file:
@@ -87,29 +97,30 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     return Settings(db, catalogues, Path(fleet) if fleet else None, **scalars)
 
 
-def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], Path | None]:
+def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], str | None]:
     named = environment.get("RELAYD_CONFIG")
-    path = Path(named) if named else _default_path(environment)
+    path = named or _default_path(environment)
     try:
-        content = path.read_bytes()
+        with open(path, "rb") as file:
+            content = file.read()
     except FileNotFoundError:
         if named:
             raise InputError("RELAYD_CONFIG", "names a file that is missing", value=named) from None
         return {}, None
     except OSError as error:
-        raise InputError(str(path), f"can't be read ({error.strerror})") from None
+        raise InputError(path, f"can't be read ({error.strerror})") from None
     import tomllib
 
     try:
         return tomllib.loads(content.decode()), path
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(
-            str(path), f"is not valid TOML: {error}", remedy="Mend the file or remove it."
+            path, f"is not valid TOML: {error}", remedy="Mend the file or remove it."
         ) from None
 
 
-def _default_path(environment: Mapping[str, str]) -> Path:
+def _default_path(environment: Mapping[str, str]) -> str:
     # The rule of the XDG base directory specification; platformdirs costs more to import than
     # the whole of this function.
-    base = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "relayd" / FILE_NAME
+    base = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return os.path.join(base, "relayd", FILE_NAME)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 from planner.fields.kinds import Kind, check_count, list_schema
 from planner.fields.specified import Field, Specified, fields_of, schema_of
+from planner.hints import Any, TypeVar
 from planner.model.errors import InputError
 
 S = TypeVar("S", bound=Specified)
@@ -17,8 +18,8 @@ class Items(Kind[tuple[S, ...]]):
 
     Parameters
     ----------
-    of : type
-        A specified class.
+    of : type or callable
+        A specified class, or what returns it: then it is loaded when first needed.
     least, most : int
         How many.
     identity : str
@@ -28,13 +29,24 @@ class Items(Kind[tuple[S, ...]]):
     """
 
     name, metavar = "items", "FILE"
-    accepts = Any
+    accepts = None
 
     def __init__(
-        self, of: type[S], *, least: int, most: int, identity: str = "id", prefix: str = ""
+        self,
+        of: type[S] | Callable[[], type[S]],
+        *,
+        least: int,
+        most: int,
+        identity: str = "id",
+        prefix: str = "",
     ) -> None:
-        self.of, self.least, self.most = of, least, most
+        self._of, self.least, self.most = of, least, most
         self.identity, self.prefix = identity, prefix
+
+    @cached_property
+    def of(self) -> type[S]:
+        """The class of an item."""
+        return self._of if isinstance(self._of, type) else self._of()
 
     def read(self, value: Any, field: str) -> tuple[S, ...]:
         """Return the items, none for None; an error names an item by its id, else its number."""

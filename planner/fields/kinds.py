@@ -6,12 +6,14 @@ that a person writes, and returns the normalised value. Reading a normalised val
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import Any, ClassVar, Generic, TypeVar
 
+from planner.hints import TYPE_CHECKING, Any, Generic, TypeVar
 from planner.model.errors import InputError
+
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 T = TypeVar("T")
 
@@ -33,7 +35,7 @@ class Kind(Generic[T]):
     repeated : bool
         Whether an option of a command line may be given several times.
     accepts : object
-        The type that a signature shows.
+        The type that a signature shows; None for any.
     """
 
     name: ClassVar[str]
@@ -316,7 +318,7 @@ class AnswerDocument(Kind[Any]):
     """
 
     name, metavar = "document", "FILE"
-    accepts = Any
+    accepts = None
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -326,6 +328,8 @@ class AnswerDocument(Kind[Any]):
         found = value
         remedy = "Give what was answered: the object, or its JSON."
         if isinstance(value, str):
+            import json  # few fields are documents
+
             try:
                 found = json.loads(value)
             except (ValueError, RecursionError) as fault:

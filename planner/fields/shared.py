@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
 from functools import cached_property
 from math import inf
-from typing import Any, Literal, TypeAlias
 
 from planner.fields.kinds import ByPlace, Count, Flag, Name, Names, OneOf
 from planner.fields.quantities import LEAST_FIGURE, Duration, MoneyPerHour, Proportion, Volume
@@ -23,8 +21,15 @@ from planner.fields.specified import (
     field,
     specified,
 )
+from planner.hints import TYPE_CHECKING, from_words
 from planner.model.errors import InputError
-from planner.model.estimate import WantedAddresses
+from planner.records import KW_ONLY
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planner.model.estimate import WantedAddresses
+    from planner.words import RelaysOfMany as RelaysOfMany
 
 DEFAULT_CONNECTIONS = 64
 DEFAULT_CONNECTIONS_OF_MANY = 1024
@@ -38,7 +43,6 @@ MOST_VMS = 1000
 
 VMS = "VMs and relays"
 PRICES = "prices and VMs"
-RelaysOfMany: TypeAlias = Literal["any", "none"]
 
 RULE_KINDS = ("provider:", "country:", "continent:")
 
@@ -297,3 +301,7 @@ class RelayingRequest(RuledRequest):
 
     _: KW_ONLY
     vms: Whole = vms_field("VMs in each region, as far as vCPU quotas allow.", default=1)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = from_words

@@ -17,24 +17,23 @@ line, HTTP schema, client and documentation are made from :func:`fields_of`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
 from math import isfinite
-from typing import (
+
+from planner.fields.kinds import Kind, object_schema
+from planner.hints import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Generic,
-    Never,
     ParamSpec,
-    Self,
-    TypeAlias,
     TypeVar,
     dataclass_transform,
     overload,
 )
-
-from planner.fields.kinds import Kind, object_schema
 from planner.model.errors import InputError
+from planner.records import dataclass, fields
+
+if TYPE_CHECKING:
+    from typing import ClassVar, Never, Self, TypeAlias
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from planner.model.catalogue import CONTINENTS, Catalogue, Region
 from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
+from planner.records import NamedTuple
 
 _OTHERS_SHOWN = 4
-_ZONE = re.compile(r"(.*\d)-?[a-f]")
+_ZONE = r"(.*\d)-?[a-f]"
 _NEAR_SHOWN = 5
 
 
@@ -179,7 +179,7 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
     if in_city := [r.id for r in regions if r.city and _folded(r.city) == name]:
         return in_city, False
     # Zones are named after their region: us-east-1a (AWS), us-central1-a (Google).
-    zone = _ZONE.fullmatch(name)
+    zone = re.fullmatch(_ZONE, name)
     return [r.id for r in regions if zone and _folded(r.name) == zone[1]], False
 
 

@@ -7,17 +7,16 @@ catalogue, and aggregates from the laws of :mod:`planner.model.throughput`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from math import exp, inf, log, sqrt
 
+from planner.hints import TYPE_CHECKING
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
 from planner.model.columns.rows import Ageing, Joined, LinkRow, Maker, maker_of
 from planner.model.errors import DataError
-from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin
+from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import Expected, Link, Site, limit_of
-from planner.model.link_states import Pair
 from planner.model.network import Links, Network, Snapshot
 from planner.model.throughput import (
     DEFAULT_WINDOW_MB,
@@ -32,7 +31,12 @@ from planner.model.throughput import (
     per_flow_mbps,
 )
 from planner.model.units import MBPS_PER_GBPS
-from planner.model.verification import Verified
+from planner.records import replace
+
+if TYPE_CHECKING:
+    from planner.model.estimate import AddressKind, Kind
+    from planner.model.link_states import Pair
+    from planner.model.verification import Verified
 
 AS_OF = "2022-05-01"
 MOST_EXPECTED_KEPT = 20_000

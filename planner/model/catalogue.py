@@ -7,13 +7,15 @@ user's own on top.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from math import inf
-from typing import NamedTuple
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import DataError, InputError
-from planner.model.quotas.vcpus import VcpuQuota
+from planner.records import NamedTuple, dataclass, field, replace
+
+if TYPE_CHECKING:
+    from planner.model.quotas.vcpus import VcpuQuota
 
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 _NEAR_SHOWN = 4

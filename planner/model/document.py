@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, fields
 from itertools import chain
 from math import inf, isfinite
 from typing import Any, TypeVar
@@ -11,7 +10,15 @@ from typing import Any, TypeVar
 from planner.model.catalogue import Catalogue, Region
 from planner.model.columns.rows import passing
 from planner.model.errors import FormatError
-from planner.model.estimate import BOUNDS, METHODS, Estimate, Figures, Origin, Prior, RateCut
+from planner.model.estimate import (
+    BOUNDS,
+    Estimate,
+    Figures,
+    Origin,
+    Prior,
+    figures_as_json,
+    figures_of,
+)
 from planner.model.link import (
     LIMITED_BY,
     LINK_FIGURES,
@@ -24,9 +31,10 @@ from planner.model.link import (
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
+from planner.records import asdict, fields
+from planner.words import METHODS
 
 T = TypeVar("T")
-_TUPLES = frozenset({"between", "reported_by", "disputed_by"})
 
 
 def regions_as_json(
@@ -260,15 +268,6 @@ def origin_as_json(origin: Origin) -> dict[str, Any]:
     return found
 
 
-def figures_as_json(figures: Figures) -> dict[str, Any]:
-    """Return the figures that there are as JSON types."""
-    named = zip(Figures._fields, figures, strict=True)
-    found: dict[str, Any] = {name: value for name, value in named if value is not None}
-    if figures.rate_cut is not None:
-        found["rate_cut"] = figures.rate_cut._asdict()
-    return found
-
-
 def _finite(figure: float) -> float | None:
     return figure if isfinite(figure) else None
 
@@ -294,13 +293,3 @@ def origin_of(found: Mapping[str, Any]) -> Origin:
     if "figures" in known:
         known["figures"] = figures_of(known["figures"])
     return Origin(**known)
-
-
-def figures_of(found: Mapping[str, Any]) -> Figures:
-    """Return what :func:`figures_as_json` made JSON types of; names of newer versions left out."""
-    known = {name: value for name, value in found.items() if name in Figures._fields}
-    for name in _TUPLES & known.keys():
-        known[name] = tuple(known[name])
-    if "rate_cut" in known:
-        known["rate_cut"] = RateCut(**known["rate_cut"])
-    return Figures(**known)

@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from math import exp, inf, log, sqrt
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
-Bound: TypeAlias = Literal["low", "expected", "high"]
-BOUNDS: tuple[Bound, Bound, Bound] = get_args(Bound)
-AddressKind: TypeAlias = Literal["public", "private"]
-ADDRESS_KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
-Addresses: TypeAlias = Literal["public", "private", "both"]
-WantedAddresses: TypeAlias = Literal["auto", "public", "private"]
-WANTED_ADDRESSES: tuple[WantedAddresses, ...] = get_args(WantedAddresses)
-HeldTo: TypeAlias = Literal["vm-caps", "aggregate"]
-Method: TypeAlias = Literal[
-    "unknown",  # saved before methods were recorded
-    "stated",  # by the caller, taken as exact
-    "median-of-samples",
-    "contradicted-sample",  # by its law, and there is no other sample
-    # Round-trip times
-    "opposite-direction",
-    "same-cities",
-    "backbone",
-    "location-unknown",
-    # Throughput of one flow
-    "window-over-rtt",
-    "share-of-aggregate",
-    # Aggregate throughput
-    "provider-pair-law",
-    "shifted-law",  # by links of the same providers and class of distance
-    "neighbouring-links",  # the law shifted by links between the same two parts of the world
-    "vm-caps",
-    "one-connection",
-    # Caps and windows of VMs
-    "vm-type",
-    "vm-type-unknown",
-    "system-default",
-    "fleet-file",
-    "cap-probe",
-    "cap-probe-lower-bound",
-    "caps-of-vm-type",
-    "link-above-cap",
-    "token-bucket",  # what lasts once a burst is over
-    "flows-into-region",
-    "flows-into-vm-type",
-    "link-state",  # a link that is down
-]
+from planner.hints import TYPE_CHECKING, Any, TypeVar, from_words
+from planner.records import NamedTuple, dataclass
+
+if TYPE_CHECKING:
+    from planner.words import Addresses as Addresses
+    from planner.words import AddressKind as AddressKind
+    from planner.words import Bound as Bound
+    from planner.words import CutCause as CutCause
+    from planner.words import HeldTo as HeldTo
+    from planner.words import Kind as Kind
+    from planner.words import Method as Method
+    from planner.words import WantedAddresses as WantedAddresses
+
+BOUNDS: tuple[Bound, Bound, Bound] = ("low", "expected", "high")
+ADDRESS_KINDS: tuple[AddressKind, ...] = ("public", "private")
+WANTED_ADDRESSES: tuple[WantedAddresses, ...] = ("auto", "public", "private")
 
 T = TypeVar("T", bound=Any)
 SECONDS_PER_DAY = 86400.0
 DAYS_PER_YEAR = 365.25
-
-
-CutCause: TypeAlias = Literal["time", "volume", "undecided", "burst"]
 
 
 class RateCut(NamedTuple):
@@ -179,7 +149,6 @@ class Origin(NamedTuple):
 
 
 UNKNOWN = Origin("baseline")
-METHODS: frozenset[str] = frozenset(get_args(Method))
 _BASIS: dict[Method, str] = {
     "unknown": "{of.note}",
     "stated": "",
@@ -459,3 +428,31 @@ STATED = Origin("measured", "stated")
 def exactly(value: float, origin: Origin = STATED) -> Estimate:
     """Return an estimate without doubt, for a figure that the caller states."""
     return Estimate(value, value, value, origin)
+
+
+# ---- as JSON types -------------------------------------------------------------------------------
+
+_TUPLES = frozenset({"between", "reported_by", "disputed_by"})
+
+
+def figures_as_json(figures: Figures) -> dict[str, Any]:
+    """Return the figures that there are as JSON types."""
+    named = zip(Figures._fields, figures, strict=True)
+    found: dict[str, Any] = {name: value for name, value in named if value is not None}
+    if figures.rate_cut is not None:
+        found["rate_cut"] = figures.rate_cut._asdict()
+    return found
+
+
+def figures_of(found: Mapping[str, Any]) -> Figures:
+    """Return what :func:`figures_as_json` made JSON types of; names of newer versions left out."""
+    known = {name: value for name, value in found.items() if name in Figures._fields}
+    for name in _TUPLES & known.keys():
+        known[name] = tuple(known[name])
+    if "rate_cut" in known:
+        known["rate_cut"] = RateCut(**known["rate_cut"])
+    return Figures(**known)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = from_words

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from planner.model.estimate import AddressKind, Bound, Estimate, Fading, RateCut
-from planner.model.notebook import html_table
-from planner.model.quotas.vcpus import VmQuota
+from planner.hints import TYPE_CHECKING, from_words
+from planner.model.estimate import Estimate, Fading, RateCut
 from planner.model.units import MBPS_PER_GBPS
+from planner.records import NamedTuple, dataclass
 
-LimitedBy: TypeAlias = Literal["vm", "window", "path", "unknown"]
-LIMITED_BY: tuple[LimitedBy, ...] = get_args(LimitedBy)
+if TYPE_CHECKING:
+    from planner.model.estimate import AddressKind, Bound
+    from planner.model.quotas.vcpus import VmQuota
+    from planner.words import LimitedBy as LimitedBy
+    from planner.words import LinkFigure as LinkFigure
+
+LIMITED_BY: tuple[LimitedBy, ...] = ("vm", "window", "path", "unknown")
 AT_LIMIT = 0.93
 """A rate above this share of a limit is at it: one test errs by 5 %, a VM's cap by 6 %."""
 # Between 44 regions of Azure and five in America, 90 % of round-trip times changed by less than
@@ -20,8 +23,7 @@ AT_LIMIT = 0.93
 RTT_FADING = Fading(0.2, 10.0)
 # Nobody has measured how windows drift: a receiver's settings may be a third off.
 FLOW_FADING = Fading(0.3, 20.0)
-LinkFigure: TypeAlias = Literal["rtt_ms", "per_flow_mbps", "aggregate_gbps"]
-LINK_FIGURES: tuple[LinkFigure, ...] = get_args(LinkFigure)
+LINK_FIGURES: tuple[LinkFigure, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 """The estimates of a link, in the order of its fields."""
 FADING: Mapping[LinkFigure, Fading | None] = {
     "rtt_ms": RTT_FADING,
@@ -67,6 +69,8 @@ class Link:
         )
 
     def _repr_html_(self) -> str:
+        from planner.model.notebook import html_table
+
         rows = [_cells(name, getattr(self, name)) for name in LINK_FIGURES]
         return html_table(f"{self.src} -> {self.dst}", ESTIMATE_CELLS, rows)
 
@@ -173,6 +177,8 @@ class Site:
         )
 
     def _repr_html_(self) -> str:
+        from planner.model.notebook import html_table
+
         rows = [_cells(name, getattr(self, name)) for name in SITE_FIGURES]
         return html_table(f"{self.region}, {self.vm_type}", ESTIMATE_CELLS, rows)
 
@@ -227,3 +233,7 @@ SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
 """The same of a site."""
 PRIVATE_CAPS = ("private_egress_gbps", "private_ingress_gbps")
 """Those of a site that may be missing."""
+
+
+if not TYPE_CHECKING:
+    __getattr__ = from_words

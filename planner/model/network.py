@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from planner.hints import TYPE_CHECKING, from_words
 from planner.model.columns.rows import Aged, Among, LinkRow, expected, maker_of, passing, replaced
 from planner.model.errors import DataError, InputError
-from planner.model.estimate import AddressKind, Bound, Estimate
+from planner.model.estimate import Estimate
 from planner.model.link import Expected, Link, Site
-from planner.model.link_states import LinkState, Pair
-from planner.model.notebook import html_table
-from planner.model.verification import Verified
+from planner.records import dataclass, field, fields
 
 if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
     import networkx as nx
     import numpy as np
+
+    from planner.model.estimate import AddressKind, Bound
+    from planner.model.link_states import LinkState, Pair
+    from planner.model.verification import Verified
+    from planner.words import WhyNewer as WhyNewer
 
 MOST_RATES_KEPT = 60
 
@@ -37,7 +41,6 @@ class Snapshot:
 
 
 UNSAVED = Snapshot("unsaved", "", "given")
-WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ class Network:
 
     def _repr_html_(self) -> str:
         """Return a table of the sites and how many links leave each, for notebooks."""
+        from planner.model.notebook import html_table
+
         counts = self._links_out()
         rows = [
             (
@@ -478,3 +483,7 @@ class Rates:
     def _rates(self, links: Iterable[Link | None]) -> list[float]:
         connections, bound = self._connections, self._bound
         return [link.rate_gbps(connections, bound) if link else 0.0 for link in links]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = from_words

@@ -21,9 +21,7 @@ BITS_PER_MBIT = 1e6
 BYTES_PER_GB = 1e9
 GB_PER_GIB = 1.073741824
 
-_QUANTITY = re.compile(
-    r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z/%$]*)\s*", re.IGNORECASE
-)
+_QUANTITY = r"(?i)\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z/%$]*)\s*"
 
 _VOLUME_GB = {
     "b": 1e-9,
@@ -45,7 +43,7 @@ _VOLUME_GB = {
     "p": 1e6,
 }
 # In 500Gb the small b means bits, and who writes it may mean bytes. In 500gb nothing says so.
-_BITS = re.compile(r"([KMGTP]i?)b|([kmgtpKMGTP]i?)bits?")
+_BITS = r"([KMGTP]i?)b|([kmgtpKMGTP]i?)bits?"
 _RATE_GBPS = {
     "bps": 1e-9,
     "kbps": 1e-6,
@@ -82,9 +80,9 @@ def parse_volume_gb(text: str, field: str = "volume") -> float:
     InputError
         If it is not a number with a unit of volume, or its unit is one of bits (``500Gb``).
     """
-    match = _QUANTITY.fullmatch(text)
-    if match and (bits := _BITS.fullmatch(match[2])):
-        number, prefix = match[1], (bits[1] or bits[2]).upper().replace("I", "i")
+    found = _parts(text)
+    if found and found[1][-1:] in {"b", "t", "s"} and (bits := re.fullmatch(_BITS, found[1])):
+        number, prefix = found[0], (bits[1] or bits[2]).upper().replace("I", "i")
         in_bytes = f"{float(number.replace('_', '')) / BITS_PER_BYTE:g}{prefix}B"
         raise InputError(
             field,
@@ -165,18 +163,30 @@ def usd_text(amount: float) -> str:
     return f"{amount:,.2f}"
 
 
+def _parts(text: str) -> tuple[str, str] | None:
+    """Return the number and the unit of a quantity; None if it is none."""
+    plain = text.strip()
+    unit = plain.lstrip("0123456789")
+    number = plain.removesuffix(unit) if unit else plain
+    if number and unit.isalpha() and unit.isascii() and unit[0] not in "eE":
+        return number, unit  # as most: a pattern takes long to be compiled
+    match = re.fullmatch(_QUANTITY, text)
+    return (match[1], match[2]) if match else None
+
+
 def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
+    found = _parts(text)
+    if found is None:
         raise InputError(
             field, "is not a quantity with a unit", value=text, remedy=f"Write {examples}."
         )
-    unit = match[2].lower()
+    number, written = found
+    unit = written.lower()
     if unit not in units:
         known = ", ".join(name for name in units if name)
-        problem = "has no unit" if not unit else f"has an unknown unit {match[2]!r}"
+        problem = "has no unit" if not unit else f"has an unknown unit {written!r}"
         raise InputError(field, problem, value=text, remedy=f"Write {examples}; units are {known}.")
-    value = float(match[1].replace("_", "")) * units[unit]
+    value = float(number.replace("_", "")) * units[unit]
     if not math.isfinite(value):
         raise InputError(field, "is not a finite quantity", value=text)
     return value

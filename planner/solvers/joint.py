@@ -14,9 +14,13 @@ from array import array
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import erf, exp, inf, log, pi, sqrt
-from typing import Literal, NamedTuple, TypeAlias
 
-Risk: TypeAlias = Literal["averse", "neutral", "bold"]
+from planner.hints import TYPE_CHECKING, from_words
+from planner.records import NamedTuple
+
+if TYPE_CHECKING:
+    from planner.words import Risk as Risk
+
 
 RISK_WEIGHTS: dict[Risk, float] = {"averse": 5.0, "neutral": 1.0, "bold": 0.2}
 """How often the regret of having relayed in vain counts, for each time that of not having relayed.
@@ -192,3 +196,7 @@ def _beyond(ratios: Sequence[float], margin: float) -> list[float]:
         (log(ratio) if 0 < ratio < inf else MOST_SPREAD if ratio > 0 else -MOST_SPREAD) - least
         for ratio in ratios
     ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = from_words

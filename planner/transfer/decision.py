@@ -8,21 +8,18 @@ cost plus the value of time; or where the direct path cannot meet the request's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import NamedTuple, TypeAlias
 
 from planner.fields.shared import MOST_VMS
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
+from planner.records import NamedTuple, dataclass
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
-from planner.transfer.infeasibility import why_infeasible
-from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import (
     Relay,
@@ -40,6 +37,9 @@ from planner.transfer.single_path import (
     ranked_relays,
 )
 from planner.transfer.uncertainty.comparison import RELAY_PROCESSING_MS, OptionComparison
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -164,9 +164,9 @@ class Decider(OptionEvaluator):
 
     def _copy(self) -> Decider:
         """Return another decider that shares what depends on neither VMs nor limits."""
-        other = copy(self)
-        for name in _OF_VMS_AND_LIMITS:
-            other.__dict__.pop(name, None)
+        other = object.__new__(type(self))
+        kept = self.__dict__.items()
+        other.__dict__.update({n: v for n, v in kept if n not in _OF_VMS_AND_LIMITS})
         other._within, other._relay_options = {}, {}
         return other
 
@@ -246,6 +246,8 @@ class Decider(OptionEvaluator):
             raise no_path(self.request.src, self.request.dst)
         choice = self.choice
         if choice is None:
+            from planner.transfer.infeasibility import why_infeasible
+
             most = [transfer.src.quota, transfer.dst.quota]
             most += [relay.quota for relay in transfer.relays]
             raise why_infeasible(
@@ -438,6 +440,8 @@ class Decider(OptionEvaluator):
         return self.option(fastest_there_is) if fastest_there_is else None
 
     def _anywhere(self, transfer: TransferProblem, rate: float) -> Allocation | None:
+        from planner.transfer.optimum import fastest, least_value  # not where direct is best
+
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
 
         def solve(at_fees: TransferProblem) -> Allocation | None:

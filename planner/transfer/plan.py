@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
-
+from planner.hints import TYPE_CHECKING, from_words
 from planner.model.answer import Advice, Bottleneck, Cost, PathShare, Recommendation
-from planner.model.notebook import Table
 from planner.model.units import gbps_text
+from planner.records import dataclass, field
 
-Verdict: TypeAlias = Literal["direct", "relay", "split"]
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from planner.model.notebook import Table
+    from planner.words import Verdict as Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,3 +289,7 @@ class Plan(Recommendation):
             )
             for path in self.paths
         ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = from_words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from math import ceil
 
+from planner.hints import TYPE_CHECKING
 from planner.model.answer import Cost, identified
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InfeasibleError
@@ -18,20 +19,20 @@ from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.explanation import Explanation
-from planner.transfer.leases.leased_paths import leased_paths
-from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.options import Option
 from planner.transfer.plan import (
     DirectOption,
     FrontierPoint,
+    LeasedPath,
     OneVmOption,
     PathPlan,
     Plan,
     RelayOption,
-    Verdict,
 )
-from planner.transfer.repeated.exploring import explored
 from planner.transfer.request import TransferRequest
+
+if TYPE_CHECKING:
+    from planner.transfer.plan import Verdict
 
 
 def recommend(
@@ -76,6 +77,8 @@ def recommend(
     exploration, why = None, ""
     beware: tuple[str, ...] = ()
     if request.explore:
+        from planner.transfer.repeated.exploring import explored
+
         decision, exploration, why, beware = explored(decider, decision, now_s)
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
@@ -111,11 +114,21 @@ def recommend(
         measure_first=adviser.measure_first(),
         one_vm=builder.one_vm(decision),
         exploration=exploration,
-        leases=leased_paths(request, network, prices, chosen),
+        leases=_leases(request, network, prices, chosen),
     )
     verification = explanation.verification()
     lasting = [warning for warning in plan.warnings if warning not in verification]
     return identified(plan, lasting, *explanation.evidence(), without=("warnings", "confidence"))
+
+
+def _leases(
+    request: TransferRequest, network: Network, prices: Prices, chosen: Option
+) -> tuple[LeasedPath, ...]:
+    if not request.leases:
+        return ()
+    from planner.transfer.leases.leased_paths import leased_paths
+
+    return leased_paths(request, network, prices, chosen)
 
 
 def verdict_of(allocation: Allocation) -> Verdict:
@@ -261,6 +274,8 @@ class _PlanBuilder:
         )
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
+        from planner.transfer.optimum import cost_time_frontier
+
         points = []
         for allocation in cost_time_frontier(self.widest.transfer, fees=self.widest.fees):
             option = self.decider.option(allocation)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from functools import cached_property
 from math import inf
-from typing import Any, Literal, TypeAlias
 
-from planner.exploring.outcome import Outcome
 from planner.fields.items import Items
 from planner.fields.kinds import Count, Region
 from planner.fields.quantities import LEAST_FIGURE, Money, Proportion, Rate
@@ -34,12 +31,19 @@ from planner.fields.specified import (
     field,
     specified,
 )
+from planner.hints import TYPE_CHECKING, from_words
 from planner.model.errors import InputError
 from planner.model.units import duration_s
-from planner.solvers.joint import Risk
-from planner.transfer.leases.leased_link import LeasedLink
+from planner.records import KW_ONLY
 
-Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planner.exploring.outcome import Outcome
+    from planner.solvers.joint import Risk
+    from planner.transfer.leases.leased_link import LeasedLink
+    from planner.words import Objective as Objective
+
 
 # Below this, a share of a VM's connections is too coarse to split a transfer over paths.
 CONNECTIONS_TO_SPLIT = 8
@@ -51,6 +55,18 @@ MOST_VMS_UNASKED = 8
 MOST_EXPLORED = 0.5
 MOST_OUTCOMES = 10_000
 MOST_LEASES = 1000
+
+
+def _outcome() -> type[Outcome]:
+    from planner.exploring.outcome import Outcome
+
+    return Outcome
+
+
+def _leased_link() -> type[LeasedLink]:
+    from planner.transfer.leases.leased_link import LeasedLink
+
+    return LeasedLink
 
 
 @specified
@@ -132,7 +148,7 @@ class TransferRequest(RuledRequest):
         group="exploring",
     )
     outcomes: Field[Any, tuple[Outcome, ...]] = field(
-        Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
+        Items(_outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
         "What past transfers had, to learn from with `explore`; on the command line, `store` "
         "stands for those that were reported to the store or the service.",
         default=(),
@@ -140,7 +156,7 @@ class TransferRequest(RuledRequest):
         group="exploring",
     )
     leases: Field[Any, tuple[LeasedLink, ...]] = field(
-        Items(LeasedLink, least=0, most=MOST_LEASES, prefix="lease"),
+        Items(_leased_link, least=0, most=MOST_LEASES, prefix="lease"),
         "Leased interconnects to compare with: what the transfer takes over each, and from what "
         "volume a month on it pays.",
         default=(),
@@ -182,3 +198,7 @@ class TransferRequest(RuledRequest):
             left_s = self.deadline_s - ramp_up_s
             least = max(least, duration_s(self.volume_gb, 1.0) / left_s if left_s > 0 else inf)
         return least
+
+
+if not TYPE_CHECKING:
+    __getattr__ = from_words

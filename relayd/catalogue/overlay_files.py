@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import date
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -90,7 +91,7 @@ def undo_overlay(name: str | None = None) -> list[Path]:
 def _last_number(folder: Path) -> int:
     """Return the highest number in use, also among what was undone: none is used twice."""
     files = [*folder.glob("*.toml"), *(folder / UNDONE).glob("*.toml")]
-    return max((int(f.name[:4]) for f in files if NAME.fullmatch(f.name)), default=0)
+    return max((int(f.name[:4]) for f in files if re.fullmatch(NAME, f.name)), default=0)
 
 
 def _sync(folder: Path) -> None:

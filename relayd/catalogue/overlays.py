@@ -7,34 +7,45 @@ first. They lie in ``RELAYD_CATALOGUE_DIR``, else in the user's data folder.
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError
+from relayd.folders import user_data_folder
 
-NAME = re.compile(r"\d{4}-\d{4}-\d\d-\d\d-[a-z0-9-]+\.toml")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = r"\d{4}-\d{4}-\d\d-\d\d-[a-z0-9-]+\.toml"
 
 
 def overlay_folder() -> Path:
     """Return where overlays lie; the folder need not exist."""
-    if chosen := os.environ.get("RELAYD_CATALOGUE_DIR"):
-        return Path(chosen)
-    from platformdirs import user_data_path
+    from pathlib import Path
 
-    return user_data_path("relayd", appauthor=False) / "catalogue"
+    return Path(_overlay_folder())
+
+
+def _overlay_folder() -> str:
+    chosen = os.environ.get("RELAYD_CATALOGUE_DIR")
+    return chosen or os.path.join(user_data_folder(), "catalogue")
 
 
 def overlays_in_force(folder: Path | None = None) -> list[Path]:
     """Return the overlays that count, the oldest first."""
-    folder = folder or overlay_folder()
+    where = folder or _overlay_folder()
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - on the way of every plan
+        names = os.listdir(where)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise InputError(
-            str(folder),
+            str(where),
             f"can't be read ({error.strerror})",
             remedy="Make it readable, or name another folder in RELAYD_CATALOGUE_DIR.",
         ) from None
-    return [folder / name for name in sorted(names) if NAME.fullmatch(name)]
+    if not names:
+        return []
+    import re
+    from pathlib import Path
+
+    return [Path(where, name) for name in sorted(names) if re.fullmatch(NAME, name)]

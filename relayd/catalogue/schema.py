@@ -36,7 +36,7 @@ from relayd.catalogue.entries import (
 )
 from relayd.catalogue.faults import CatalogueFile, Entry, Fault, as_fault, raise_if_any
 from relayd.catalogue.references import faults_between
-from relayd.catalogue.vm_table import lines_of, price_lines_of
+from relayd.catalogue.vm_table import price_rows_of, rows_of
 
 _RESERVED_PROVIDERS = {"provider", "country", "continent", "city", "set"}
 
@@ -361,8 +361,8 @@ def _plain(
                     entry.value.get("as_of", ""),
                 ]
             )
-    result["vm_types"] = lines_of(vm_types)
-    result["vm_prices"] = price_lines_of(vm_prices)
+    result["vm_types"] = rows_of(vm_types)
+    result["vm_prices"] = price_rows_of(vm_prices)
     if result["discounts"]:
         for subject, of in _agreed(theirs):
             result["discounts"].setdefault(subject, {}).setdefault(of, 0.0)

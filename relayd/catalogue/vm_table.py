@@ -1,4 +1,4 @@
-"""VM types and their prices as lines of text, which are read when they are asked for.
+"""VM types and their prices as rows, of which objects are made when they are asked for.
 
 The catalogue knows over a thousand types and a plan looks at a few, so that reading all of them
 each time would be a good part of the time that a plan takes.
@@ -6,92 +6,68 @@ each time would be a good part of the time that a plan takes.
 
 from __future__ import annotations
 
-import json
+import marshal
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple
-from functools import cached_property
-from typing import Any, Generic, TypeVar
 
+from planner.hints import Any, Generic, TypeVar
 from planner.model.catalogue import VmType
+from planner.records import astuple
 
 ValueT = TypeVar("ValueT")
-MOST_MISSING_KEPT = 100
-"""Ids that a table lacks, such as types without a price of their own in any region."""
+Rows = dict[str, bytes]
+"""By the id of a VM type: plain values, as `marshal` writes them."""
 
 
-class LineTable(Mapping[str, ValueT], Generic[ValueT]):
-    """Values by the id of a VM type, in the order of their lines.
+class RowTable(Mapping[str, ValueT], Generic[ValueT]):
+    """Values by the id of a VM type, in the order of their rows."""
 
-    Parameters
-    ----------
-    text : str
-        A JSON array a line, the id first; begins and ends with a line break.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
         self._read: dict[str, ValueT] = {}
-        self._missing: set[str] = set()
 
-    def value(self, row: list[Any]) -> ValueT:
-        """Return what a line says."""
+    def value(self, row: Any) -> ValueT:
+        """Return what a row says."""
         raise NotImplementedError
 
     def __getitem__(self, type_id: str) -> ValueT:
         """Return the value of a type."""
         found = self._read.get(type_id)
         if found is None:
-            if type_id in self._missing:
-                raise KeyError(type_id)
-            start = self.text.find(f"\n[{json.dumps(type_id)},") + 1
-            if not start:
-                if len(self._missing) < MOST_MISSING_KEPT:
-                    self._missing.add(type_id)
-                raise KeyError(type_id)
-            end = self.text.find("\n", start)
-            found = self._read[type_id] = self.value(json.loads(self.text[start:end]))
+            found = self._read[type_id] = self.value(marshal.loads(self._rows[type_id]))  # noqa: S302
         return found
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over ids."""
-        return iter(self._ids)
+        return iter(self._rows)
 
     def __len__(self) -> int:
         """Return how many types there are."""
-        return len(self._ids)
-
-    @cached_property
-    def _ids(self) -> list[str]:
-        return [line.partition('"')[2].partition('"')[0] for line in self.text.split("\n")[1:-1]]
+        return len(self._rows)
 
 
-class VmTable(LineTable[VmType]):
-    """VM types, as :func:`lines_of` writes them."""
+class VmTable(RowTable[VmType]):
+    """VM types, as :func:`rows_of` makes their rows."""
 
-    def value(self, row: list[Any]) -> VmType:
+    def value(self, row: Any) -> VmType:
         """Return a type."""
         return VmType(*row)
 
 
-class VmPriceTable(LineTable[Mapping[str, float]]):
-    """USD for an hour by region, as :func:`price_lines_of` writes them."""
+class VmPriceTable(RowTable[Mapping[str, float]]):
+    """USD for an hour by region, as :func:`price_rows_of` makes their rows."""
 
-    def value(self, row: list[Any]) -> Mapping[str, float]:
+    def value(self, row: Any) -> Mapping[str, float]:
         """Return the prices of a type."""
-        prices: Mapping[str, float] = row[1]
+        prices: Mapping[str, float] = row
         return prices
 
 
-def lines_of(vm_types: Iterable[VmType]) -> str:
-    """Return VM types as lines, the cheapest first; each begins and ends with a line break."""
+def rows_of(vm_types: Iterable[VmType]) -> Rows:
+    """Return rows of VM types, the cheapest first."""
     ordered = sorted(vm_types, key=lambda vm: (vm.price_usd_per_h, vm.id))
-    return _lines(astuple(vm) for vm in ordered)
+    return {vm.id: marshal.dumps(astuple(vm)) for vm in ordered}
 
 
-def price_lines_of(prices: Mapping[str, Mapping[str, float]]) -> str:
-    """Return prices of VM types by region as lines."""
-    return _lines((type_id, dict(by_region)) for type_id, by_region in prices.items())
-
-
-def _lines(rows: Iterable[object]) -> str:
-    return "\n" + "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
+def price_rows_of(prices: Mapping[str, Mapping[str, float]]) -> Rows:
+    """Return rows of the prices of VM types by region."""
+    return {type_id: marshal.dumps(dict(by_region)) for type_id, by_region in prices.items()}

@@ -10,13 +10,7 @@ from typing import Any, NoReturn
 
 from planner.model.errors import InputError
 
-SHORT = {"--src": "-s", "--dst": "-d", "--connections": "-n", "--json": "-j", "--output": "-o"}
 _MOST_SHOWN = 30
-
-
-def flags(option: str) -> tuple[str, ...]:
-    """Return the names of an option: its short flag, where it has one, and the long one."""
-    return (SHORT[option], option) if option in SHORT else (option,)
 
 
 class _Formatter(argparse.HelpFormatter):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from relayd.cli.argument_parser import Parser, flags
+from relayd.cli.argument_parser import Parser
+from relayd.cli.flags import flags
 
 
 def command(commands: Any, name: str, handler: str, help_text: str) -> Parser:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError, RelaydError
-from relayd.cli.parser import introduction, parse
 from relayd.cli.text import filled, safe_output
-from relayd.cli.wording import worded, worded_json
 
 if TYPE_CHECKING:
     import argparse
@@ -30,12 +28,16 @@ def _run(arguments: list[str]) -> int:
     options = None
     try:
         if not arguments:
+            from relayd.cli.parser import introduction
+
             print(introduction())
             return 0
-        options = parse(arguments)
+        options = _parsed(arguments)
         code = options.run(options)
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
+        from relayd.cli.wording import worded, worded_json
+
         renamed = getattr(options, "renamed", {}) | _named_elsewhere(options)
         about = error, getattr(options, "request", None), renamed
         as_json = getattr(options, "json", bool({"--json", "-j"} & {*arguments}))
@@ -59,6 +61,18 @@ def _run(arguments: list[str]) -> int:
         print("relayd: interrupted", file=sys.stderr)
         return 130
     return int(code or 0)
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """Return the options of a command line; argparse is loaded where they are not plain."""
+    if arguments[0] == "plan":
+        from relayd.cli.plain_parser import plain_options
+
+        if (options := plain_options(arguments[1:])) is not None:
+            return options
+    from relayd.cli.parser import parse
+
+    return parse(arguments)
 
 
 def _named_elsewhere(options: argparse.Namespace | None) -> dict[str, str]:

@@ -9,41 +9,45 @@ command prints passes :func:`safe_output`, which shows such characters as JSON e
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from itertools import zip_longest
-from textwrap import fill, wrap
-from typing import Any, TextIO, cast
+
+from planner.hints import TYPE_CHECKING, cast
+from planner.records import dataclass
+
+if TYPE_CHECKING:
+    import re
+    from typing import Any, TextIO
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
 _MOST_LINES = 4
+_SPACES = dict.fromkeys(map(ord, "\n\v\f\r"), " ")
 
 # C0 but tab and line feed, DEL, C1, what changes the reading order (UAX 9), what else ends lines,
 # and halves of surrogate pairs, which no encoding has.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_ENDS_CELL = re.compile(r"[\t\n]")
+_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 # Tells our own escape sequences from those in names: nobody can know it beforehand.
 _ESCAPE = f"\033{os.urandom(8).hex()}"
 
 
 def neutralised(text: str) -> str:
     r"""Return text with control characters as escapes such as ``\u001b``."""
-    return _UNSAFE.sub(_escaped, text)
+    if text.replace("\n", "").replace("\t", "").isprintable():  # as nearly always
+        return text
+    import re
+
+    return re.sub(_UNSAFE, _escaped, text)
 
 
 @contextmanager
 def safe_output() -> Iterator[None]:
     """Let no control character of others out of this process, by either standard stream."""
     with (
-        redirect_stdout(cast(TextIO, _SafeStream(sys.stdout))),
-        redirect_stderr(cast(TextIO, _SafeStream(sys.stderr))),
+        redirect_stdout(cast("TextIO", _SafeStream(sys.stdout))),
+        redirect_stderr(cast("TextIO", _SafeStream(sys.stderr))),
     ):
         yield
 
@@ -87,7 +91,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    return neutralised(_ENDS_CELL.sub(_escaped, text))
+    return neutralised(text.replace("\t", "\\u0009").replace("\n", "\\u000a"))
 
 
 def styled(
@@ -130,6 +134,12 @@ def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
     return "\n".join([*(styled(line, DIM) for line in layout.lines(cells[0], at_end=True)), *body])
 
 
+def _folded(cell: str, width: int) -> list[str]:
+    from textwrap import wrap  # where a terminal is narrow
+
+    return wrap(cell, width, break_on_hyphens=False)
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """How wide the columns of a table are, what is between them, and which are to the right."""
@@ -146,7 +156,7 @@ class _Layout:
     def lines(self, row: Sequence[str], *, at_end: bool = False) -> list[str]:
         """Return the lines of a row; shorter cells are in the first ones, or the last."""
         folded = [
-            [cell] if len(cell) <= width else wrap(cell, width, break_on_hyphens=False)
+            [cell] if len(cell) <= width else _folded(cell, width)
             for cell, width in zip(row, self.widths, strict=True)
         ]
         if at_end:
@@ -204,13 +214,37 @@ def _paragraph(names: Sequence[str], row: Sequence[str]) -> str:
 def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:
     """Return words in lines of the terminal's width, and of at most :data:`WIDTH`."""
     width = min(WIDTH, columns()) if (stream or sys.stdout).isatty() else WIDTH
-    return fill(
-        words, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    return "\n".join(_wrapped(words, width, indent))
+
+
+def _wrapped(words: str, width: int, indent: str) -> list[str]:
+    """Return words in lines, all but the first indented; none is broken, not even at hyphens.
+
+    As `textwrap` does it, which takes longer to load than a plan to be printed.
+    """
+    lines: list[str] = []
+    line, gap = "", -1
+    for word in words.expandtabs().translate(_SPACES).split(" "):
+        gap += 1
+        if not word:
+            continue
+        room = width - (len(indent) if lines else 0)
+        if len(line) + gap + len(word) <= room:
+            line += " " * gap + word
+        else:
+            if line:
+                lines.append(indent + line if lines else line)
+            line = word
+        gap = 0
+    if line:
+        lines.append(indent + line if lines else line)
+    return lines
 
 
 def columns() -> int:
     """Return how many characters a line of the terminal has; 80 where there is none."""
+    import shutil  # nothing is asked of a terminal where there is none
+
     return shutil.get_terminal_size().columns
 
 

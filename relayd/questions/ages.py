@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TypeVar
 
 from planner.fields.shared import PricedRequest
+from planner.hints import TypeVar
 from planner.model.answer import Recommendation
 from planner.model.catalogue import Catalogue, EgressPrice
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.network import Network
+from planner.records import replace
 from relayd.questions.disputes import dispute_notes
 from relayd.questions.newer_samples import newer_sample_notes
 from relayd.times import seconds_of, utc_date

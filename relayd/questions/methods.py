@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from inspect import Parameter, Signature
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from planner.fields.specified import Field, Specified, fields_of
+from planner.hints import TYPE_CHECKING, ParamSpec, TypeVar
 from relayd.questions.registry import QUESTIONS, Question
 
 if TYPE_CHECKING:
+    from inspect import Parameter, Signature
+    from typing import Any, Concatenate
+
     from planner.broadcast.plan import BroadcastPlan
     from planner.broadcast.request import BroadcastRequest
     from planner.comparison.plan import Ranking
@@ -107,6 +108,9 @@ for _question in QUESTIONS:
 
 def signature(question: Question) -> Signature:
     """Return the signature of the method that asks a question."""
+    from inspect import Parameter, Signature  # a command asks without a method
+    from typing import Any
+
     positional = question.request.positional()
 
     def parameter(field: Field[Any, Any]) -> Parameter:
@@ -114,7 +118,7 @@ def signature(question: Question) -> Signature:
             Parameter.POSITIONAL_OR_KEYWORD if field.name in positional else Parameter.KEYWORD_ONLY
         )
         default = Parameter.empty if field.required else field.default
-        accepts = field.kind.accepts
+        accepts = Any if field.kind.accepts is None else field.kind.accepts
         annotation = accepts | None if field.optional and accepts is not Any else accepts
         return Parameter(field.name, kind, default=default, annotation=annotation)
 
@@ -126,10 +130,13 @@ def signature(question: Question) -> Signature:
 
 def documentation(question: Question) -> str:
     """Return the help of the method that asks a question."""
+    from textwrap import fill
+
     lines = [f"{question.summary}.", "", "Parameters", "----------"]
     for field in fields_of(question.request).values():
         accepts = field.kind.accepts
-        lines.append(f"{field.name} : {getattr(accepts, '__name__', accepts)}")
+        named = "Any" if accepts is None else getattr(accepts, "__name__", accepts)
+        lines.append(f"{field.name} : {named}")
         example = f" Such as {field.example}." if field.example else ""
         no_effect = "Has no effect. " if field.deprecated else ""
         text = f"{no_effect}{field.help}{example}"

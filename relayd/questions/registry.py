@@ -8,13 +8,15 @@ needed, so that a command loads one question alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+
+from planner.hints import TYPE_CHECKING, cast
+from planner.records import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from planner.fields.specified import Specified
     from planner.model.answer import Answer
@@ -49,7 +51,7 @@ class Question:
     request_at: str
     answer_at: str
     solve_at: str
-    example: Mapping[str, Any] = field(hash=False)
+    example: Mapping[str, Any] = field(compare=False)
 
     @cached_property
     def request(self) -> type[Specified]:

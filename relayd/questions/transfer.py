@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
-from planner.exploring.outcome import DIRECT, Outcome
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError
-from planner.transfer.leases.leased_link import LeasedLink
+from planner.records import replace
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.questions.ages import dated, refuse_old
-from relayd.questions.network_view import NetworkView
 from relayd.questions.resolving import by_regions, prices, vm_types
+
+if TYPE_CHECKING:
+    from planner.exploring.outcome import Outcome
+    from planner.transfer.leases.leased_link import LeasedLink
+    from relayd.questions.network_view import NetworkView
 
 
 def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
@@ -68,6 +71,8 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
 
 def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
     """Return an outcome with ids of regions in place of names."""
+    from planner.exploring.outcome import DIRECT
+
     where = f"outcomes {outcome.id}"
     found = {
         end: wan.resolve(getattr(outcome, end), f"{where}, {end}").region_id

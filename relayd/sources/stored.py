@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from planner.exploring.outcome import Outcome
+from planner.hints import TYPE_CHECKING
 from planner.model.baseline import (
     baseline_network,
     baseline_regions,
@@ -19,22 +17,25 @@ from planner.model.baseline import (
     with_regions,
 )
 from planner.model.catalogue import Catalogue
-from planner.model.columns.links import LinkColumns
 from planner.model.errors import InputError, RelaydError
 from planner.model.link import Link, Site
-from planner.model.link_states import LinkState, Pair
 from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
-from planner.model.verification import Verified
-from relayd.store.location import Location
-from relayd.store.opening import Store, default_path, open_if_there, open_store
-from relayd.store.samples.waiting import newer_samples
-from relayd.store.snapshots import SnapshotRow
+from planner.records import replace
+from relayd.store.location import Location, default_file, default_path
 from relayd.times import seconds_of, utc_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.exploring.outcome import Outcome
+    from planner.model.columns.links import LinkColumns
+    from planner.model.link_states import LinkState, Pair
+    from planner.model.verification import Verified
     from probes.fleet.sites import FleetSite
     from relayd.sources.shared_columns import SharedColumns
+    from relayd.store.opening import Store
+    from relayd.store.snapshots import SnapshotRow
 
 
 class StoreSource:
@@ -63,8 +64,7 @@ class StoreSource:
         self.catalogue = catalogue
         self._shared = shared
         self._fleet = fleet
-        self._named = db is not None
-        self._location = db or default_path()
+        self._location = db
         self._opened: _Opened | None = None
 
     @property
@@ -149,13 +149,20 @@ class StoreSource:
 
     def _open(self) -> _Opened:
         if self._opened is None:
-            store = (
-                open_store(self._location, mode="read")
-                if self._named
-                else open_if_there(self._location)
-            )
+            store = _store_at(self._location)
             self._opened = _Opened(store, self.catalogue, _sites_of(self._fleet, self.catalogue))
         return self._opened
+
+
+def _store_at(named: Location | None) -> Store | None:
+    """Open a store; None where there is none yet, and none was named."""
+    if named is None and not os.path.exists(default_file()):
+        return None  # before any database is loaded
+    from relayd.store.opening import open_if_there, open_store
+
+    if named is None:
+        return open_if_there(default_path())
+    return open_store(named, mode="read")
 
 
 class _Opened:
@@ -222,6 +229,8 @@ def _views(links: LinkColumns, regions: Iterable[str], between: tuple[str, str] 
 
 def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:
     """Return what a store holds that its newest snapshot does not know."""
+    from relayd.store.samples.waiting import newer_samples
+
     through, made_at_s = (0, 0.0)
     if snapshot:
         through, made_at_s = snapshot.samples_through, snapshot.created_at_s

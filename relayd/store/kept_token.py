@@ -14,8 +14,7 @@ from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from relayd.store.location import is_loopback
-from relayd.store.opening import default_path
+from relayd.store.location import default_path, is_loopback
 from relayd.store.tokens import PREFIX, Tokens, new_secret
 
 VARIABLE = "RELAYD_TOKEN"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
-from pathlib import Path
-from typing import TypeAlias
+import os
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_SECRET_PARAMETER = re.compile(
-    r"([?&](?:[^=&#]*(?:pass|secret|token)[^=&#]*)=)[^&#]*", re.IGNORECASE
-)
+from planner.hints import TYPE_CHECKING
+from relayd.folders import user_data_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TypeAlias
+
+_SCHEME = r"(?i)[a-z][a-z0-9+.-]*://"
+_CONCEALED = r"(?i)([?&](?:[^=&#]*(?:pass|secret|token)[^=&#]*)=)[^&#]*"
 
 
 class Address:
@@ -49,7 +51,20 @@ class Address:
         return hash(self._url)
 
 
-Location: TypeAlias = Path | Address
+Location: TypeAlias = "Path | Address"
+
+
+def default_path() -> Path:
+    """Return the default location of this user's database; it need not exist."""
+    from pathlib import Path
+
+    return Path(default_file())
+
+
+def default_file() -> str:
+    """Return the name of :func:`default_path`."""
+    return os.path.join(user_data_folder(), "relayd.db")  # noqa: PTH118 - pathlib loads slowly
+
 
 SERVICE_SCHEMES = frozenset({"http", "https"})
 """Schemes of services, which have a store of their own."""
@@ -67,8 +82,13 @@ def parse_location(written: str | Path | Address, folder: Path | None = None) ->
     """
     if isinstance(written, Address):
         return written
-    if isinstance(written, str) and _SCHEME.match(written):
-        return Address(written)
+    if isinstance(written, str) and "://" in written:
+        import re
+
+        if re.match(_SCHEME, written):
+            return Address(written)
+    from pathlib import Path
+
     return folder / written if folder else Path(written)
 
 
@@ -76,6 +96,8 @@ def is_loopback(host: str) -> bool:
     """Return whether a host is this machine for sure: any other name may lead anywhere."""
     if host == "localhost":
         return True
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -84,7 +106,9 @@ def is_loopback(host: str) -> bool:
 
 def _masked(url: str) -> str:
     """Return an address without passwords, also where one was not encoded as it should be."""
-    scheme, _, rest = _SECRET_PARAMETER.sub(r"\1***", url).partition("://")
+    import re
+
+    scheme, _, rest = re.sub(_CONCEALED, r"\1***", url).partition("://")
     # Up to the last @, because the password may hold one, or a slash.
     login, at, host = rest.rpartition("@")
     user, colon, _ = login.partition(":")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import StoreError
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, OutdatedError, failure
@@ -14,10 +14,12 @@ from relayd.store.location import SERVICE_SCHEMES, Address, Location, parse_loca
 from relayd.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
     from relayd.store.leases import Lease, Role
     from relayd.store.samples.reading import StoredSamples
 
-Mode: TypeAlias = Literal["read", "write", "create"]
+Mode: TypeAlias = 'Literal["read", "write", "create"]'
 
 BUSY_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 300.0
@@ -101,13 +103,6 @@ class Store:
 
     def __repr__(self) -> str:
         return f"<Store {self.location}>"
-
-
-def default_path() -> Path:
-    """Return the default location of this user's database; it need not exist."""
-    from platformdirs import user_data_path
-
-    return user_data_path("relayd", appauthor=False) / "relayd.db"
 
 
 def open_store(

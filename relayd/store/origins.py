@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 
-from planner.model.document import figures_as_json, figures_of
-from planner.model.estimate import Figures, Origin
+from planner.model.estimate import Figures, Origin, figures_as_json, figures_of
 from relayd.store.checksums import check_row, with_checksum
 from relayd.store.database import Database
 
@@ -17,6 +15,8 @@ _ORIGINS = (
 
 def save_origins(database: Database, key: int, numbers: dict[Origin, int]) -> None:
     """Save the origins of a snapshot under their numbers."""
+    import json
+
     rows = []
     for origin, number in numbers.items():
         figures = None if origin.figures is None else json.dumps(figures_as_json(origin.figures))
@@ -43,4 +43,8 @@ def read_origins(database: Database, key: int) -> dict[int, Origin]:
 
 @lru_cache(maxsize=1024)
 def _figures(text: str | None) -> Figures | None:
-    return None if text is None else figures_of(json.loads(text))
+    if text is None:
+        return None
+    import json
+
+    return figures_of(json.loads(text))

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from relayd.store.database import Database
 from relayd.store.failures import damaged, failure, too_new
-from relayd.store.link_rows import convert
 from relayd.store.location import Location
 from relayd.store.sqlite.database import SqliteDatabase
 
@@ -104,6 +103,8 @@ def run_script(
     before, mark, after = sql.partition(CONVERTING)
     run(before)
     if mark:
+        from relayd.store.link_rows import convert  # reading converts nothing
+
         convert(database, back=back)
         run(after)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner.hints import TYPE_CHECKING
 from planner.model.columns.links import LinkColumns, Origins
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import PRIVATE_CAPS, SITE_FIGURES, Link, Site
+from planner.records import NamedTuple
 from relayd.store.checksums import check_row, row_checksum, with_checksum
 from relayd.store.database import Database
-from relayd.store.events import Events
 from relayd.store.failures import reason
 from relayd.store.link_blocks import read_links
 from relayd.store.origins import read_origins, save_origins
@@ -20,6 +20,8 @@ from relayd.store.regions import region_id
 from relayd.times import utc_date
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from planner.model.columns.table import LinkArrays
 
 # In the order of the parameters of _estimate.
@@ -165,6 +167,8 @@ class Snapshots:
                 (saved.links, saved.sites, row_checksum((key, *saved)), key),
             )
             if event is not None:
+                from relayd.store.events import Events
+
                 Events(database).add("snapshot", saved.id, event)
         return saved
 

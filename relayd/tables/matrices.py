@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from planner.model.estimate import Kind
 from planner.model.network import Snapshot
 from planner.model.notebook import html_table, shortened
+from planner.records import dataclass
 from relayd.tables.link_table import imported_pandas
 
 if TYPE_CHECKING:

@@ -12,7 +12,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from struct import pack
-from typing import Any, Literal, TypeAlias
+
+from planner.hints import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, Literal, TypeAlias
 
 from planner.model.link import LINK_FIGURES, LinkFigure
 
@@ -34,7 +38,7 @@ COUNTS, FIGURE_COUNTS = 20, 3
 AGGREGATE_ORIGIN = COUNTS + 2 * FIGURE_COUNTS
 LIMIT, ADDRESS = 29, 30
 """Positions in LIMITED_BY and ADDRESS_KINDS."""
-_Format: TypeAlias = Literal["d", "I", "B"]
+_Format: TypeAlias = 'Literal["d", "I", "B"]'
 _WIDTHS: dict[_Format, int] = {"d": 8, "I": 4, "B": 1}
 _DOUBLE: _Format = "d"
 _COUNT: _Format = "I"

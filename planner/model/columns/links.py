@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from planner.hints import TYPE_CHECKING
 from planner.model.columns.block import (
     ADDRESS,
     COUNTS,
@@ -18,7 +18,12 @@ from planner.model.columns.block import (
 )
 from planner.model.columns.rows import Ageing, LinkRow, Maker
 from planner.model.estimate import ADDRESS_KINDS, AGELESS, Estimate, Origin, Prior, aged_level
-from planner.model.link import FADING, LIMITED_BY, Expected, Link, LinkFigure
+from planner.model.link import FADING, LIMITED_BY, Expected, Link
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planner.model.link import LinkFigure
 
 
 class Origins:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from itertools import takewhile
-from typing import NamedTuple
+
+from planner.records import NamedTuple
 
 MOST_VCPUS = 10_000_000
 PROVIDER_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}

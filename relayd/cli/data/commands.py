@@ -7,9 +7,9 @@ from typing import Any
 
 from relayd.backtesting.decisions.request import DecisionsRequest
 from relayd.backtesting.request import BacktestRequest
-from relayd.cli.argument_parser import flags
 from relayd.cli.command import command, group, listing, positive
-from relayd.cli.questions.asking import add_options
+from relayd.cli.flags import flags
+from relayd.cli.questions.adding import add_options
 from relayd.transfers.requests import (
     TransferEndRequest,
     TransferProgressRequest,

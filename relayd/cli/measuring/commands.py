@@ -6,9 +6,10 @@ import argparse
 from typing import Any
 
 from planner.transfer.request import TransferRequest
-from relayd.cli.argument_parser import Parser, flags
+from relayd.cli.argument_parser import Parser
 from relayd.cli.command import add_data_options, command, group, late
-from relayd.cli.questions.asking import add_options
+from relayd.cli.flags import flags
+from relayd.cli.questions.adding import add_options
 
 
 def add_measuring_commands(commands: Any) -> None:

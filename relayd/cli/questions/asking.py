@@ -1,74 +1,21 @@
-"""Options of a question from its specification, and a request from the options."""
+"""A request from the options of a command, by the question's specification."""
 
 from __future__ import annotations
 
-import argparse
 import os
-from collections.abc import Mapping
 from itertools import groupby
-from typing import Any, TypeVar
 
-from planner.fields.kinds import Flag, OneOf
+from planner.fields.kinds import Flag
 from planner.fields.specified import Field, Specified, fields_of
+from planner.hints import TYPE_CHECKING, Any, TypeVar
 from planner.model.errors import InputError
-from relayd.cli.argument_parser import flags
 from relayd.settings import load_settings
+
+if TYPE_CHECKING:
+    import argparse
 
 R = TypeVar("R", bound=Specified)
 Fields = list[Field[Any, Any]]
-
-
-def add_options(
-    parser: argparse.ArgumentParser,
-    request: type[Specified],
-    *,
-    required: bool = True,
-    renamed: Mapping[str, str] = {},
-) -> None:
-    """Add an option for each field of a question; fields that share an option get one.
-
-    Regions that the library takes by position may be given by position here, too.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-    request : type
-        A specified class.
-    required : bool
-        Whether what the question needs must be given.
-    renamed : mapping
-        Name of a field to what its option is called here.
-    """
-    by_position = _by_position(request) if required else {}
-    if by_position:
-        parser.add_argument(
-            "by_position",
-            metavar="REGION",
-            nargs="*",
-            help=f"{' and '.join(by_position)}, in this order",
-        )
-    groups: dict[str, argparse._ArgumentGroup] = {}
-    for option, fields in _options(request):
-        first = fields[0]
-        called = renamed.get(first.name, option)
-        if first.group not in groups:
-            groups[first.group] = parser.add_argument_group(first.group)
-        more: dict[str, Any] = {"help": _help(fields), "default": None}
-        if isinstance(first.kind, Flag):
-            more["action"] = "store_true"
-        elif isinstance(first.kind, OneOf):
-            more["metavar"] = "{" + ",".join(first.kind.meanings) + "}"
-        else:
-            more["metavar"] = _metavar(option, fields)
-            if any(field.kind.repeated for field in fields):
-                more["action"] = "append"
-        if called.startswith("--"):
-            needed = required and first.required and option not in by_position
-            more |= {"dest": _dest(option), "required": needed}
-        elif not first.required:
-            more["nargs"] = "?"
-        groups[first.group].add_argument(*flags(called), **more)
-    parser.set_defaults(request=request, renamed=renamed)
 
 
 def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> R:
@@ -90,11 +37,11 @@ def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> 
     settings = load_settings()
     placed = _placed(getattr(options, "by_position", []), options, request)
     found: dict[str, Any] = {}
-    for option, fields in _options(request):
-        given = placed.get(option) or getattr(options, _dest(option))
+    for option, fields in options_of(request):
+        given = placed.get(option) or getattr(options, dest_of(option))
         words = given if isinstance(given, list) else [] if given in {None, False} else [given]
         scalar = [word for word in words if "=" not in word] if len(fields) > 1 else words
-        setting = getattr(settings, _dest(option), None)
+        setting = getattr(settings, dest_of(option), None)
         if setting is not None and not scalar:
             words = [*words, setting]
         if words:
@@ -102,7 +49,7 @@ def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> 
     return request(**{**found, **more})
 
 
-def _options(request: type[Specified]) -> list[tuple[str, Fields]]:
+def options_of(request: type[Specified]) -> list[tuple[str, Fields]]:
     """Return options with the fields that each is for, those of one group together."""
     found: dict[str, Fields] = {}
     for field in fields_of(request).values():
@@ -112,7 +59,7 @@ def _options(request: type[Specified]) -> list[tuple[str, Fields]]:
     return sorted(found.items(), key=lambda item: order.index(item[1][0].group))
 
 
-def _by_position(request: type[Specified]) -> dict[str, bool]:
+def by_position(request: type[Specified]) -> dict[str, bool]:
     """Return the options that may be given by position, and whether each takes several words."""
     fields = fields_of(request)
     positional = [fields[name] for name in request.positional()]
@@ -126,45 +73,25 @@ def _placed(
     if not words:
         return {}
     left, found = words.copy(), {}
-    for option, repeated in _by_position(request).items():
+    for option, repeated in by_position(request).items():
         if not left:
             break
-        if getattr(options, _dest(option)):
+        if getattr(options, dest_of(option)):
             raise InputError(option, "is given twice", value=left[0], remedy="Leave one out.")
         found[option] = [left.pop(0)]
         if repeated:
             found[option] += left
             left = []
     if left:
-        known = " and ".join(_by_position(request))
+        known = " and ".join(by_position(request))
         remedy = f"Only {known} can be given by position; options begin with `--`."
         raise InputError(left[0], "is one word too many", remedy=remedy)
     return found
 
 
-def _dest(option: str) -> str:
+def dest_of(option: str) -> str:
+    """Return under which name the value of an option is kept."""
     return option.removeprefix("--").replace("-", "_")
-
-
-def _metavar(option: str, fields: Fields) -> str:
-    if not option.startswith("--"):
-        return "FILE"
-    return "|".join(dict.fromkeys(field.kind.metavar for field in fields))
-
-
-def _help(fields: Fields) -> str:
-    first = fields[0]
-    texts = [field.help.removesuffix(".") for field in fields]
-    text = "; ".join(texts) if first.option and first.option.startswith("--") else texts[0]
-    text = text[0].lower() + text[1:] if not text[:2].isupper() else text
-    if isinstance(first.kind, OneOf):
-        text += ": " + ", ".join(f"{word} ({what})" for word, what in first.kind.meanings.items())
-    examples = [field.example for field in fields if field.example]
-    if examples and first.option and first.option.startswith("--"):
-        text += f"; such as {' or '.join(examples)}"
-    if first.default and not first.required and not first.kind.repeated:
-        text += f" (default {first.kind.text(first.default)})"
-    return text.replace("%", "%%")
 
 
 # ---- values --------------------------------------------------------------------------------------

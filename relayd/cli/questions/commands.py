@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from relayd.cli.command import command, group
-from relayd.cli.questions.asking import add_options
+from relayd.cli.questions.adding import add_options
 from relayd.questions.registry import QUESTIONS, Question
 
 EMITTED = ("haproxy", "socat", "iperf3", "rclone", "aws-cli", "azcopy", "gcloud", "env")

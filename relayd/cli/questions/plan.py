@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 
 from planner.fields.kinds import assignments
+from planner.hints import TYPE_CHECKING
 from planner.model.answer import Cost
 from planner.model.errors import InputError
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
+from planner.records import replace
 from planner.transfer.plan import Exploration, LeasedPath, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli import text
@@ -18,6 +18,9 @@ from relayd.cli.questions import printing
 from relayd.cli.questions.asking import request_from
 from relayd.cli.text import filled
 from relayd.sources.wan import Wan
+
+if TYPE_CHECKING:
+    import argparse
 
 STORED = "store"
 """In place of a file of outcomes: those of transfers that were reported."""

@@ -6,10 +6,13 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
+from planner.hints import TYPE_CHECKING
 from relayd.store.database import Database, Values
 from relayd.store.failures import translated
+
+if TYPE_CHECKING:
+    from typing import Any
 
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
 _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)

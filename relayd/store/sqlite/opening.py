@@ -7,8 +7,8 @@ import sqlite3
 import stat
 import time
 from pathlib import Path
-from typing import Literal
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import StoreError
 from relayd.store.failures import (
     damaged,
@@ -23,7 +23,9 @@ from relayd.store.failures import (
 )
 from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION, upgrade, version
 from relayd.store.sqlite.database import SqliteDatabase
-from relayd.store.sqlite.kept_copy import copy_before_upgrade
+
+if TYPE_CHECKING:
+    from typing import Literal
 
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
 _WAL_KEPT_BYTES = 16 * 2**20
@@ -202,6 +204,8 @@ def _open_for_writing(
     database = SqliteDatabase(connection, named)
 
     def before() -> None:
+        from relayd.store.sqlite.kept_copy import copy_before_upgrade
+
         copy_before_upgrade(target, named, lambda: _connect(target, "mode=ro", timeout_s))
 
     try:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from planner.model.document import link_as_json, link_of
 from planner.model.estimate import (
-    METHODS,
     SECONDS_PER_DAY,
     Addresses,
     AddressKind,
@@ -28,6 +27,7 @@ from planner.model.estimate import (
     exactly,
 )
 from planner.model.link import Link
+from planner.words import METHODS
 
 FULL = Figures(
     connections=64,

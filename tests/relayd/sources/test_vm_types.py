@@ -18,7 +18,7 @@ from planner.model.throughput import LAW_VM_EGRESS_GBPS
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import built_in_folder, load_catalogue
-from relayd.catalogue.vm_table import VmTable, lines_of
+from relayd.catalogue.vm_table import VmTable, rows_of
 from scripts.catalogue_tables import TABLES
 from tests.shared_data import shared
 
@@ -100,7 +100,7 @@ def test_a_table_is_the_mapping_that_it_was_made_of(
         name: VmType(name, 4, cap, cap, cap, 3.0, price, source=source)
         for name, (cap, price, source) in drawn.items()
     }
-    table: VmTable = pickle.loads(pickle.dumps(VmTable(lines_of(types.values()))))
+    table: VmTable = pickle.loads(pickle.dumps(VmTable(rows_of(types.values()))))
     assert dict(table) == types
     assert (other in table) == (other in types)
     prices = [table[name].price_usd_per_h for name in table]
