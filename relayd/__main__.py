@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from contextlib import suppress
 
 from relayd.version import __version__
 
@@ -15,9 +14,11 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if words == ["--version"]:
         # All else takes ten times as long to import. It says what is wrong where printing fails.
-        with suppress(OSError):
+        try:
             print(f"relayd {__version__}", flush=True)
             return 0
+        except OSError:
+            pass
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell, by `>&-`
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
