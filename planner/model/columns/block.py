@@ -18,7 +18,9 @@ from planner.hints import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-from planner.model.link import LINK_FIGURES, LinkFigure
+    from planner.model.link import LinkFigure
+
+from planner.model.link import LINK_FIGURES
 
 SIDE = 32
 """Sources and destinations of a block."""
@@ -50,9 +52,9 @@ _EACH, _ONE, _AS_BEFORE = range(3)
 _IS_LITTLE = pack("=H", 1) == pack("<H", 1)
 _ROW = (1 << SIDE) - 1
 _ALL = (1 << SIDE * SIDE) - 1
-Expectation: TypeAlias = tuple[
-    LinkFigure, Sequence[float], int, Sequence[float], int, Sequence[int], int
-]
+Expectation: TypeAlias = (
+    "tuple[LinkFigure, Sequence[float], int, Sequence[float], int, Sequence[int], int]"
+)
 """A figure, and the columns of what is expected, of the newest samples and of origins."""
 
 
