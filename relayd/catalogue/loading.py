@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import sys
 from _blake2 import blake2b  # that of `hashlib`, which loads OpenSSL
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -273,7 +274,9 @@ def _cache_file(folder: str, digest: str) -> str:
     # What another version of the rules found valid may not be so by these.
     rules = [os.stat(file) for file in _RULES]
     newest, size = max(rule.st_mtime_ns for rule in rules), sum(rule.st_size for rule in rules)
-    return os.path.join(folder, f"catalogue-{digest}-{newest:x}-{size:x}.cache")
+    # `marshal` writes what its own version of Python reads.
+    name = f"catalogue-{digest}-{newest:x}-{size:x}.{sys.implementation.cache_tag}.cache"
+    return os.path.join(folder, name)
 
 
 def _checksum(payload: bytes, digest: str) -> bytes:
