@@ -55,7 +55,7 @@ def test_a_page_has_no_error_and_no_barrier(
         # What is shown may go before it, for tabs and bookmarks.
         assert shown.title().endswith(f"{page.title} - relayd")
         assert shown.locator(".problem").count() == 0
-        for width in (FIRST_WIDTH[store], *WIDTHS):
+        for width in dict.fromkeys((FIRST_WIDTH[store], *WIDTHS)):
             shown.set_viewport_size({"width": width, "height": 900})
             # Nothing wider than the window, but what scrolls by itself.
             assert shown.evaluate(
