@@ -41,7 +41,10 @@ _A4_PX = 794
 
 @pytest.mark.parametrize(
     ("page", "store"),
-    list(product((*PAGES, SIGN_IN, DOCS), ("grid", "empty", "three_hundred"))),
+    [
+        *product(PAGES, ("grid", "empty", "three_hundred")),
+        *product((SIGN_IN, DOCS), ("grid", "empty")),  # the same whatever is stored
+    ],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_page_has_no_error_and_no_barrier(
