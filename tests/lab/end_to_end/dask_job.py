@@ -64,6 +64,7 @@ def main(scheduler: str, how: str, topology: Topology) -> dict[str, Any]:
             client.submit(part, seed, resources={region: 1}, pure=False)
             for seed, (region, _) in enumerate(seeds)
         ]
+        wait(made)  # or scheduling what follows may move them to idle workers
         frame = dd.from_delayed(made, meta=part(0), verify_meta=False).persist()
         wan = relayd.open(
             true_store(Path(folder) / "store.db", topology, len(regions), CONNECTIONS)
