@@ -50,13 +50,13 @@ else:
         return lambda decorator: decorator
 
 
-def from_words(name: str) -> object:
-    """Return a type of :mod:`planner.words`: the ``__getattr__`` of modules that name it theirs."""
+def from_literals(name: str) -> object:
+    """Return a type of :mod:`planner.literals`: `__getattr__` of modules that name it theirs."""
     if name.startswith("__"):
         raise AttributeError(name)
-    from planner import words
+    from planner import literals
 
-    return getattr(words, name)
+    return getattr(literals, name)
 
 
 __all__ = [
@@ -68,6 +68,6 @@ __all__ = [
     "TypeVar",
     "cast",
     "dataclass_transform",
-    "from_words",
+    "from_literals",
     "overload",
 ]

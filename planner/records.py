@@ -347,15 +347,15 @@ def _types_of(shape: Shape) -> dict[str, Any]:
     """Return the types of fields, as pydantic needs them; texts where one is for checkers alone.
 
     Names that modules import for type checkers alone are known here: those of `typing` and of
-    :mod:`planner.words`.
+    :mod:`planner.literals`.
     """
     import typing
 
-    from planner import words
+    from planner import literals
 
     names = {"Any": typing.Any, "Literal": typing.Literal, "ClassVar": typing.ClassVar}
     try:
-        found = typing.get_type_hints(shape.cls, localns={**vars(words), **names})
+        found = typing.get_type_hints(shape.cls, localns={**vars(literals), **names})
     except NameError:
         return {name: one.type for name, one in shape.fields.items()}
     return {name: found[name] for name in shape.fields}

@@ -100,7 +100,7 @@ HEAVY_IMPORTS = {
 DEFERRED = {
     "planner.fields.kinds": {"json"},
     "planner.fields.specified": {"difflib"},
-    "planner.hints": {"planner.words"},
+    "planner.hints": {"planner.literals"},
     "planner.model.aliases": {"difflib", "unicodedata"},
     "planner.model.answer": {"json", "planner.model.notebook"},
     "planner.model.catalogue": {"difflib"},
@@ -112,7 +112,7 @@ DEFERRED = {
         "planner.model.notebook",
     },
     "planner.model.quotas.sites": {"planner.model.quotas.vcpus"},
-    "planner.records": {"dataclasses", "inspect", "planner.words", "typing"},
+    "planner.records": {"dataclasses", "inspect", "planner.literals", "typing"},
     "planner.transfer.bottlenecks": {"planner.transfer.optimum"},
     "planner.transfer.decision": {"planner.transfer.infeasibility", "planner.transfer.optimum"},
     "planner.transfer.recommendation": {

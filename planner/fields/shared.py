@@ -21,15 +21,15 @@ from planner.fields.specified import (
     field,
     specified,
 )
-from planner.hints import TYPE_CHECKING, from_words
+from planner.hints import TYPE_CHECKING, from_literals
 from planner.model.errors import InputError
 from planner.records import KW_ONLY
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from planner.literals import RelaysOfMany as RelaysOfMany
     from planner.model.estimate import WantedAddresses
-    from planner.words import RelaysOfMany as RelaysOfMany
 
 DEFAULT_CONNECTIONS = 64
 DEFAULT_CONNECTIONS_OF_MANY = 1024
@@ -304,4 +304,4 @@ class RelayingRequest(RuledRequest):
 
 
 if not TYPE_CHECKING:
-    __getattr__ = from_words
+    __getattr__ = from_literals

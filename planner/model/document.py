@@ -7,6 +7,7 @@ from itertools import chain
 from math import inf, isfinite
 from typing import Any, TypeVar
 
+from planner.literals import METHODS
 from planner.model.catalogue import Catalogue, Region
 from planner.model.columns.rows import passing
 from planner.model.errors import FormatError
@@ -32,7 +33,6 @@ from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
 from planner.records import asdict, fields
-from planner.words import METHODS
 
 T = TypeVar("T")
 

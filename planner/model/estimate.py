@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp, inf, log, sqrt
 
-from planner.hints import TYPE_CHECKING, Any, TypeVar, from_words
+from planner.hints import TYPE_CHECKING, Any, TypeVar, from_literals
 from planner.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
-    from planner.words import Addresses as Addresses
-    from planner.words import AddressKind as AddressKind
-    from planner.words import Bound as Bound
-    from planner.words import CutCause as CutCause
-    from planner.words import HeldTo as HeldTo
-    from planner.words import Kind as Kind
-    from planner.words import Method as Method
-    from planner.words import WantedAddresses as WantedAddresses
+    from planner.literals import Addresses as Addresses
+    from planner.literals import AddressKind as AddressKind
+    from planner.literals import Bound as Bound
+    from planner.literals import CutCause as CutCause
+    from planner.literals import HeldTo as HeldTo
+    from planner.literals import Kind as Kind
+    from planner.literals import Method as Method
+    from planner.literals import WantedAddresses as WantedAddresses
 
 BOUNDS: tuple[Bound, Bound, Bound] = ("low", "expected", "high")
 ADDRESS_KINDS: tuple[AddressKind, ...] = ("public", "private")
@@ -455,4 +455,4 @@ def figures_of(found: Mapping[str, Any]) -> Figures:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = from_words
+    __getattr__ = from_literals

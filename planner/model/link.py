@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.hints import TYPE_CHECKING, from_words
+from planner.hints import TYPE_CHECKING, from_literals
 from planner.model.estimate import Estimate, Fading, RateCut
 from planner.model.units import MBPS_PER_GBPS
 from planner.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
+    from planner.literals import LimitedBy as LimitedBy
+    from planner.literals import LinkFigure as LinkFigure
     from planner.model.estimate import AddressKind, Bound
     from planner.model.quotas.vcpus import VmQuota
-    from planner.words import LimitedBy as LimitedBy
-    from planner.words import LinkFigure as LinkFigure
 
 LIMITED_BY: tuple[LimitedBy, ...] = ("vm", "window", "path", "unknown")
 AT_LIMIT = 0.93
@@ -236,4 +236,4 @@ PRIVATE_CAPS = ("private_egress_gbps", "private_ingress_gbps")
 
 
 if not TYPE_CHECKING:
-    __getattr__ = from_words
+    __getattr__ = from_literals

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 
-from planner.hints import TYPE_CHECKING, from_words
+from planner.hints import TYPE_CHECKING, from_literals
 from planner.model.columns.rows import Aged, Among, LinkRow, expected, maker_of, passing, replaced
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import networkx as nx
     import numpy as np
 
+    from planner.literals import WhyNewer as WhyNewer
     from planner.model.estimate import AddressKind, Bound
     from planner.model.link_states import LinkState, Pair
     from planner.model.verification import Verified
-    from planner.words import WhyNewer as WhyNewer
 
 MOST_RATES_KEPT = 60
 
@@ -486,4 +486,4 @@ class Rates:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = from_words
+    __getattr__ = from_literals

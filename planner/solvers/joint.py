@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import erf, exp, inf, log, pi, sqrt
 
-from planner.hints import TYPE_CHECKING, from_words
+from planner.hints import TYPE_CHECKING, from_literals
 from planner.records import NamedTuple
 
 if TYPE_CHECKING:
-    from planner.words import Risk as Risk
+    from planner.literals import Risk as Risk
 
 
 RISK_WEIGHTS: dict[Risk, float] = {"averse": 5.0, "neutral": 1.0, "bold": 0.2}
@@ -199,4 +199,4 @@ def _beyond(ratios: Sequence[float], margin: float) -> list[float]:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = from_words
+    __getattr__ = from_literals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.hints import TYPE_CHECKING, from_words
+from planner.hints import TYPE_CHECKING, from_literals
 from planner.model.answer import Advice, Bottleneck, Cost, PathShare, Recommendation
 from planner.model.units import gbps_text
 from planner.records import dataclass, field
@@ -10,8 +10,8 @@ from planner.records import dataclass, field
 if TYPE_CHECKING:
     from typing import Any, Literal
 
+    from planner.literals import Verdict as Verdict
     from planner.model.notebook import Table
-    from planner.words import Verdict as Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,4 +292,4 @@ class Plan(Recommendation):
 
 
 if not TYPE_CHECKING:
-    __getattr__ = from_words
+    __getattr__ = from_literals

@@ -31,7 +31,7 @@ from planner.fields.specified import (
     field,
     specified,
 )
-from planner.hints import TYPE_CHECKING, from_words
+from planner.hints import TYPE_CHECKING, from_literals
 from planner.model.errors import InputError
 from planner.model.units import duration_s
 from planner.records import KW_ONLY
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planner.exploring.outcome import Outcome
+    from planner.literals import Objective as Objective
     from planner.solvers.joint import Risk
     from planner.transfer.leases.leased_link import LeasedLink
-    from planner.words import Objective as Objective
 
 
 # Below this, a share of a VM's connections is too coarse to split a transfer over paths.
@@ -201,4 +201,4 @@ class TransferRequest(RuledRequest):
 
 
 if not TYPE_CHECKING:
-    __getattr__ = from_words
+    __getattr__ = from_literals

@@ -57,11 +57,10 @@ def worded_json(
 
 
 def _options(request: type[Specified] | None, renamed: Renamed) -> dict[str, str]:
-    if request is None:
-        return dict(renamed)
+    fields = fields_of(request).values() if request else ()
     return {**renamed} | {
         field.key: renamed.get(field.name, field.option)
-        for field in fields_of(request).values()
+        for field in fields
         if field.option and field.option.startswith("--")
     }
 

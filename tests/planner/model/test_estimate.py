@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.literals import METHODS
 from planner.model.document import link_as_json, link_of
 from planner.model.estimate import (
     SECONDS_PER_DAY,
@@ -27,7 +28,6 @@ from planner.model.estimate import (
     exactly,
 )
 from planner.model.link import Link
-from planner.words import METHODS
 
 FULL = Figures(
     connections=64,

@@ -1,6 +1,6 @@
-"""The words that single fields of plans and estimates may have, as types.
+"""Types of fields that have one of a few values (`typing.Literal`).
 
-They are apart from what they describe because types of words need `typing`, which takes long to
+They are apart from what they describe because `Literal` needs `typing`, which takes long to
 load: see :mod:`planner.hints`. Other modules import them from where they are used.
 """
 
