@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--transfers", type=int, default=24)
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
-    parser.add_argument("--shares", type=float, nargs="*", default=[LEAST_SHARE, 0.05])
+    parser.add_argument("--shares", type=float, nargs="*", default=[LEAST_SHARE, 0.01])
     options = parser.parse_args()
     rows: list[Sequence[str]] = []
     lab = Lab(f"exploring-{os.getpid()}")

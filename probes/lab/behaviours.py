@@ -82,6 +82,8 @@ class _Settings:
 
 
 _RATE = (0.01, 100_000.0)
+MOST_FILLING_S = 60.0
+"""HTB counts no more than a minute in which nothing is sent."""
 _WINDOW_KB = (3.0, 1_000_000.0)
 
 
@@ -167,6 +169,9 @@ class HostBehaviour(_Settings):
         ``up``, ``blackhole`` or ``reset``, towards every peer and over SSH alike.
     egress_mbps, ingress_mbps, flow_mbps : float | None
         Caps in place of the topology's (an unlucky VM).
+    burst_mb : float
+        Bucket of tokens of the VM, for all that it sends: so much passes at the topology's egress
+        cap before ``egress_mbps`` holds; it fills at that rate, from when it is set.
     window_kb : float | None
         TCP receive window (kB of 1000 bytes) for new connections, in place of the topology's.
     icmp : str
@@ -179,6 +184,7 @@ class HostBehaviour(_Settings):
     egress_mbps: float | None = None
     ingress_mbps: float | None = None
     flow_mbps: float | None = None
+    burst_mb: float = 0.0
     window_kb: float | None = None
     icmp: str = OK
     ssh: str = OK
@@ -187,6 +193,7 @@ class HostBehaviour(_Settings):
         "egress_mbps": _RATE,
         "ingress_mbps": _RATE,
         "flow_mbps": _RATE,
+        "burst_mb": (0.0, 1e6),
         "window_kb": _WINDOW_KB,
     }
     _choices: ClassVar = {
@@ -194,6 +201,26 @@ class HostBehaviour(_Settings):
         "icmp": (OK, FILTERED),
         "ssh": (OK, HANG),
     }
+
+    def __post_init__(self) -> None:
+        _Settings.__post_init__(self)
+        if not self.burst_mb:
+            return
+        if self.egress_mbps is None:
+            raise InputError(
+                "burst_mb",
+                "needs a rate that holds after the burst",
+                remedy="Set egress_mbps with it.",
+            )
+        most_mb = self.egress_mbps * MOST_FILLING_S / 8
+        if self.burst_mb > most_mb:
+            raise InputError(
+                "burst_mb",
+                f"would take longer than {MOST_FILLING_S:g} s to fill at egress_mbps, which Linux "
+                "does not count",
+                value=self.burst_mb,
+                remedy=f"Give at most {most_mb:g}, or a higher egress_mbps.",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,13 @@ class Conditions:
         return max(self.window_bytes(site, peer) for peer in peers)
 
     def egress_mbps(self, site: int) -> float:
-        """Egress cap of a site."""
+        """Egress cap of a site; of one that bursts, while it has tokens."""
+        if self.hosts[site].burst_mb:
+            return self.topology.sites[site].egress_mbps
+        return self.lasting_egress_mbps(site)
+
+    def lasting_egress_mbps(self, site: int) -> float:
+        """Rate that a site can send at for good."""
         changed = self.hosts[site].egress_mbps
         return self.topology.sites[site].egress_mbps if changed is None else changed
 

@@ -309,7 +309,13 @@ class Keeper:
             window, egress = conditions.largest_window_bytes(site), conditions.egress_mbps(site)
             self._set_kernel(egress, window)
             links.apply_batch(["ip"], links.route_batch(site, window))
-            links.apply_batch(["tc"], links.shaping_batch(egress, "change"))
+            shaping = links.shaping_batch(
+                egress,
+                "change",
+                lasting_mbps=conditions.lasting_egress_mbps(site),
+                bucket_bytes=conditions.hosts[site].burst_mb * 1e6,
+            )
+            links.apply_batch(["tc"], shaping)
         ingress = {site: conditions.ingress_s_per_byte(site) for site in sites}
         messages = [message_of({}, {}, ingress, {})]
         for first in range(0, len(pairs), _PAIRS_IN_A_MESSAGE):

@@ -58,7 +58,13 @@ def route_batch(index: int, largest_window_bytes: int, verb: str = "change") -> 
     )
 
 
-def shaping_batch(egress_mbps: float, verb: str = "add") -> str:
+def shaping_batch(
+    egress_mbps: float,
+    verb: str = "add",
+    *,
+    lasting_mbps: float | None = None,
+    bucket_bytes: float = 0.0,
+) -> str:
     """Lines for ``tc -batch`` that cap what a site sends.
 
     Parameters
@@ -66,13 +72,22 @@ def shaping_batch(egress_mbps: float, verb: str = "add") -> str:
     egress_mbps : float
     verb : str
         ``add`` for the first time, ``change`` afterwards.
+    lasting_mbps, bucket_bytes : float
+        Of a burstable VM: the rate at which tokens come, and how many it keeps. While it has
+        some, it sends at the cap.
     """
-    bits = round(egress_mbps * 1e6)
+    lasting_mbps = egress_mbps if lasting_mbps is None else lasting_mbps
     # A burst of 2 ms lets HTB make up for late timers without being seen in 10 ms.
-    burst = max(round(egress_mbps * 1e6 / 8 * 0.002), 2 * MTU)
-    limit = max(round(egress_mbps * 1e6 / 8 * _HTB_QUEUE_S / MTU), 100)
-    leaf = f"class {verb} dev {DEVICE} parent 1: classid 1:1 htb rate {bits}bit ceil {bits}bit "
-    leaf += f"burst {burst} cburst {burst} quantum {MTU * 10}"
+    late = max(round(egress_mbps * 1e6 / 8 * 0.002), 2 * MTU)
+    # Of what the rate that lasts empties in time: whole seconds of it would wait otherwise.
+    limit = max(round(lasting_mbps * 1e6 / 8 * _HTB_QUEUE_S / MTU), 100)
+    # A class without a parent has nobody to borrow from: once its tokens are spent, it waits for
+    # more, whatever its ceiling.
+    leaf = (
+        f"class {verb} dev {DEVICE} parent 1: classid 1:1 htb rate {round(lasting_mbps * 1e6)}bit "
+        f"ceil {round(egress_mbps * 1e6)}bit burst {max(late, round(bucket_bytes))} cburst {late} "
+        f"quantum {MTU * 10}"
+    )
     queue = f"qdisc {verb} dev {DEVICE} parent 1:1 handle 2: pfifo limit {limit}"
     lines = [leaf, queue, ""]
     if verb == "add":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
 import pytest
 
+from planner.model.errors import InputError
 from probes.lab.controller import Lab
 from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, iperf3_reports
 from probes.lab.topology import GOODPUT_SHARE
@@ -80,6 +82,24 @@ def test_a_bucket_of_tokens_lets_flows_begin_fast(lab: Lab) -> None:
     # What passed is the bucket and what came into it since.
     total_mb = report["end"]["sum_received"]["bytes"] / 1e6 / GOODPUT_SHARE
     assert abs(total_mb - (8 + 5 * 5 / 8)) < 1.2
+
+
+def test_a_burstable_vm_has_one_bucket_for_all_it_sends_to(lab: Lab) -> None:
+    lab.set_host("lab:0", {"egress_mbps": 4, "burst_mb": 4})
+    time.sleep(8)  # until it is full
+    burst, short, lasting = (
+        goodputs_mbps(lab, [Transfer(0, 1, 2), Transfer(0, 2, 2)], seconds, omitted_s)
+        for seconds, omitted_s in ((3, 0), (1, 0), (3, 1))
+    )
+    # In 3 s, the bucket and what came into it since.
+    assert sum(burst) * 3 / 8 / GOODPUT_SHARE == pytest.approx(4 + 4 * 3 / 8, rel=0.15)
+    # In the seconds between tests, next to nothing came in.
+    assert sum(short) < 4 * 4 * GOODPUT_SHARE
+    assert sum(lasting) == pytest.approx(4 * GOODPUT_SHARE, rel=0.1)
+    with pytest.raises(InputError, match="egress_mbps"):
+        lab.set_host("lab:1", {"burst_mb": 4})
+    with pytest.raises(InputError, match="at most 30"):
+        lab.set_host("lab:1", {"egress_mbps": 4, "burst_mb": 40})
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,23 @@ def test_trials_pay_on_drifting_networks_and_cost_little_on_still_ones(kind: Kin
         assert one.trials_cost - one.worst_trial <= 1.5 * 0.01 * one.cost
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(("transfers", "seeds"), [(20, 100), (200, 2)])
+@pytest.mark.parametrize("off", [0.02, 0.1, 0.25])
+def test_few_transfers_on_a_still_network_cost_little_more(
+    off: float, transfers: int, seeds: int
+) -> None:
+    """Whether estimates are as far off as they say or much better: then no trial finds a gain."""
+    tried = [run(seed, 0.01, "still", transfers, off) for seed in range(seeds)]
+    never = [run(seed, 0.0, "still", transfers, off) for seed in range(seeds)]
+    assert sum(one.trials for one in tried) > seeds / 2
+    assert sum(one.cost for one in tried) <= 1.01 * sum(one.cost for one in never)
+    # One series may have a trial that is slower than expected, but no second one until it is paid.
+    assert sum(one.trials_cost for one in tried) <= 0.01 * sum(one.cost for one in tried)
+    for one in tried:
+        assert one.trials_cost - one.worst_trial <= 1.5 * 0.01 * one.cost
+
+
 paths = st.lists(
     st.builds(
         Path,
