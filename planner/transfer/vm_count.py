@@ -80,6 +80,8 @@ class _FewestVms:
         self.widest, self.best = widest, best
         self.request = widest.request
         self.worst = best.chosen.value_usd + slack(self.request, best.chosen)
+        # A relay must be worth it beside the best direct plan, not beside one that lacks VMs.
+        self.relays_may_do = bool(best.chosen.relays)
 
     def found(self) -> tuple[Decider, Chosen]:
         """Return the choice with the fewest VMs in all, and who made it."""
@@ -93,11 +95,14 @@ class _FewestVms:
             if vms >= fewest or (is_best and vms >= max(choice.chosen.vms)):
                 break
             # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
-            if choice is not self.best and not self._direct_will_do(vms, fewest):
+            relays_may_do = self.relays_may_do and choice is self.best
+            if not relays_may_do and not self._direct_will_do(vms, fewest):
                 continue
             fewer = self.widest.within(vms)
             found = fewer.choice
-            if found and self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
+            if found is None or (found.chosen.relays and not self.relays_may_do):
+                continue
+            if self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
                 decider, choice = fewer, found
                 if not found.chosen.relays:
                     break
@@ -118,7 +123,7 @@ class _FewestVms:
         """Whether a plan with so many VMs may be as good as the best."""
         if self._direct_will_do(vms):
             return True
-        if self.widest.no_relay_pays(self.worst):  # it is direct or not at all
+        if not self.relays_may_do or self.widest.no_relay_pays(self.worst):
             return False
         return self._least_value(self.widest.within(vms)) <= self.worst
 
