@@ -53,7 +53,7 @@ tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it m
 	@sh scripts/install_tools.sh
 
 # Tests are marked by what they need (tests/conftest.py). Those that measure on a lab have the machine
-# to themselves; all others share it.
+# to themselves, or share it with one other; all others share it.
 PYTEST := $(BIN)/python -m pytest
 PARALLEL = --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
@@ -64,14 +64,22 @@ quick: dev  ## Pass the tests that need no lab, server, browser or engine
 test:  ## Pass all tests
 	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
 
-# Half of its time, a test that starts processes waits for them.
-test-parallel: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# Most of its time, a test that starts processes or a lab waits for them.
+test-parallel: WORKERS = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 test-parallel: engines tools  ## Pass all tests that can share the machine
 	@$(PYTEST) --collect-only -qq >/dev/null || true  # compiled once, not by each worker
 	$(PYTEST) -m 'not (alone or integrations)' $(PARALLEL) --durations 20
 
-test-lab: dev tools  ## Pass the tests that measure on a lab (needs root)
-	$(PYTEST) -m 'alone and not integrations' --durations 20
+test-lab:  ## Pass the tests that measure on a lab (needs root)
+	@$(MAKE) --no-print-directory --keep-going test-lab-alone test-lab-pairs
+
+test-lab-alone: dev tools  ## Of them, those that have the machine to themselves
+	$(PYTEST) tests/lab --ignore tests/lab/end_to_end -m 'alone and not integrations' --durations 20
+
+# What commands measure is a few Mbit/s, which leaves room for one other lab.
+test-lab-pairs: dev tools  ## Of them, those that run two at a time: commands, from end to end
+	$(PYTEST) tests/lab/end_to_end -m 'alone and not integrations' \
+		--numprocesses 2 --dist loadfile --durations 20
 
 # Engines that go into no environment with others: each has one with relayd and its extra alone.
 ENGINES := airflow plot ray skypilot
@@ -155,5 +163,6 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab test-integrations lint format bench
+.PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab test-lab-alone test-lab-pairs
+.PHONY: test-integrations lint format bench
 .PHONY: docs release install-check audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean
