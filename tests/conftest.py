@@ -6,6 +6,7 @@ what takes long (see ``markers`` in pyproject.toml).
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ settings.register_profile("home", deadline=None)
 settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "home")
+
+# What is imported and collected stays until the end, and is not searched for garbage all the time.
+gc.disable()
 
 # What was imported on this machine counts in no test.
 os.environ["RELAYD_CATALOGUE_DIR"] = os.devnull
@@ -44,6 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for marker in sorted(_markers_of(item)):
             item.add_marker(marker)
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage be collected again, of what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def _markers_of(item: pytest.Item) -> set[str]:
