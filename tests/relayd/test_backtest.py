@@ -433,15 +433,22 @@ def test_both_engines_of_the_store_and_parquet_give_the_same_digits(
 
 
 @pytest.mark.engines
-def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip(
         "distributed", reason="needs distributed (the examples group)"
     )
     db = stored(tmp_path / "history.db", history(5))
+    # Three parts for two workers.
+    monkeypatch.setattr("relayd.backtesting.history.MOST_STEPS_OF_PART", 20)
 
     def replayed(dask: str | None) -> str:
         return relayd.backtest(
-            db, step_s=1800.0, connections=CONNECTIONS, objective="time", dask=dask
+            db,
+            step_s=HOUR_S,
+            since_s=START_S + 30 * HOUR_S,
+            connections=CONNECTIONS,
+            objective="time",
+            dask=dask,
         ).model_dump_json()
 
     here = replayed(None)
@@ -484,7 +491,7 @@ def wandering(db: Path, seed: int, spread: float) -> Path:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("spread", "histories"), [(0.0, 2), (0.05, 4)])
+@pytest.mark.parametrize(("spread", "histories"), [(0.0, 1), (0.05, 2)])
 def test_exploring_gains_where_links_wander_and_costs_little_where_not(
     spread: float, histories: int, tmp_path: Path
 ) -> None:
@@ -503,10 +510,10 @@ def test_exploring_gains_where_links_wander_and_costs_little_where_not(
     assert exploring <= 1.01 * predicted
     if spread:
         assert exploring - best < predicted - best
-    # Beside it, the rest is as it was.
-    without = relayd.backtest(db, step_s=3 * HOUR_S, objective="time")
-    assert without.explored is None
-    assert replace(found, explored=None) == without
+    if not spread:  # beside it, the rest is as it was
+        without = relayd.backtest(db, step_s=3 * HOUR_S, objective="time")
+        assert without.explored is None
+        assert replace(found, explored=None) == without
 
 
 def test_exploring_says_what_it_rests_on_and_refuses_what_takes_too_long(

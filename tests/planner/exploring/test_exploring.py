@@ -14,7 +14,7 @@ from planner.exploring.belief import Belief, Sent, Wandering, likeliest
 from planner.exploring.choice import Path, choose
 from tests.properties import examples
 
-SEEDS, TRANSFERS = 16, 120
+SEEDS, TRANSFERS = 12, 80
 
 
 @pytest.mark.thorough

@@ -41,8 +41,8 @@ def judged(rates: np.ndarray, warmed_up: bool = True) -> SteadyState | None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("count", [5, 10, 20, 30, 60, 120])
-@pytest.mark.parametrize("variation", [0.02, 0.1, 0.2])
+@pytest.mark.parametrize("count", [5, 20, 120])
+@pytest.mark.parametrize("variation", [0.02, 0.2])
 @pytest.mark.parametrize("likeness", [0.0, 0.5])
 def test_noise_raises_few_alarms(count: int, variation: float, likeness: float) -> None:
     generator = np.random.default_rng(count)
