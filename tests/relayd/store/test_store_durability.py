@@ -14,7 +14,7 @@ from relayd.store import open_store
 from tests.relayd.store.engines import Spot, SqliteSpot
 
 _ROOT = Path(__file__).parents[3]
-_FILE_ROWS = 24_000
+_FILE_ROWS = 6000
 
 _HEAD = """\
 import sys
@@ -36,7 +36,7 @@ def say(*words):
 _INGEST = (
     _HEAD
     + """
-ingest._CHUNK, sqlite.BULK_CACHE_KIB = 2000, 200
+ingest._CHUNK, sqlite.BULK_CACHE_KIB = 500, 50
 with open_store(sys.argv[1], mode="create") as store:
     for file in range(int(sys.argv[2]), 1_000_000):
         ingest.ingest(store, Batch(f"{file}", "csv"), rows(file, int(sys.argv[3])),
@@ -97,20 +97,20 @@ def test_a_killed_import_leaves_all_of_a_file_or_nothing(spot: Spot) -> None:
 def test_an_acknowledged_sample_survives_a_kill(spot: Spot) -> None:
     noise = random.Random(12)
     promised: set[int] = set()
-    for kill in range(8):
+    for kill in range(5):
         lines = noise.randrange(1, 60)
         promised |= _killed(_APPEND, spot.where, 1000 * kill, lines, noise.uniform(0, 0.01))
         stored = _groups(spot)
         assert promised <= set(stored)
         assert set(stored.values()) <= {7}
-    assert len(promised) >= 8
+    assert len(promised) >= 5
 
 
 def test_a_kill_during_creation_of_a_file_leaves_nothing_that_hinders_the_next_start(
     tmp_path: Path,
 ) -> None:
     noise = random.Random(13)
-    for kill in range(6):
+    for kill in range(4):
         spot = SqliteSpot(tmp_path / f"{kill}")
         path = Path(spot.where)
         command = [sys.executable, "-c", _APPEND, str(path), "0"]
@@ -129,7 +129,7 @@ def _read_until(lines: IO[str], word: str) -> None:
 
 
 def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
-    command = [sys.executable, "-c", _INGEST, spot.where, "0", "6000"]
+    command = [sys.executable, "-c", _INGEST, spot.where, "0", "1500"]
     seen: list[int] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
         assert writer.stdout is not None
@@ -148,7 +148,7 @@ def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
             _read_until(writer.stdout, "stored")
             assert sum(1 for _ in streaming) + 1 <= before
         writer.send_signal(signal.SIGKILL)
-    assert all(count % 6000 == 0 for count in seen)
+    assert all(count % 1500 == 0 for count in seen)
     assert seen == sorted(seen)
 
 

@@ -43,7 +43,7 @@ with open_store(sys.argv[1], mode="write") as store, store.new_lease("prober") a
             except StoreError as error:
                 print("refused", error, flush=True)
                 break
-        time.sleep(0.05)
+        time.sleep(0.3)
 """
 
 
@@ -109,10 +109,12 @@ def test_a_killed_holder_is_followed(store: Store, spot: Spot) -> None:
 def test_a_holder_that_hung_can_not_write_when_it_goes_on(store: Store, spot: Spot) -> None:
     with _holder(spot, "writes") as holder, store.new_lease("prober") as lease:
         assert holder.stdout is not None
-        eventually(lambda: Events(store.database).last_id() > 3)
         acquired = False
         while not acquired:
-            # In a file, one that is stopped inside a transaction keeps everybody out until it ends.
+            # In a file, one that is stopped inside a transaction keeps everybody out until it ends:
+            # this waits until it has just written, and sleeps.
+            seen_id = Events(store.database).last_id()
+            eventually(lambda seen_id=seen_id: Events(store.database).last_id() > seen_id)
             with stopped(holder.pid):
                 until_s = time.monotonic() + 2 * leases.LEASE_S
                 while not (acquired := _acquired(lease)) and time.monotonic() < until_s:
