@@ -260,7 +260,7 @@ def test_a_reader_of_events_goes_on_where_it_was(store: Path) -> None:
         assert service.get("/v1/events", **{"Last-Event-ID": "x"}).status == 422
 
 
-@pytest.mark.parametrize("moment", range(3))
+@pytest.mark.parametrize("moment", range(2))
 def test_a_kill_loses_no_acknowledged_sample(store: Path, moment: int) -> None:
     service = Served(store)
     acknowledged: list[float] = []

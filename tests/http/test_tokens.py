@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
 from relayd.http.routes.all import ROUTES
 from relayd.store import open_store
@@ -23,13 +24,9 @@ PLAN = "/v1/plans?src=us-east&dst=sa"
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
 
 
-def make(db: Path, *scopes: str, expires: str | None = None) -> str:
-    words = [word for scope in scopes for word in ("--scope", scope)]
-    made = run(
-        "token", "create", "test", *words, *(["--expires", expires] if expires else []), db=db
-    )
-    assert made.returncode == 0, made.stderr
-    return made.stdout.strip()
+def make(db: Path, scope: str) -> str:
+    with open_store(db, mode="write") as opened:
+        return Tokens(opened.database).create("test", [scope])
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -95,12 +92,13 @@ def test_stores_of_one_user_get_the_same_first_token_and_each_only_once(
     ],
 )
 def test_nobody_else_reaches_a_service_without_tokens_and_tls(
-    tmp_path: Path, options: list[str], remedy: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], remedy: str
 ) -> None:
     db = tmp_path / "new.db"
-    refused = run("serve", "--check", "--host", "0.0.0.0", *options, db=db)
-    assert (refused.returncode, remedy in refused.stderr) == (2, True), refused.stderr
-    assert "0.0.0.0" in refused.stderr or "relayd.example" in refused.stderr
+    assert main(["serve", "--check", "--host", "0.0.0.0", *options, "--db", str(db)]) == 2
+    said = capsys.readouterr().err
+    assert remedy in said, said
+    assert "0.0.0.0" in said or "relayd.example" in said
     assert not db.exists()
 
 
@@ -172,7 +170,8 @@ def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def test_an_expired_token_is_refused(store: Path) -> None:
-    token = make(store, "plan", expires="3s")
+    made = run("token", "create", "test", "--scope", "plan", "--expires", "3s", db=store)
+    token = made.stdout.strip()
     with served(store, auth=True) as service:
         expired = eventually(
             lambda: (found := service.get(PLAN, **bearer(token))).status == 401 and found
@@ -254,11 +253,11 @@ def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:
         (("token", "revoke", "one"), "whole number"),
     ],
 )
-def test_wrong_commands_say_why(store: Path, words: tuple[str, ...], said: str) -> None:
-    done = run(*words, db=store)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_commands_say_why(
+    store: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    assert main([*words, "--db", str(store)]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_no_two_tokens_are_alike_and_all_can_be_told_apart(store: Path) -> None:
