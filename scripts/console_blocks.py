@@ -50,9 +50,17 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 class Shell:
-    """A folder in which a page's commands run one after another, away from the user's files."""
+    """A folder in which a page's commands run one after another, away from the user's files.
 
-    def __init__(self, folder: Path, shared_data: Path | None) -> None:
+    Parameters
+    ----------
+    folder : Path
+    shared_data : Path, optional
+    cache : Path, optional
+        Where what they compile is kept, in place of the folder.
+    """
+
+    def __init__(self, folder: Path, shared_data: Path | None, cache: Path | None = None) -> None:
         self._folder = folder / "work"
         self._folder.mkdir()
         if shared_data:
@@ -64,7 +72,7 @@ class Shell:
             "HOME": str(folder),
             "XDG_DATA_HOME": str(folder / "data"),
             "XDG_CONFIG_HOME": str(folder / "config"),
-            "XDG_CACHE_HOME": str(folder / "cache"),
+            "XDG_CACHE_HOME": str(cache or folder / "cache"),
             "PYTHONPATH": str(ROOT),
             "NO_COLOR": "1",
         }

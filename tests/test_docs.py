@@ -45,12 +45,14 @@ def steady(text: str) -> str:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if list(blocks(page))], ids=lambda page: page.name
 )
-def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
+def test_commands_print_what_is_shown(
+    page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     shown = list(blocks(page))
     data = None
     if any(block.needs_shared_data for block in shown):
         data = shared("aggregate_2022-01.csv").parent
-    shell = Shell(tmp_path, data)
+    shell = Shell(tmp_path, data, tmp_path_factory.getbasetemp() / "cache")
     for block in shown:
         assert steady(shell.output(block)) == steady(block.text), block.commands
 

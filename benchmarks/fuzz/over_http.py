@@ -40,7 +40,7 @@ CHECKS = [
 ]
 LEFT_OUT = r"^/(v1/events|docs)$"
 """Streams without an end have a part of their own; pages are for people."""
-_EXAMPLES = 10
+_EXAMPLES = 5
 _TIMEOUT_S = 60.0
 _SECRETS = ("/v1/plans?src=us-east&dst=sa", "/v1/links", "/v1/campaigns", "/metrics", "/v1/watch")
 
@@ -68,7 +68,7 @@ def fuzz_http(seconds: float, number: int) -> Findings:
             for operation in _rounds(operations, until_s, chance):
                 _described(operation, service, session, tokens, findings, chance)
                 _credentials(service, findings, chance)
-                for _ in range(5):
+                for _ in range(3):
                     _nearly_http(service, tokens["admin"], findings, chance)
                 if service.process.poll() is not None:
                     findings.problem(f"the service ended: {service.process.returncode}")

@@ -66,7 +66,9 @@ def test_a_page_has_no_error_and_no_barrier(
             ), width
             assert shown.evaluate(_CRUSHED) == [], width
             # The same rules hold for more of the same, and for the same with other figures.
-            if store == "grid" or (store == "empty" and width == FIRST_WIDTH[store]):
+            if (store == "grid" and page in PAGES) or (
+                store != "three_hundred" and width == FIRST_WIDTH[store]
+            ):
                 settle(shown)
                 assert seen.violations() == [], width
         if store == "grid" and page in PAGES:
@@ -79,8 +81,10 @@ def test_a_page_has_no_error_and_no_barrier(
             assert shown.evaluate(_CLIPPED) == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("store", ["grid", "three_hundred"])
+@pytest.mark.parametrize(
+    ("width", "store"),
+    [(1440, "grid"), (1024, "three_hundred"), (390, "grid"), (390, "three_hundred")],
+)
 def test_links_of_a_region_are_read_at_any_width(
     width: int, store: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:
