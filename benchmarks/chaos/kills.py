@@ -59,9 +59,17 @@ class Killed:
 
 
 class Senders:
-    """Send samples to a service without pause, each of another time; know which it took."""
+    """Send samples to a service, each of another time; know which it took.
 
-    def __init__(self, first: int) -> None:
+    Parameters
+    ----------
+    first : int
+    pause_s : float
+        Of each sender, after what was taken.
+    """
+
+    def __init__(self, first: int, pause_s: float = 0.0) -> None:
+        self._pause_s = pause_s
         self.service: Served | None = None
         self.acknowledged: set[float] = set()
         self.unavailable = 0
@@ -99,6 +107,7 @@ class Senders:
             first += BATCH
             if answer.status == 200:
                 self.acknowledged |= set(values)
+                self._stop.wait(self._pause_s)
             elif answer.status == 503:
                 self.unavailable += 1
                 time.sleep(0.02)
@@ -107,9 +116,9 @@ class Senders:
 
 
 @contextmanager
-def senders(first: int) -> Iterator[Senders]:
+def senders(first: int, pause_s: float = 0.0) -> Iterator[Senders]:
     """Run senders for a while."""
-    found = Senders(first)
+    found = Senders(first, pause_s)
     try:
         yield found
     finally:

@@ -90,7 +90,8 @@ def cut_off(tries: int) -> Partitioned:
             )
             for number, proxy in enumerate(proxies)
         ]
-        sending = [stack.enter_context(senders(50_000_000 * number)) for number in range(2)]
+        # With pauses: what is looked at takes half a minute of waiting for leases.
+        sending = [stack.enter_context(senders(50_000_000 * number, 0.05)) for number in range(2)]
         for one, service in zip(sending, services, strict=True):
             one.service = service
         for _ in range(tries):

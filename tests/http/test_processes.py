@@ -314,7 +314,7 @@ def test_two_processes_answer_as_one(
 
 
 class Asking:
-    """Asks one process without pause, and keeps what went wrong."""
+    """Asks one process all the time, and keeps what went wrong."""
 
     def __init__(self, caller: Caller, path: str, seen: Callable[[Answer], None]) -> None:
         self.answered = 0
@@ -339,6 +339,7 @@ class Asking:
                 self.wrong.append(repr(error))
                 return
             self.answered += 1
+            self._stop.wait(0.01)
 
 
 # What a killed process has started falls to this one, as to the first process of a container:

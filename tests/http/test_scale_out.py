@@ -39,8 +39,12 @@ def server() -> Iterator[PostgresqlServer]:
         yield found
 
 
+PAUSE_S = 0.03
+"""Between questions: what is waited for takes time, and what is asked meanwhile a processor."""
+
+
 class Load:
-    """Asks one replica without pause, keeps what it answered, and what it acknowledged."""
+    """Asks one replica all the time, keeps what it answered, and what it acknowledged."""
 
     def __init__(self, replica: Served, number: int) -> None:
         self.replica = replica
@@ -76,11 +80,13 @@ class Load:
             volume_gb += 1
             self._note(FROM_MEMORY, "GET", f"/v1/plans?src=us-east&dst=sa&volume_gb={volume_gb}")
             self._note(FROM_MEMORY, "POST", "/v1/plans/batch", batch)
+            self._stop.wait(PAUSE_S)
 
     def _ask_store(self) -> None:
         while not self._stop.is_set():
             self._note(FROM_STORE, "GET", "/v1/links/us-east/sa/history?limit=5")
             self._note(FROM_STORE, "GET", "/v1/snapshots?limit=5")
+            self._stop.wait(PAUSE_S)
 
     def _send(self, first: int) -> None:
         number = 0
@@ -93,7 +99,7 @@ class Load:
             answer = self._note(TAKEN, "POST", "/v1/samples", lines(*some), LINES)
             if answer is not None and answer.status == 200:
                 self.acknowledged |= {sample["value"] for sample in some}
-            time.sleep(0.01)
+            self._stop.wait(PAUSE_S)
 
     def _note(self, kind: str, *question: Any) -> Answer | None:
         try:

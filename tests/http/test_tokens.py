@@ -24,9 +24,9 @@ PLAN = "/v1/plans?src=us-east&dst=sa"
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
 
 
-def make(db: Path, scope: str) -> str:
+def make(db: Path, *scopes: str) -> str:
     with open_store(db, mode="write") as opened:
-        return Tokens(opened.database).create("test", [scope])
+        return Tokens(opened.database).create("test", scopes)
 
 
 def bearer(token: str) -> dict[str, str]:
