@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from planner.model.units import moved_gb
+from planner.model.units import MBPS_PER_GBPS, moved_gb
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
 from probes.campaign.cap_probing import probe_cap
@@ -33,6 +33,10 @@ LEAST_OMIT_S = 1
 LEAST_MEASURED_S = 3
 FIRST_PART_S = 5
 """Enough intervals of 1 s to know the median, if they agree."""
+FIRST_INTERVALS = 5
+"""Of a short first measurement of many connections: the fewest that show whether they agree."""
+FIRST_WITHIN = 0.1
+"""How far they may be off their middle: about as much as tests of many links repeat."""
 EXCHANGE_ROUND_TRIPS = 8
 STEADY_SHARE = 0.95
 """The last step of a ramp counts unless fewer connections brought clearly more."""
@@ -65,7 +69,7 @@ def warm_up_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> int:
     """Return the warm-up of one test in whole seconds; at most half of the task."""
     round_trips = ROUND_TRIPS_OF_ONE_FLOW if task.phase == "per-flow" else ROUND_TRIPS_OF_MANY
     rtt_s = max(rtt_ms(src, dst) for src, dst in task.pairs) / 1e3
-    most_s = max(LEAST_OMIT_S, int((task.duration_s - task.udp_s) / 2))
+    most_s = max(LEAST_OMIT_S, int((task.duration_s - task.udp_s - task.first_s) / 2))
     return min(most_s, max(LEAST_OMIT_S, math.ceil(round_trips * rtt_s)))
 
 
@@ -177,7 +181,8 @@ class Prober:
     async def _many_flows(self, task: ProbeTask, findings: Findings) -> None:
         ((src, dst),) = task.pairs
         omit_s = warm_up_s(task, self._rtt_ms)
-        whole_s = max(LEAST_MEASURED_S, round(task.duration_s - task.udp_s) - omit_s)
+        lasting_s = task.duration_s - task.udp_s - task.first_s
+        whole_s = max(LEAST_MEASURED_S, round(lasting_s) - omit_s)
         kind = sender_kind(self._sessions.fleet, src)
         rtt_ms = self._rtt_ms(src, dst)
         known = None if task.ramp else self._saturations.get(kind)
@@ -188,6 +193,9 @@ class Prober:
             count = 1
         elif known:
             count = known.connections(rtt_ms, task.connections)
+        if task.first_s and (early := await self._settled_early(task, findings, omit_s)):
+            tested[task.connections], count = early, None
+            rates[task.connections] = steady_mbps(early)
         while count is not None:
             measured_s = RAMP_STEP_S if task.ramp else whole_s
             tested[count] = await self._throughput(
@@ -212,6 +220,20 @@ class Prober:
         for share in udp_shares(task.udp_rates) if task.udp_s else ():
             if not await self._udp(task, findings, src, dst, share * sample.value):
                 break
+
+    async def _settled_early(
+        self, task: ProbeTask, findings: Findings, omit_s: int
+    ) -> Result | None:
+        """Measure shortly; return None unless it agrees with itself and with what is expected."""
+        ((src, dst),) = task.pairs
+        measured_s = max(LEAST_OMIT_S, round(task.first_s) - omit_s)
+        test = self._tester.make(src, dst, task.connections, measured_s, omit_s)
+        test = replace(test, interval_s=measured_s / FIRST_INTERVALS)
+        result = await self._tester.run(task, findings, test)
+        mbps = steady_mbps(result)
+        expected = task.least_gbps <= mbps / MBPS_PER_GBPS <= task.most_gbps
+        parts = [interval.mbps for interval in result.intervals]
+        return result if expected and may_stop(parts, within=FIRST_WITHIN) else None
 
     async def _udp(
         self, task: ProbeTask, findings: Findings, src: str, dst: str, offered_mbps: float

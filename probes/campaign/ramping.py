@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from planner.model.estimate import BOUNDS
 from planner.model.link import Link
+from planner.model.throughput import FAR
 from probes.analysis.ramp import Ramp, next_connections
 from probes.campaign.method import Method
 from probes.campaign.tasks import ProbeTask
@@ -73,6 +75,7 @@ def with_ramps(
     before: Iterable[ProbeTask],
     warm_up_s: Callable[[ProbeTask], float],
     flow_s: float = 0.0,
+    first_s: float = 0.0,
 ) -> list[ProbeTask]:
     """Return tasks with the ramps and UDP of the method, and their durations.
 
@@ -86,6 +89,8 @@ def with_ramps(
         Of one test of a task.
     flow_s : float
         Longest time of one connection before many; 0 for none.
+    first_s : float
+        What tasks without a ramp measure first, after a warm-up; 0 to measure once.
     """
     ramped = {sender_kind(fleet, task.pairs[0][0]) for task in before if task.ramp}
     found = []
@@ -96,6 +101,8 @@ def with_ramps(
             if method.ramp == "every" or (method.ramp == "first" and kind not in ramped):
                 ramped.add(kind)
                 task = _ramped(task, link(src, dst), warm_up_s(task))
+            elif first_s and (known := link(src, dst)):
+                task = _with_first(task, known, first_s + warm_up_s(task))
             if method.udp:
                 task = _with_udp(task, method.udp_rates)
             if flow_s:
@@ -133,6 +140,18 @@ def _with_udp(task: ProbeTask, rates: int) -> ProbeTask:
     duration_s = task.duration_s + udp_s
     return replace(
         task, udp_s=udp_s, udp_rates=rates, duration_s=duration_s, expected_gbps=volume / duration_s
+    )
+
+
+def _with_first(task: ProbeTask, link: Link, first_s: float) -> ProbeTask:
+    low, expected, high = (link.rate_gbps(task.connections, bound) for bound in BOUNDS)
+    return replace(
+        task,
+        first_s=first_s,
+        # What is farther off may be a test that went wrong.
+        least_gbps=expected * (low / expected) ** FAR if expected else 0.0,
+        most_gbps=expected * (high / expected) ** FAR if expected else 0.0,
+        duration_s=task.duration_s + first_s,
     )
 
 

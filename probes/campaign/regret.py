@@ -27,12 +27,17 @@ LEAST_LOSS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RateMatrices:
-    """RateMatrices of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link."""
+    """RateMatrices of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link.
+
+    ``drift`` is how far measured links may have drifted, as the logarithm of the ratio between
+    bounds; infinite for others.
+    """
 
     low: NDArray[np.float64]
     expected: NDArray[np.float64]
     high: NDArray[np.float64]
     unknown: NDArray[np.bool_]
+    drift: NDArray[np.float64]
 
     @classmethod
     def of(cls, network: Network, regions: Sequence[str], connections: int) -> RateMatrices:
@@ -40,6 +45,7 @@ class RateMatrices:
         count = len(regions)
         figures = {name: np.zeros((count, count)) for name in ("low", "expected", "high")}
         unknown = np.zeros((count, count), dtype=bool)
+        drift = np.full((count, count), np.inf)
         for i, src in enumerate(regions):
             for j, dst in enumerate(regions):
                 link = network.links.get(src, {}).get(dst)
@@ -51,13 +57,14 @@ class RateMatrices:
                 )
                 for name, values in figures.items():
                     values[i, j] = min(link.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
+                if link.aggregate_gbps.source == "measured":
+                    drift[i, j] = link.aggregate_gbps.drift(network.aged_to_s or 0.0)
                 wide = figures["high"][i, j] - figures["low"][i, j]
                 # What a new test spreads by itself is no reason for another one.
                 unknown[i, j] = wide > KNOWN_WELL * figures["expected"][i, j] and (
-                    link.aggregate_gbps.source != "measured"
-                    or link.aggregate_gbps.drift(network.aged_to_s or 0.0) > KNOWN_WELL
+                    drift[i, j] > KNOWN_WELL
                 )
-        return cls(figures["low"], figures["expected"], figures["high"], unknown)
+        return cls(figures["low"], figures["expected"], figures["high"], unknown, drift)
 
 
 def expected_regret(
@@ -79,11 +86,8 @@ def expected_regret(
         best = _choices(truth, 0.0)
         loss = _loss(truth, chosen, best)
         total += float(loss[rows, columns].mean())
-        for src, dst in zip(*np.nonzero(loss > LEAST_LOSS), strict=True):
-            links = _to_settle(rates, truth, margin, int(src), int(dst), int(best[src, dst]))
-            for link in links:
-                blame[link] += loss[src, dst] / len(links) / len(rows)
-    return total / SCENARIOS, blame / SCENARIOS
+        _add_blame(blame, rates, truth, loss, best, margin)
+    return total / SCENARIOS, blame / SCENARIOS / len(rows)
 
 
 def regret_once_measured(
@@ -136,6 +140,10 @@ def _truths(rates: RateMatrices, random: np.random.Generator) -> Iterator[NDArra
     """Draw what the rates may be in truth."""
     # Figures of real paths spread by ratios, so the draw is even between logarithms.
     low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
+    # A new test of a link finds what has drifted since the last; what tests spread by stays.
+    middle = np.log(np.maximum(rates.expected, 1e-9))
+    part = np.minimum(1.0, rates.drift / np.maximum(high - low, 1e-9))
+    low, high = middle - part * (middle - low), middle + part * (high - middle)
     for _ in range(SCENARIOS):
         truth = np.exp(low + (high - low) * random.random(low.shape))
         truth = np.where(rates.unknown, truth, rates.expected)
@@ -151,31 +159,40 @@ def _loss(
     return np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
 
 
-def _to_settle(
-    rates: RateMatrices, truth: NDArray[np.float64], margin: float, src: int, dst: int, relay: int
-) -> list[tuple[int, int]]:
-    """Return the unmeasured links that have to be known for a pair to get its best path.
+def _add_blame(
+    blame: NDArray[np.float64],
+    rates: RateMatrices,
+    truth: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    best: NDArray[np.intp],
+    margin: float,
+) -> None:
+    """Share the loss of pairs among the unmeasured links that have to be known for the best path.
 
     The direct link first: often its own figure settles it, since relays that promise much are
     mostly known better. Then the link of the relay that promises less, then the other.
     """
-    if relay < 0:
-        return [(src, dst)] if rates.unknown[src, dst] else []
-    by_promise = sorted(((src, relay), (relay, dst)), key=lambda link: float(rates.low[link]))
-    low = {link: float(rates.low[link]) for link in by_promise}
-    direct_gbps = float(rates.high[src, dst])
-    links: list[tuple[int, int]] = []
-    for link in ((src, dst), *by_promise):
-        if min(low.values()) > direct_gbps * (1 + margin):
-            break
-        if not rates.unknown[link]:
-            continue
-        links.append(link)
-        if link in low:
-            low[link] = float(truth[link])
+    src, dst = np.nonzero(loss > LEAST_LOSS)
+    relay = best[src, dst]
+    relayed = relay >= 0
+    relay = np.maximum(relay, 0)
+    promises = rates.low[src, relay], rates.low[relay, dst]
+    into_first = promises[0] <= promises[1]
+    first = np.where(into_first, src, relay), np.where(into_first, relay, dst)
+    second = np.where(into_first, relay, src), np.where(into_first, dst, relay)
+    lows = [rates.low[first], rates.low[second]]
+    direct_gbps = rates.high[src, dst]
+    wanted: list[NDArray[np.bool_]] = []
+    for at, link in enumerate(((src, dst), first, second)):
+        settled = relayed & (np.minimum(*lows) > direct_gbps * (1 + margin))
+        wanted.append(rates.unknown[link] & ~settled & (relayed | (at == 0)))
+        if at == 0:
+            direct_gbps = np.where(wanted[0], truth[link], direct_gbps)
         else:
-            direct_gbps = float(truth[link])
-    return links
+            lows[at - 1] = np.where(wanted[at], truth[link], lows[at - 1])
+    share = loss[src, dst] / np.maximum(1, np.sum(wanted, axis=0))
+    for link, of_link in zip(((src, dst), first, second), wanted, strict=True):
+        np.add.at(blame, link, share * of_link)
 
 
 def _sure_choices(rates: RateMatrices, margin: float) -> NDArray[np.intp]:

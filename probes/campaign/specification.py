@@ -26,6 +26,9 @@ class CampaignSpec:
         At most, of a probe.
     flow_s, aggregate_s : float
         Longest duration of a probe, warm-up included.
+    aggregate_first_s : float
+        Seconds that a probe of many connections measures first. It ends with them where they agree
+        and lie within the bounds of what is known; 0 to measure once.
     threshold : float
         Expected regret at which to stop: share of throughput lost for lack of measurements.
     """
@@ -36,6 +39,7 @@ class CampaignSpec:
     connections: int = 64
     flow_s: float = 10.0
     aggregate_s: float = 5.0
+    aggregate_first_s: float = 0.0
     threshold: float = 0.01
 
     @property

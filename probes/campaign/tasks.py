@@ -37,6 +37,11 @@ class ProbeTask:
         Rate to expect in that time, which ``expected_gbps`` is also the mean of.
     udp_rates : int
         At how many growing rates UDP is offered, each for its part of ``udp_s``.
+    first_s : float
+        For how much of ``duration_s``, warm-up included, many connections are measured first. The
+        probe ends with that where its seconds agree and find what is expected; 0 to measure once.
+    least_gbps, most_gbps : float
+        Between which a first measurement is what was expected.
     """
 
     phase: Phase
@@ -49,6 +54,9 @@ class ProbeTask:
     flow_s: float = 0.0
     flow_gbps: float = 0.0
     udp_rates: int = 1
+    first_s: float = 0.0
+    least_gbps: float = 0.0
+    most_gbps: float = 0.0
 
     @property
     def hosts(self) -> frozenset[str]:

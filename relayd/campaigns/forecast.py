@@ -126,7 +126,7 @@ def forecast_campaign(
             so_far = measured.cost(schedule(tasks, gap_s=ROUND_GAP_S))
             left = allowance.after(so_far.egress_usd, so_far.volume_gb)
             found, _ = stage_tasks(stage, spec, inputs, network, left, batch=ALL_AT_ONCE)
-            tasks += measured.with_method(found, method, network, (), spec.flow_first_s)
+            tasks += measured.with_method(found, method, network, (), spec)
     rounds = schedule(tasks, gap_s=ROUND_GAP_S)
     everything = CampaignSpec(phases=("aggregate",), thorough=True)
     all_tasks, _ = stage_tasks("aggregate 1", everything, inputs, network)

@@ -15,6 +15,7 @@ from probes.campaign.method import Method
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
 from probes.campaign.rounds import Round
+from probes.campaign.specification import CampaignSpec
 from probes.campaign.stages import CampaignInputs
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
@@ -105,16 +106,15 @@ class MeasuredFleet:
         method: Method,
         network: Network,
         before: Iterable[ProbeTask],
-        flow_s: float,
+        spec: CampaignSpec,
     ) -> list[ProbeTask]:
-        """Return tasks with the method's ramps and UDP, and one flow first where that is wanted.
+        """Return tasks with the method's ramps and UDP, and what the campaign has them do first.
 
         Parameters
         ----------
         before : iterable of ProbeTask
             Tasks of earlier stages.
-        flow_s : float
-            :attr:`CampaignSpec.flow_first_s` of the campaign.
+        spec : CampaignSpec
         """
         rtt_ms = self.rtt_ms(network)
         return with_ramps(
@@ -124,7 +124,8 @@ class MeasuredFleet:
             lambda src, dst: self.link(network, src, dst),
             before,
             lambda task: warm_up_s(task, rtt_ms),
-            flow_s,
+            spec.flow_first_s,
+            spec.aggregate_first_s,
         )
 
 

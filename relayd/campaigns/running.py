@@ -195,7 +195,7 @@ class CampaignRunner:
 
         def with_method(tasks: Sequence[ProbeTask]) -> list[ProbeTask]:
             before = [probe.task for probe in campaign.probes()]
-            return measured.with_method(tasks, method, network, before, spec.flow_first_s)
+            return measured.with_method(tasks, method, network, before, spec)
 
         async with Sessions(
             method.of(measured.fleet),

@@ -14,6 +14,8 @@ from relayd.watch.webhook import Webhook
 
 DAY_S = 86400.0
 LEAST_REGRET = 0.001
+FIRST_S = 1.0
+"""What campaigns that keep a regret measure of a link first, and alone where it agrees."""
 LEAST_INTERVAL_S, MOST_INTERVAL_S = 2.0, 3600.0
 
 
@@ -138,7 +140,9 @@ class WatchOptions:
     @property
     def campaign(self) -> CampaignSpec:
         """What a campaign measures when it is due by age, until the regret is low enough."""
-        return self.spec if self.regret is None else replace(self.spec, threshold=self.regret)
+        if self.regret is None:
+            return self.spec
+        return replace(self.spec, threshold=self.regret, aggregate_first_s=FIRST_S)
 
     @property
     def policy(self) -> HealthPolicy:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, median
 
 import pytest
 from hypothesis import given
@@ -17,17 +18,20 @@ from planner.model.estimate import Estimate
 from planner.model.link import Link
 from probes.analysis.fleet_caps import vm_caps
 from probes.analysis.ramp import fit_ramp, next_connections
+from probes.analysis.series.steady import Interval
 from probes.campaign.costing import task_volume_gb
 from probes.campaign.findings import Findings
 from probes.campaign.method import Method
-from probes.campaign.probing import Prober
+from probes.campaign.probing import AS_ASKED, Prober
 from probes.campaign.ramping import UDP_S, UDP_STEP_S, Saturation, with_ramps
 from probes.campaign.state import task_from_json, task_to_json
 from probes.campaign.tasks import ProbeTask
+from probes.campaign.throughput_tests import ThroughputTester
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.sessions import Sessions
 from probes.samples import Sample
+from probes.tools.interface import Result, Test
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.measuring.probe_options import window_bytes
 
@@ -160,6 +164,44 @@ def test_a_part_that_ended_is_kept_and_not_measured_again() -> None:
     assert ran == ["per-flow", "aggregate", "aggregate"]
     assert [s.metric for s in again.samples] == ["per_flow_mbps", "aggregate_mbps"]
     assert again.kept == 2
+
+
+@given(
+    parts=st.lists(st.floats(3.4, 4.6), min_size=5, max_size=5),
+    level=st.sampled_from([1.0, 0.3, 2.5]),
+    spread=st.sampled_from([1.05, 1.5]),
+)
+def test_a_first_measurement_is_enough_where_it_agrees_with_itself_and_with_what_is_known(
+    parts: list[float], level: float, spread: float
+) -> None:
+    def link(src: str, dst: str) -> Link:
+        wide = Estimate(4.0 / spread, 4.0, 4.0 * spread)
+        return Link(src, dst, Estimate(50.0, 50.0, 50.0), Estimate(900.0, 900.0, 900.0), wide)
+
+    (task, *_) = with_ramps(_tasks(), AS_ASKED, _fleet(), link, (), lambda _: 1.0, first_s=1.0)
+    assert (task.first_s, task.duration_s) == (2.0, 7.0)
+    assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
+    ran: list[Test] = []
+
+    class Tester(ThroughputTester):
+        async def run(self, task: ProbeTask, findings: Findings, test: Test) -> Result:
+            ran.append(test)
+            rates = [1e3 * level * part for part in parts] if len(ran) == 1 else [4e3] * 4
+            sample = Sample("aws:a", "aws:b", "aggregate_mbps", fmean(rates), 1e9, "test", 64)
+            return Result((sample,), 1.0, tuple(Interval(1.0, mbps) for mbps in rates))
+
+    sessions, findings = Sessions(_fleet(), "test"), Findings()
+    prober = Prober(sessions, lambda *_: 50.0, AS_ASKED)
+    prober._tester = Tester(sessions, AS_ASKED)
+    asyncio.run(prober.probe(task, findings))
+    assert (ran[0].duration_s, ran[0].omit_s, ran[0].interval_s) == (1, 1, 0.2)
+    assert [test.duration_s for test in ran[1:]] in ([], [4])  # as without a first one
+    found = level * median(parts)
+    agrees = max(parts) - min(parts) <= 0.1 * (max(parts) + min(parts))
+    likely = 4.0 / spread**3 <= found <= 4.0 * spread**3
+    assert (len(ran) == 1) == (agrees and likely)
+    (sample,) = findings.samples
+    assert sample.value == pytest.approx(1e3 * found if len(ran) == 1 else 4e3, rel=0.05)
 
 
 @pytest.fixture(scope="module")
