@@ -19,6 +19,7 @@ if [ "${1:-}" != lab ]; then
   need traceroute traceroute
   need haproxy haproxy
   need socat socat
+  need hping3 hping3
   need busybox busybox
   # Debian keeps the server's programs apart from PATH, a folder for each version.
   PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgresql

@@ -62,6 +62,8 @@ class RateChange:
         When the rate changed: seconds and volume since the start of the series.
     before_mbps, after_mbps : float
         Medians of the levels on either side; of the two levels, the earlier first.
+    after_gb : float
+        What was sent from then on, to the end of the series.
     """
 
     pattern: Pattern
@@ -69,6 +71,7 @@ class RateChange:
     at_gb: float
     before_mbps: float
     after_mbps: float
+    after_gb: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,12 @@ def changes_in(detail: Mapping[str, Any]) -> list[dict[str, Any]]:
         for name in ("omitted_s", "omitted_gb")
     )
     return [
-        {**change, "at_s": change["at_s"] + omitted_s, "at_gb": change["at_gb"] + omitted_gb}
+        {
+            **change,
+            "at_s": change["at_s"] + omitted_s,
+            "at_gb": change["at_gb"] + omitted_gb,
+            "after_gb": gb if isinstance(gb := change.get("after_gb"), int | float) else None,
+        }
         for change in (told if isinstance(told, list) else [])
         if isinstance(change, dict)
         and isinstance(change.get("pattern"), str)
@@ -176,6 +184,7 @@ def changes_as_json(changes: Sequence[RateChange]) -> list[dict[str, object]]:
             "at_gb": round(change.at_gb, 6),
             "before_mbps": round(change.before_mbps, 3),
             "after_mbps": round(change.after_mbps, 3),
+            "after_gb": round(change.after_gb, 6),
         }
         for change in changes
     ]
@@ -351,9 +360,12 @@ def _two_levels(levels: Sequence[_Level]) -> tuple[float, float] | None:
 def _finding(
     pattern: Pattern, whole: Sequence[Interval], at: int, before_mbps: float, after_mbps: float
 ) -> RateChange:
-    moved_gb = sum(interval.seconds * interval.mbps for interval in whole[:at])
-    moved_gb /= MBPS_PER_GBPS * BITS_PER_BYTE
-    return RateChange(pattern, _seconds(whole[:at]), moved_gb, before_mbps, after_mbps)
+    before_gb, after_gb = (
+        sum(interval.seconds * interval.mbps for interval in some) / MBPS_PER_GBPS / BITS_PER_BYTE
+        for some in (whole[:at], whole[at:])
+    )
+    at_s = _seconds(whole[:at])
+    return RateChange(pattern, at_s, before_gb, before_mbps, after_mbps, after_gb)
 
 
 def _seconds(whole: Sequence[Interval]) -> float:

@@ -202,8 +202,8 @@ def burst_of(sample: Sample) -> BurstTest | None:
     if fall is None:
         return None
     end_s = sample.measured_at_s + fall["at_s"] + (sample.duration_s or 0.0)
-    of_fall = (fall[name] for name in ("at_s", "at_gb", "before_mbps", "after_mbps"))
-    return BurstTest(sample.measured_at_s, end_s, *of_fall)
+    names = ("at_s", "at_gb", "before_mbps", "after_mbps", "after_gb")
+    return BurstTest(sample.measured_at_s, end_s, *(fall[name] for name in names))
 
 
 def _cap(bucket: TokenBucket, samples: Sequence[Sample]) -> Estimate:

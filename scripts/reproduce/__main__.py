@@ -12,10 +12,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from planner.model.errors import RelaydError
+from scripts.reproduce.bursts import burst_points
 from scripts.reproduce.causes import causes
 from scripts.reproduce.grid import grid_points
 from scripts.reproduce.laboratory import cap_points, flow_points
+from scripts.reproduce.over_minutes import minute_points
 from scripts.reproduce.point import PAGE, Cause, Point, rows
+from scripts.reproduce.round_trips import round_trip_points
 from scripts.reproduce.windows import window_points
 from scripts.shuffle_study import write_table
 
@@ -25,6 +28,9 @@ PARTS: dict[str, Callable[[], Sequence[Point | Cause]]] = {
     "flows": flow_points,
     "windows": window_points,
     "caps": cap_points,
+    "minutes": minute_points,
+    "bursts": burst_points,
+    "round-trips": round_trip_points,
 }
 WITHOUT_LAB = {"grid", "causes"}
 

@@ -6,6 +6,11 @@ does not use fills the bucket again ("To Relay or Not to Relay for Inter-Cloud T
 the spike at the start). With peak p, sustained rate r and depth B, a test that finds b tokens runs
 at p for ``b / (p - r)``. After a pause t, ``b = min(B, r t)`` with the refill rate r. A limit that
 applies to each transfer anew looks alike in one test; tests with short pauses tell the two apart.
+
+The refill rate is read from what was sent: the bucket is empty when the rate falls, in one test and
+in the next; if it was not full in between, what was sent meanwhile is what came in. So it matters
+little how long a test took to start, and in which report the rate fell. Tokens found after a pause,
+over the pause, would be off by a tenth for two seconds in which a queue drains or a test starts.
 """
 
 from __future__ import annotations
@@ -42,6 +47,9 @@ class BurstTest(NamedTuple):
         may count to either.
     peak_mbps, sustained_mbps : float
         Before and after.
+    after_gb : float | None
+        What was sent after it, to the end of the test; None where that is not known but by the
+        sustained rate.
     """
 
     begin_s: float
@@ -50,6 +58,19 @@ class BurstTest(NamedTuple):
     burst_gb: float
     peak_mbps: float
     sustained_mbps: float
+    after_gb: float | None = None
+
+    @property
+    def empty_s(self) -> float:
+        """When its bucket was empty, in seconds since 1970."""
+        return self.begin_s + self.burst_s
+
+    @property
+    def later_gb(self) -> float:
+        """What was sent after that."""
+        if self.after_gb is not None:
+            return self.after_gb
+        return (self.end_s - self.empty_s) * self.sustained_mbps / MBPS_PER_GBPS / BITS_PER_BYTE
 
     @property
     def tokens_gb(self) -> float:
@@ -71,7 +92,10 @@ class TokenBucket:
     volume_gb : float
         What is sent at the peak until a full bucket is empty.
     refill_mbps : float | None
-        Measured on tests that found it partly filled; None without such tests.
+        Median of those measured between tests of which the later found it partly filled; None with
+        fewer than two.
+    refills_mbps : tuple of float
+        Each of them.
     refilling : Refilling
         ``bucket`` where pauses were seen to fill it; ``anew`` where each test had the whole of it,
         whatever the pause; ``undecided`` where all pauses were long.
@@ -83,6 +107,7 @@ class TokenBucket:
     depth_gb: float
     volume_gb: float
     refill_mbps: float | None
+    refills_mbps: tuple[float, ...]
     refilling: Refilling
 
 
@@ -110,9 +135,9 @@ def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
     tokens_gb = [test.tokens_gb for test in tests[1:]]
     to_mbps = MBPS_PER_GBPS * BITS_PER_BYTE
     partly = [
-        gb * to_mbps / pause_s
-        for gb, pause_s in zip(tokens_gb, pauses_s, strict=True)
-        if gb < PARTLY * depth_gb
+        (a.later_gb + b.burst_gb) * to_mbps / max(1e-9, b.empty_s - a.empty_s)
+        for a, b in pairwise(tests)
+        if b.tokens_gb < PARTLY * depth_gb
     ]
     fills_s = depth_gb * to_mbps / sustained if sustained > 0 else 0.0
     sooner = [
@@ -132,5 +157,6 @@ def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
         depth_gb,
         depth_gb * peak / (peak - sustained),
         median(partly) if refilling == "bucket" else None,
+        tuple(partly),
         refilling,
     )

@@ -60,6 +60,7 @@ def buckets(data: ReportData) -> Section:
             "depth_gb": bucket.depth_gb,
             "volume_gb": bucket.volume_gb,
             "refill_mbps": bucket.refill_mbps,
+            "refills_mbps": list(bucket.refills_mbps),
             "refilling": bucket.refilling,
         }
         for place, vm_type, bucket in found
@@ -108,4 +109,5 @@ def _burst(test: DetailedTest) -> BurstTest | None:
         fall["at_gb"],
         fall["before_mbps"],
         fall["after_mbps"],
+        fall["after_gb"],
     )

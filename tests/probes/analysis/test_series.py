@@ -210,11 +210,20 @@ def test_rare_losses_are_counted_and_their_clusters_seen() -> None:
 
 
 def bucket_tests(
-    pauses_s: list[float], seed: int, *, depth_gb: float = 20.0, anew: bool = False
+    pauses_s: list[float],
+    seed: int,
+    *,
+    depth_gb: float = 20.0,
+    anew: bool = False,
+    opens_s: float = 0.0,
+    drains_s: float = 0.0,
 ) -> list[BurstTest]:
-    """A VM of 5,000 Mbit/s at first and 1,000 for good, read from its intervals of a second."""
+    """A VM of 5,000 Mbit/s at first and 1,000 for good, read from its intervals of a second.
+
+    A test takes up to `opens_s` to open its connections, and what queues at its end `drains_s`.
+    """
     generator = np.random.default_rng(seed)
-    tokens_gb, at_s, found = depth_gb, 1e9, []
+    tokens_gb, at_s, opening_s, found = depth_gb, 1e9, 0.0, []
     for pause_s in [*pauses_s, 0.0]:
         full_s = tokens_gb * 8 / 4  # 4 Gbit/s beyond what comes in
         whole, part = divmod(full_s, 1.0)  # the rate falls within a report
@@ -225,10 +234,20 @@ def bucket_tests(
         if state.findings:
             (fall,) = state.findings
             levels = fall.before_mbps, fall.after_mbps
-            found.append(BurstTest(at_s, at_s + rates.size, fall.at_s, fall.at_gb, *levels))
-        at_s += rates.size + pause_s
-        tokens_gb = depth_gb if anew else min(depth_gb, pause_s / 8)
+            ends_s = at_s + rates.size
+            found.append(BurstTest(at_s, ends_s, fall.at_s, fall.at_gb, *levels, fall.after_gb))
+        at_s += opening_s + rates.size + pause_s
+        opening_s = generator.uniform(0, opens_s)
+        fills_s = pause_s + opening_s - drains_s
+        tokens_gb = depth_gb if anew else min(depth_gb, fills_s / 8)
     return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_refill_is_what_was_sent_however_late_tests_start(seed: int) -> None:
+    pauses_s = [3600.0, 22.0, 25.0, 30.0, 22.0, 25.0]
+    tests = bucket_tests(pauses_s, seed, opens_s=3.0, drains_s=2.0)
+    assert token_bucket(tests).refill_mbps == pytest.approx(1000, rel=0.07)
 
 
 @pytest.mark.parametrize("seed", range(5))

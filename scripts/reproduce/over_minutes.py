@@ -1,0 +1,201 @@
+"""The paper's points on stability over time, in the lab: one VM's cap, and one flow's rate.
+
+The paper has 500 s of connections that come and go (Figure 2b), and boxes of 60 s over a day
+(Figure 1b). Here minutes stand for them: what the lab is made of does not change by itself, so that
+more time would show the same.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.transfer.all_pairs import Floats
+from probes.analysis.variation import spread
+from probes.lab.controller import Lab
+from probes.lab.measuring import Transfer, iperf3_reports
+from probes.lab.topology import GOODPUT_SHARE
+from scripts.reproduce.laboratory import FLOWS, GOOGLE, Note, laboratory, noted
+from scripts.reproduce.point import Point
+
+PEERS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-northeast1", "gcp:asia-east1")
+AMAZON = "aws:us-east-1"
+PHASE_S, SETTLING_S = 10.0, 4.0
+"""How long the same regions take part, and what of it is left out: connections come up."""
+ROUND_TRIPS = FLOWS + 4
+"""Before the first byte: iperf3 opens one connection after the other."""
+VIRGINIA, CALIFORNIA = "aws:us-east-1", "aws:us-west-1"
+BOX_S = 60
+DYNAMIC = 0.1
+"""Of the median: a box (quartile to quartile) that is wider shows a rate that varies."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What one VM sent or received while peers came and went, in Mbit/s of the cloud.
+
+    Attributes
+    ----------
+    together : array, shape (phases,)
+        All peers, mean of each phase.
+    each : array, shape (phases, peers)
+    seconds_cov : float
+        Coefficient of variation of all together from second to second, within phases.
+    """
+
+    together: Floats
+    each: Floats
+    seconds_cov: float
+
+
+def minute_points(note: Note = print) -> list[Point]:
+    """Return what stays as it is and what varies (needs root, takes five minutes)."""
+    with laboratory("t2.micro") as lab:
+        measures = (_google_out, _google_in, _amazon_out, _one_flow)
+        return [point for measure in measures for point in noted(lab, measure, note)]
+
+
+def _google_out(lab: Lab) -> list[Point]:
+    return _shared(lab, GOOGLE, "out of n1-standard-1", inwards=False)
+
+
+def _google_in(lab: Lab) -> list[Point]:
+    return _shared(lab, GOOGLE, "into n1-standard-1", inwards=True)
+
+
+def _amazon_out(lab: Lab) -> list[Point]:
+    return _shared(lab, AMAZON, "out of t2.micro", inwards=False)
+
+
+def _shared(lab: Lab, vm: str, setting: str, *, inwards: bool) -> list[Point]:
+    """Let connections with regions come one region after the other, and go again."""
+    found = _watch(lab, vm, inwards=inwards)
+    peers = len(PEERS)
+    apart = found.together.max() / found.together.min() - 1
+    present = np.array([_present(phase, peers) for phase in range(len(found.together))])
+    share = np.where(present, found.each / found.together[:, None] * present.sum(1)[:, None], 1)
+    return [
+        Point(
+            f"While connections come and go, together they are at the VM's cap (3.2.2, Figure 2b): "
+            f"{setting}",
+            "always around 2 Gbit/s over 500 s (n1-standard-1)",
+            f"{found.together.min():.0f} to {found.together.max():.0f} Mbit/s in "
+            f"{len(found.together)} phases; from second to second it varies by "
+            f"{found.seconds_cov:.1%}",
+            bool(apart <= 0.05),
+            "phases within 5 % of each other",
+            f"{len(found.together)} phases of {PHASE_S:g} s, 1 to {peers} regions with {FLOWS} "
+            "connections each",
+        ),
+        Point(
+            f"And they share it adaptively (3.2.2, Figure 2b): {setting}",
+            "adaptively share the maximum available bandwidth",
+            f"the first region has {_rates(found.each[:, 0])} Mbit/s; a region has "
+            f"{share.min():.2f} to {share.max():.2f} of an equal part",
+            bool(np.all(np.diff(found.each[:peers, 0]) < 0))
+            and bool(np.all(np.diff(found.each[peers - 1 :, 0]) > 0)),
+            "the first gets less with each that comes and more with each that goes",
+            f"{len(found.together)} phases of {PHASE_S:g} s",
+        ),
+    ]
+
+
+def _present(phase: int, peers: int) -> list[bool]:
+    """Say which peers take part: one more in each phase, then one less."""
+    count = min(phase + 1, 2 * peers - 1 - phase)
+    return [peer < count for peer in range(peers)]
+
+
+def _rates(mbps: Floats) -> str:
+    return ", ".join(f"{rate:.0f}" for rate in mbps)
+
+
+def _watch(lab: Lab, vm: str, *, inwards: bool) -> Watched:
+    topology = lab.topology()
+    source, sinks = topology.index(vm), [topology.index(peer) for peer in PEERS]
+    phases = 2 * len(PEERS) - 1
+    stop = threading.Event()
+    options = ("-R",) if inwards else ()
+    opening_s = [ROUND_TRIPS * topology.rtt_ms[source][sink] / 1e3 for sink in sinks]
+    begun_s = time.monotonic() + max(opening_s)
+
+    def send(number: int) -> None:
+        lasts_s = PHASE_S * (phases - 2 * number)
+        begins_s = begun_s + PHASE_S * number - opening_s[number]
+        if not stop.wait(begins_s - time.monotonic()):
+            iperf3_reports(lab, [Transfer(source, sinks[number], FLOWS, options)], lasts_s)
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(len(sinks))]
+    for thread in threads:
+        thread.start()
+    try:
+        seconds = _each_second(lab, begun_s, PHASE_S * phases, sinks, inwards=inwards)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    rates = seconds[:, 1:] * GOODPUT_SHARE / topology.scale
+    phase_of, into_s = np.divmod(np.round(seconds[:, 0]), PHASE_S)
+    settled = [(phase_of == phase) & (into_s >= SETTLING_S) for phase in range(phases)]
+    each = np.array([rates[some].mean(0) for some in settled])
+    covs = [spread(rates[some].sum(1)).cov for some in settled]
+    return Watched(each.sum(1), each, float(np.mean(covs)))
+
+
+def _each_second(
+    lab: Lab, begun_s: float, lasts_s: float, sinks: Sequence[int], *, inwards: bool
+) -> Floats:
+    """Return what passed between a VM and each peer, by the lab's own counters.
+
+    Returns
+    -------
+    array, shape (n, 1 + peers)
+        Seconds since the beginning, and Mbit/s on the wire.
+    """
+    # Peers exchange data with this VM alone, and acknowledgements the other way.
+    name = "sent_bytes" if inwards else "received_bytes"
+    time.sleep(max(0.0, begun_s - time.monotonic()))
+    found, before = [], lab.status()
+    for second in range(1, round(lasts_s) + 1):
+        time.sleep(max(0.0, begun_s + second - time.monotonic()))
+        after = lab.status()
+        took_s = after["monotonic_s"] - before["monotonic_s"]
+        moved = [after["sites"][site][name] - before["sites"][site][name] for site in sinks]
+        found.append([before["monotonic_s"] - begun_s, *(b * 8 / took_s / 1e6 for b in moved)])
+        before = after
+    return np.array(found)
+
+
+def _one_flow(lab: Lab) -> list[Point]:
+    """Measure one flow for a box of the paper's figure, with nothing else on the way and with."""
+    topology = lab.topology()
+    # Reversed, so that it reports what arrives.
+    transfer = Transfer(topology.index(CALIFORNIA), topology.index(VIRGINIA), 1, ("-R",))
+    found = []
+    for loss_pct, setting in ((0.0, "nothing lost"), (1.0, "1 % of packets lost")):
+        lab.set_link(VIRGINIA, CALIFORNIA, {"loss_pct": loss_pct}, one_way=True)
+        (report,) = iperf3_reports(lab, [transfer], BOX_S, 5)
+        rates = [
+            interval["sum"]["bits_per_second"] / 1e6 / topology.scale
+            for interval in report["intervals"]
+            if not interval["sum"]["omitted"]
+        ]
+        low, middle, high = np.quantile(rates, (0.25, 0.5, 0.75))
+        found.append(
+            Point(
+                "One flow varies within 60 s (3.2.1, Figure 1b: Virginia to California), with "
+                f"{setting}",
+                "highly dynamic",
+                f"{low:.0f} to {high:.0f} Mbit/s from quartile to quartile, median {middle:.0f}; "
+                f"varies by {spread(rates).cov:.0%}",
+                bool(high - low >= DYNAMIC * middle),
+                f"the quartiles {DYNAMIC:.0%} of the median apart or more",
+                f"1 pair, iperf3, one connection, {BOX_S} means of 1 s",
+            )
+        )
+    lab.clear()
+    return found

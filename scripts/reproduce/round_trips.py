@@ -1,0 +1,214 @@
+"""The paper's point on how round-trip times are measured: ICMP echoes, and TCP's handshake.
+
+relayd's own two tools and hping3, which the paper used, measure the same pairs one after the other:
+idle, with the sender's cap full, with ways that are not alike, and where ICMP is filtered.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from statistics import median
+
+from planner.model.errors import RelaydError
+from probes.fleet.failures import ProbeError
+from probes.fleet.file import load_fleet
+from probes.fleet.hosts import Fleet
+from probes.fleet.session import Output
+from probes.lab.controller import Lab
+from probes.lab.measuring import running
+from probes.lab.topology import private_address
+from probes.tools.interface import Tool
+from probes.tools.ping import Ping
+from probes.tools.running import make_test
+from probes.tools.tcp_connect import TcpConnect
+from scripts.reproduce.laboratory import FLOWS, Note, laboratory, noted
+from scripts.reproduce.point import Point
+
+PAIRS = (
+    ("aws:us-east-1", "aws:us-west-2"),
+    ("aws:eu-central-1", "aws:ap-northeast-1"),
+    ("aws:sa-east-1", "aws:ap-south-1"),
+    ("gcp:us-central1", "gcp:us-east1"),
+    ("gcp:europe-west1", "gcp:asia-east1"),
+    ("aws:us-east-1", "gcp:us-east1"),
+)
+TO_AZURE = (("aws:us-east-1", "azure:westeurope"), ("gcp:us-central1", "azure:brazilsouth"))
+PROBES = 30
+AT_ONCE = 3
+"""Pairs; more would make each other late."""
+ALIKE = 0.05
+"""Two medians that differ by less are taken for the same round-trip time."""
+ALIKE_MS = 0.5
+"""Or by less than this: of a near pair, 5 % is less than what a machine takes to answer."""
+FURTHER_MS, JITTER_MS = 100.0, 10.0
+"""Of one way alone: how much longer it takes, and what it varies by."""
+SSH_PORT = "22"
+
+Pair = tuple[str, str]
+Times = dict[Pair, float | None]
+"""Medians in ms; None where nothing answered."""
+
+
+def round_trip_points(note: Note = print) -> list[Point]:
+    """Return how the paper's ways to measure round-trip times agree (needs root, two minutes)."""
+    if shutil.which("hping3", path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
+        raise RelaydError("hping3 is missing: apt-get install -y hping3.")
+    with laboratory("t2.micro") as lab:
+        measures = (_idle, _loaded, _one_way_longer, _one_way_unsteady, _filtered)
+        return [noted(lab, measure, note) for measure in measures]
+
+
+def _medians(lab: Lab, pairs: Sequence[Pair]) -> dict[str, Times]:
+    """Measure every pair by each tool, one tool after the other."""
+    fleet = load_fleet(lab.fleet_file)
+    tools: dict[str, Callable[[Pair], float | None]] = {
+        "ping": lambda pair: _own(lab, fleet, Ping(), pair),
+        "hping3": lambda pair: _hping3(lab, pair),
+        "TCP connects": lambda pair: _own(lab, fleet, TcpConnect(), pair),
+    }
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return {
+            name: dict(zip(pairs, pool.map(measure, pairs), strict=True))
+            for name, measure in tools.items()
+        }
+
+
+def _own(lab: Lab, fleet: Fleet, tool: Tool, pair: Pair) -> float | None:
+    """Measure with a tool of relayd, as a campaign does."""
+    test = replace(make_test(fleet, tool, *pair), duration_s=PROBES * 0.2)
+    done = subprocess.run(lab.command(pair[0], tool.command(test)), capture_output=True)
+    try:
+        result = tool.read(Output(done.returncode, done.stdout, done.stderr), test, time.time())
+    except ProbeError:
+        return None
+    return next(sample.value for sample in result.samples if sample.metric == "rtt_ms")
+
+
+def _hping3(lab: Lab, pair: Pair) -> float | None:
+    """Send SYNs to a port that listens, a tenth of a second apart; the first is set apart."""
+    address = private_address(lab.topology().index(pair[1]))
+    ask = ["hping3", "-S", "-n", "-I", "wan", "-p", SSH_PORT, "-c", str(PROBES + 1)]
+    done = subprocess.run(
+        lab.command(pair[0], [*ask, "-i", "u100000", address]), capture_output=True, text=True
+    )
+    times_ms = [float(ms) for ms in re.findall(r"flags=SA .*rtt=([\d.]+) ms", done.stdout)]
+    return median(times_ms[1:]) if len(times_ms) > PROBES / 2 else None
+
+
+def _differences(found: Mapping[str, Times]) -> tuple[str, bool]:
+    """Return what differs from ping in words, and whether all are alike."""
+    words, alike = [], True
+    for name in ("hping3", "TCP connects"):
+        more_ms, shares = [], []
+        for pair, ping_ms in found["ping"].items():
+            other_ms = found[name][pair]
+            if ping_ms is None or other_ms is None:
+                alike = False
+                continue
+            more_ms.append(other_ms - ping_ms)
+            shares.append(more_ms[-1] / ping_ms)
+            alike &= abs(more_ms[-1]) <= max(ALIKE_MS, ALIKE * ping_ms)
+        if not more_ms:
+            words.append(f"{name} unanswered")
+            continue
+        most = max(shares, key=abs)
+        words.append(f"{name} {median(more_ms):+.2f} ms in the median, {most:+.1%} at most")
+    answered = [ms for ms in found["ping"].values() if ms is not None]
+    return f"ping {min(answered):.1f} to {max(answered):.1f} ms; {'; '.join(words)}", alike
+
+
+def _alike(setting: str, found: Mapping[str, Times]) -> Point:
+    words, alike = _differences(found)
+    return Point(
+        f"Round trips by ping and by hping3 are alike on EC2 and Google (3.1): {setting}",
+        "similar",
+        words,
+        alike,
+        f"medians of all pairs within {ALIKE:.0%} or {ALIKE_MS:g} ms of ping's",
+        f"{len(found['ping'])} pairs, {PROBES} probes of each tool",
+    )
+
+
+def _idle(lab: Lab) -> Point:
+    return _alike("idle", _medians(lab, PAIRS))
+
+
+@contextmanager
+def _full(lab: Lab, pair: Pair) -> Iterator[None]:
+    """Fill a sender's cap towards a third region meanwhile."""
+    topology = lab.topology()
+    sink = next(name for name in ("gcp:europe-west1", "gcp:asia-east1") if name not in pair)
+    there = topology.index(sink)
+    # Without reports, which nobody would read.
+    send = ["iperf3", "-c", private_address(there), "-t", "600", "-P", str(FLOWS), "-i", "0"]
+    with (
+        running(lab, sink, ["iperf3", "-s", "-1", "--forceflush"], until="listening"),
+        running(lab, pair[0], send),
+    ):
+        # Until all connections are open, one after the other, and the queue is full.
+        time.sleep((FLOWS + 4) * topology.rtt_ms[topology.index(pair[0])][there] / 1e3 + 5)
+        yield
+
+
+def _loaded(lab: Lab) -> Point:
+    found: dict[str, Times] = {}
+    for pair in PAIRS[:3]:
+        with _full(lab, pair):
+            for name, times in _medians(lab, [pair]).items():
+                found.setdefault(name, {}).update(times)
+    return _alike(f"while {FLOWS} flows fill the sender's cap", found)
+
+
+def _from_both_ends(lab: Lab, settings: Callable[[float], Mapping[str, float]]) -> dict[str, Times]:
+    """Measure pairs from either end, of which one way is set by its round-trip time."""
+    topology = lab.topology()
+    for src, dst in PAIRS[:3]:
+        usual_ms = topology.rtt_ms[topology.index(src)][topology.index(dst)]
+        lab.set_link(src, dst, settings(usual_ms), one_way=True)
+    found = _medians(lab, [*PAIRS[:3], *((dst, src) for src, dst in PAIRS[:3])])
+    lab.clear()
+    return found
+
+
+def _one_way_longer(lab: Lab) -> Point:
+    # Of a direction's round-trip time, that direction takes half.
+    found = _from_both_ends(lab, lambda usual_ms: {"rtt_ms": usual_ms + 2 * FURTHER_MS})
+    return _alike(f"one way {FURTHER_MS:g} ms longer, measured from both ends", found)
+
+
+def _one_way_unsteady(lab: Lab) -> Point:
+    found = _from_both_ends(lab, lambda _: {"jitter_ms": JITTER_MS})
+    return _alike(f"one way varying by {JITTER_MS:g} ms, measured from both ends", found)
+
+
+def _filtered(lab: Lab) -> Point:
+    """Filter ICMP at Azure, as in the paper."""
+    topology = lab.topology()
+    for _, azure in TO_AZURE:
+        lab.set_host(azure, {"icmp": "filtered"})
+    found = _medians(lab, TO_AZURE)
+    lab.clear()
+    off = [
+        ms / topology.rtt_ms[topology.index(src)][topology.index(dst)] - 1
+        for name in ("hping3", "TCP connects")
+        for (src, dst), ms in found[name].items()
+        if ms is not None
+    ]
+    silent = sum(ms is None for ms in found["ping"].values())
+    most = max(off, key=abs, default=1.0)
+    return Point(
+        "Where ICMP is filtered, as on Azure, TCP's handshake shows the round trip (3.1)",
+        "ping is not allowed on Azure",
+        f"{silent} of {len(TO_AZURE)} pings unanswered; hping3 and relayd's TCP connects answered "
+        f"{len(off)} of {2 * len(TO_AZURE)}, off what is set by {most:+.1%} at most",
+        silent == len(TO_AZURE) and len(off) == 2 * len(TO_AZURE) and abs(most) <= ALIKE,
+        f"no ping answered, all others within {ALIKE:.0%} of what is set",
+        f"{len(TO_AZURE)} pairs, {PROBES} probes of each tool",
+    )
