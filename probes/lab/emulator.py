@@ -43,6 +43,7 @@ OVERHEAD_S = 80e-6
 _READS_AT_ONCE = 8
 _LONGEST_PACKET = 65_536 + VNET
 _NICENESS = -15
+"""Where the kernel allows no real-time priority."""
 _SLICE_S = 0.0001
 """Slices of processor time, the shortest there are: a worker that wakes is then let in sooner."""
 
@@ -116,10 +117,7 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
     changes : socket.socket
         Sequenced packets: each is a change (:func:`message_of`), answered when it holds.
     """
-    with suppress(PermissionError):
-        os.nice(_NICENESS)
-    with suppress(OSError):
-        ask_for_short_slices(_SLICE_S)
+    _take_precedence()
     gc.collect()
     gc.freeze()  # what was made before the fork stays shared with the other processes
     gc.disable()  # the loop makes no cycles
@@ -229,6 +227,18 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
         if heap and heap[0][0] != armed_for:
             armed_for = heap[0][0]
             timer.arm(armed_for)
+
+
+def _take_precedence() -> None:
+    """Be let in as soon as a packet is due, whatever else runs on the machine."""
+    try:
+        # Niceness does not do it: kernels that schedule by session count it within a session alone.
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError:
+        with suppress(PermissionError):
+            os.nice(_NICENESS)
+        with suppress(OSError):
+            ask_for_short_slices(_SLICE_S)
 
 
 def _apply_change(

@@ -6,6 +6,7 @@ Distances, windows and caps are given, those of the paper's VMs; what follows is
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -98,7 +99,7 @@ def laboratory(aws_vm: str) -> Iterator[Lab]:
 @contextmanager
 def lab_of(topology: Topology) -> Iterator[Lab]:
     """Bring up a lab for a ``with`` block."""
-    lab = Lab("reproduce")
+    lab = Lab(f"reproduce-{os.getpid()}")
     lab.up(topology, ends_with_caller=True)
     try:
         yield lab

@@ -7,9 +7,9 @@ more time would show the same.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,15 +19,18 @@ from probes.analysis.variation import spread
 from probes.lab.controller import Lab
 from probes.lab.measuring import Transfer, iperf3_reports
 from probes.lab.topology import GOODPUT_SHARE
-from scripts.reproduce.laboratory import FLOWS, GOOGLE, Note, laboratory, noted
+from scripts.reproduce.laboratory import GOOGLE, Note, laboratory, noted
 from scripts.reproduce.point import Point
 
 PEERS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-northeast1", "gcp:asia-east1")
 AMAZON = "aws:us-east-1"
-PHASE_S, SETTLING_S = 10.0, 4.0
+PHASE_S, SETTLING_S = 12.0, 6.0
 """How long the same regions take part, and what of it is left out: connections come up."""
-ROUND_TRIPS = FLOWS + 4
-"""Before the first byte: iperf3 opens one connection after the other."""
+FLOWS = 8
+"""To each region. The paper's 50 would open one after the other behind a full queue, for half a
+minute; these fill the cap as well."""
+ROUND_TRIPS, QUEUE_S = FLOWS + 4, 0.2
+"""Before the first byte, and what each waits once others fill the cap."""
 VIRGINIA, CALIFORNIA = "aws:us-east-1", "aws:us-west-1"
 BOX_S = 60
 DYNAMIC = 0.1
@@ -118,26 +121,24 @@ def _watch(lab: Lab, vm: str, *, inwards: bool) -> Watched:
     topology = lab.topology()
     source, sinks = topology.index(vm), [topology.index(peer) for peer in PEERS]
     phases = 2 * len(PEERS) - 1
-    stop = threading.Event()
     options = ("-R",) if inwards else ()
-    opening_s = [ROUND_TRIPS * topology.rtt_ms[source][sink] / 1e3 for sink in sinks]
+    opening_s = [
+        ROUND_TRIPS * (topology.rtt_ms[source][sink] / 1e3 + QUEUE_S * (number > 0))
+        for number, sink in enumerate(sinks)
+    ]
     begun_s = time.monotonic() + max(opening_s)
 
     def send(number: int) -> None:
-        lasts_s = PHASE_S * (phases - 2 * number)
         begins_s = begun_s + PHASE_S * number - opening_s[number]
-        if not stop.wait(begins_s - time.monotonic()):
-            iperf3_reports(lab, [Transfer(source, sinks[number], FLOWS, options)], lasts_s)
+        time.sleep(max(0.0, begins_s - time.monotonic()))
+        transfer = Transfer(source, sinks[number], FLOWS, options)
+        iperf3_reports(lab, [transfer], PHASE_S * (phases - 2 * number))
 
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(len(sinks))]
-    for thread in threads:
-        thread.start()
-    try:
+    with ThreadPoolExecutor() as pool:
+        sending = [pool.submit(send, number) for number in range(len(sinks))]
         seconds = _each_second(lab, begun_s, PHASE_S * phases, sinks, inwards=inwards)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+        for one in sending:
+            one.result()
     rates = seconds[:, 1:] * GOODPUT_SHARE / topology.scale
     phase_of, into_s = np.divmod(np.round(seconds[:, 0]), PHASE_S)
     settled = [(phase_of == phase) & (into_s >= SETTLING_S) for phase in range(phases)]
