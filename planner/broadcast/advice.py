@@ -15,7 +15,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, limited_texts
 from planner.model.shared_resources import Floats
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text
 from planner.model.vm_limits import (
     bottlenecks_of_rows,
     connections_by_region,
@@ -70,7 +70,8 @@ class BroadcastAdviser:
         if star is None:
             return f"Some destinations have no direct link. {who} {limit}"
         if decision.gain is None:
-            return f"Direct takes {star.duration_s:.0f} s and misses the deadline. {who} {limit}"
+            took = duration_text(star.duration_s)
+            return f"Direct takes {took} and misses the deadline. {who} {limit}"
         terms = TERMS.get(
             self.request.objective, f"cost plus time at {self.request.time_value_usd_per_h:g} USD/h"
         )
@@ -137,7 +138,7 @@ class BroadcastAdviser:
             Advice(
                 f"Open up to {needed} connections a VM instead of {self.request.connections}",
                 f"{gbps_text(problem.volume_gbit / time_s)} Gbit/s to each destination, "
-                f"{saved_s:.0f} s sooner",
+                f"{duration_text(saved_s)} sooner",
                 0.0,
             )
         ]
@@ -194,7 +195,7 @@ class BroadcastAdviser:
                 found.append(
                     Advice(
                         f"Use {vms[sites[0]]:.0f} VMs at {where}",
-                        "; ".join([f"at least {saved_s:.0f} s sooner", *asked]),
+                        "; ".join([f"at least {duration_text(saved_s)} sooner", *asked]),
                         faster.cost.total - chosen.cost.total,
                     )
                 )

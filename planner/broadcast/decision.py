@@ -20,7 +20,7 @@ from planner.broadcast.search import Search
 from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.shared_resources import Floats
-from planner.model.vm_limits import too_late
+from planner.model.vm_limits import SAME_TIME, too_late
 from planner.shared_vms.drawn_times import DrawnTimes
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.solvers.joint import Gain, compared
@@ -180,7 +180,7 @@ class BroadcastDecider:
         return self.evaluate.candidate(packing, found.transfer_s)
 
     def _late(self, candidate: BroadcastCandidate) -> bool:
-        return candidate.duration_s > (self.request.deadline_s or inf) * (1 + 1e-9)
+        return candidate.duration_s > (self.request.deadline_s or inf) * (1 + SAME_TIME)
 
     def _refuse_late(self, optimum: BroadcastCandidate) -> None:
         if not self._late(optimum):

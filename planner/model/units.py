@@ -148,6 +148,12 @@ def duration_text(seconds: float) -> str:
     return f"{seconds / S_PER_DAY:.1f} days"
 
 
+def too_short_texts(deadline_s: float, needed_s: float) -> tuple[str, str]:
+    """Return a deadline and what is needed for one sentence: in seconds where words hide which."""
+    texts = duration_text(deadline_s), duration_text(needed_s)
+    return texts if texts[0] != texts[1] else (f"{deadline_s:g} s", f"{needed_s:g} s")
+
+
 def volume_text(volume_gb: float) -> str:
     """Return a volume in a fitting unit."""
     for unit, size in (("PB", 1e6), ("TB", 1e3), ("GB", 1.0), ("MB", 1e-3)):

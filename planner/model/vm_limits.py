@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from planner.model.estimate import ADDRESS_KINDS, Bound
 from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.shared_resources import ONE, Floats, Row, SiteResources
+from planner.model.units import too_short_texts
 
 PAIR_CONNECTIONS = 64
 """Of one VM to one other, at most, where many share them: as many as rates were measured with."""
 # Rounding takes no further connection.
 SAME_COUNT = 1e-6
+SAME_TIME = 1e-9
+"""By what share a plan may be later than a deadline: what rounding adds."""
 
 
 def link_gbps(
@@ -185,8 +189,9 @@ def links_that_take_turns(needed: Mapping[str, int], connections: int) -> tuple[
 
 def too_late(deadline_s: float, needed_s: float, kind: str, region: str) -> InfeasibleError:
     """Return the error that a deadline is too early, for a kind of limit at a region."""
+    deadline, needed = too_short_texts(deadline_s, needed_s)
     return InfeasibleError(
-        f"the deadline of {deadline_s:.0f} s is below the {needed_s:.0f} s that these VMs need "
+        f"the deadline of {deadline} is below the {needed} that these VMs need "
         f"(the limit is {kind} at {region})",
-        f"Allow at least {needed_s:.0f} s, or raise `vms` there.",
+        f"Allow at least {ceil(needed_s * (1 - SAME_TIME))} s, or raise `vms` there.",
     )

@@ -27,7 +27,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
-from planner.model.units import BITS_PER_BYTE, S_PER_H
+from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_text, too_short_texts
 from planner.model.vm_limits import (
     bottlenecks_of_rows,
     connections_by_region,
@@ -308,9 +308,9 @@ class _Reduce:
             return None
         if fast.time_s > most_s * (1 + ROOM):
             needed_s = fast.time_s + self._ramp_s(self.may.astype(float))
+            deadline, needed = too_short_texts(request.deadline_s or inf, needed_s)
             raise InfeasibleError(
-                f"the deadline of {request.deadline_s:.0f} s is below the {needed_s:.0f} s that "
-                "these VMs need",
+                f"the deadline of {deadline} is below the {needed} that these VMs need",
                 f"Allow at least {np.ceil(needed_s):.0f} s, or raise `vms`.",
             )
         if request.objective == "cost":
@@ -400,8 +400,8 @@ class _Reduce:
         )
         if self.request.links == "heterogeneous":
             text += (
-                f" Heterogeneous links promise {made.promised_s:.0f} s; the measured limits of VMs "
-                f"make it {made.duration_s:.0f} s."
+                f" Heterogeneous links promise {duration_text(made.promised_s)}; the measured "
+                f"limits of VMs make it {duration_text(made.duration_s)}."
             )
         if bottlenecks:
             text += f" The bottleneck is {bottlenecks[0].constraint} at {bottlenecks[0].region}."

@@ -23,7 +23,7 @@ from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import with_running
-from planner.model.units import S_PER_H, gbps_text
+from planner.model.units import S_PER_H, duration_text, gbps_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.options import Projection, Projector, difference, gain_of
 from planner.replanning.plan import ChangeCost, Replan, ReplanVerdict
@@ -296,7 +296,7 @@ class _Replanner:
         saved_s = self.keep.times_s[1] - change.times_s[1]
         saved_usd = self.keep.costs[1].total - change.costs[1].total
         brings = (
-            f"ends {abs(saved_s):.0f} s {'sooner' if saved_s >= 0 else 'later'} and costs "
+            f"ends {duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'} and costs "
             f"{abs(saved_usd):.2f} USD {'less' if saved_usd >= 0 else 'more'}"
         )
         if verdict == "change":

@@ -14,7 +14,7 @@ from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.shared_resources import Floats
 from planner.model.units import S_PER_H
-from planner.model.vm_limits import too_late
+from planner.model.vm_limits import SAME_TIME, too_late
 from planner.shared_vms.drawn_times import DrawnTimes
 from planner.shuffle.problem import ShuffleProblem
 from planner.shuffle.request import ShuffleRequest
@@ -135,6 +135,6 @@ class ShuffleDecider:
 
     def _refuse_late(self, candidate: ShuffleCandidate) -> None:
         deadline_s = self.request.deadline_s
-        if deadline_s is None or candidate.duration_s <= deadline_s:
+        if deadline_s is None or candidate.duration_s <= deadline_s * (1 + SAME_TIME):
             return
         raise too_late(deadline_s, candidate.duration_s, *self.search.fullest_row(candidate))

@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
 from planner.model.throughput import MBIT_PER_MB
-from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, gbps_text
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_text, gbps_text
 from planner.transfer import vm_count
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
@@ -90,7 +90,7 @@ class Adviser:
     def _advice(self, action: str, change: dict[str, Any], option: Option) -> Advice:
         allocation, chosen = option.allocation, self.decision.chosen
         saved_s = chosen.duration_s - option.duration_s
-        when = f"{saved_s:.0f} s sooner" if saved_s >= 0 else f"{-saved_s:.0f} s later"
+        when = f"{duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'}"
         return Advice(
             f"{action}, direct",
             f"{gbps_text(allocation.rate_gbps)} Gbit/s, {when}",

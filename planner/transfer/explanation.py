@@ -8,7 +8,7 @@ from planner.hints import TYPE_CHECKING
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.rate_cuts.averages import burst_in_words, in_words
-from planner.model.units import gbps_text
+from planner.model.units import duration_text, gbps_text
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL
 from planner.transfer.bottlenecks import Bottlenecks
@@ -171,7 +171,7 @@ class Explanation:
         if request.min_throughput_gbps:
             limits.append(f"{request.min_throughput_gbps:g} Gbit/s")
         if request.deadline_s:
-            limits.append(f"the deadline of {request.deadline_s:g} s")
+            limits.append(f"the deadline of {duration_text(request.deadline_s)}")
         if request.budget_usd:
             limits.append(f"the budget of {request.budget_usd:g} USD")
         return " and ".join(limits)

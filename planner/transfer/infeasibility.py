@@ -7,6 +7,7 @@ from math import ceil, floor, inf
 
 from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError
+from planner.model.units import too_short_texts
 from planner.records import replace
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option
@@ -50,9 +51,10 @@ def why_infeasible(
         soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
         left_s = request.deadline_s - fastest.ramp_up_s
         share = (fastest.duration_s - fastest.ramp_up_s) / left_s if left_s > 0 else inf
+        deadline, takes = too_short_texts(request.deadline_s, fastest.duration_s)
         return InfeasibleError(
-            f"the deadline of {request.deadline_s:g} s is before the {fastest.duration_s:.1f} s "
-            f"that the transfer takes at the {most:.3f} Gbit/s that {reach}",
+            f"the deadline of {deadline} is before the {takes} that the transfer takes at the "
+            f"{most:.3f} Gbit/s that {reach}",
             f"Allow at least {soonest_s} s{_or_more_vms(request, vms, share) if more_vms else ''}.",
         )
     frugal = replace(request, objective="cost", budget_usd=None)

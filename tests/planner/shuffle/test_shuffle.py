@@ -246,6 +246,10 @@ def test_limits_that_cannot_be_met_say_what_would_do() -> None:
         plan(two, {("a", "b"): 100}, deadline_s=150.0)
     with pytest.raises(InfeasibleError, match="200 s"):
         plan(two, {("a", "b"): 100}, deadline_s=150.0, objective="cost")
+    sevenths = [[0, 7], [7, 0]]  # 114.3 s
+    with pytest.raises(InfeasibleError, match=r"114\.286 s .* at least 115 s"):
+        plan(sevenths, {("a", "b"): 100}, deadline_s=114.0)
+    assert plan(sevenths, {("a", "b"): 100}, deadline_s=115.0).duration_s == pytest.approx(800 / 7)
     with pytest.raises(DataError, match="a to b"):
         plan([[0, 0], [4, 0]], {("a", "b"): 100})
     with pytest.raises(InputError, match="not part of the network"):
