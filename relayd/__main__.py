@@ -28,12 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
         complete()
     if words[:1] == ["plan"]:
         code = _run_briefly(words)
-        if arguments is None:
-            _end(code)
-        return code
-    from relayd.cli.running import run
+    else:
+        from relayd.cli.running import run
 
-    return run(words)
+        code = run(words)
+    if arguments is None and words[:1] in (["plan"], ["import"]):
+        _end(code)
+    return code
 
 
 def _run_briefly(words: list[str]) -> int:

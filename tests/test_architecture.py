@@ -143,12 +143,20 @@ DEFERRED = {
     },
     "relayd.cli.data.backtest": {"relayd.backtesting.running"},
     "relayd.cli.data.bench_decisions": {"relayd.backtesting.decisions.running"},
+    "relayd.cli.data.importing": {
+        "probes.importers.parquet",
+        "relayd.history.data_set",
+        "relayd.store.samples.data_set",
+    },
     "relayd.cli.options": {"relayd.sources.mirror"},
+    "relayd.cli.output": {"shlex", "subprocess"},
     "relayd.cli.parser": {
         "relayd.cli.catalogue.commands",
         "relayd.cli.data.commands",
+        "relayd.cli.data.import_command",
         "relayd.cli.help.commands",
         "relayd.cli.measuring.commands",
+        "relayd.cli.questions.commands",
         "relayd.cli.serving.commands",
     },
     "relayd.cli.questions.asking": {"relayd.cli.questions.reading"},
@@ -212,6 +220,7 @@ DEFERRED = {
         "relayd.store.verifications",
         "relayd.transfers.register",
     },
+    "relayd.store.changes": {"getpass", "socket"},
     "relayd.store.location": {"ipaddress", "pathlib", "re"},
     "relayd.store.opening": {
         "relayd.store.leases",

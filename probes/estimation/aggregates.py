@@ -15,13 +15,13 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.ramp import ramp_steps, saturates
 from probes.analysis.series.late_cuts import fall_of, lasting, rate_cut
 from probes.estimation.agreement import reference_of
-from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints
+from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints, distinct
 from probes.estimation.arrays.origins import measured
 from probes.estimation.arrays.sample_table import Rows
-from probes.estimation.bounds import median
 from probes.estimation.combining import SHORT_S
 from probes.estimation.flows import Pairs, from_cold
 from probes.estimation.series import Counted, LinkSamples
+from probes.medians import median
 from probes.samples import Sample
 
 
@@ -129,7 +129,7 @@ def _slices_with(rows: Rows, groups: Groups, details: list[str], word: str) -> l
     has = [at for at in places.tolist() if word in details[rows["detail"][at]]]
     if not has:
         return []
-    numbers = np.unique(np.searchsorted(groups.begins, has, side="right") - 1)
+    numbers = distinct(np.searchsorted(groups.begins, has, side="right") - 1)
     begins = groups.begins.tolist()
     return [slice(begins[number], begins[number + 1]) for number in numbers.tolist()]
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from planner.model.estimate import Figures, Origin
-from probes.estimation.bounds import MAD_TO_SIGMA, median
+from probes.estimation.bounds import MAD_TO_SIGMA
+from probes.medians import median
 from probes.samples import OWN, Sample
 
 ENOUGH = 3

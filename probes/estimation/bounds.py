@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import TypeAlias
 
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
+from probes.medians import median
 from probes.samples import Sample
 
 Value: TypeAlias = tuple[float, Sample]
@@ -15,17 +16,6 @@ Value: TypeAlias = tuple[float, Sample]
 LEAST_NOISE = 0.01
 NORMAL_90 = 1.645
 MAD_TO_SIGMA = 1.4826
-
-
-def median(values: Iterable[float]) -> float:
-    """Return the median of at least one value."""
-    ordered = sorted(values)
-    if len(ordered) == 1:  # most links were tested once
-        return ordered[0]
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def bounds_of(values: Sequence[float], noise: float) -> tuple[float, float, float]:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from statistics import median
 from typing import Literal, TypeAlias
 
 from planner.model.estimate import Estimate, Figures, RateCut
@@ -26,6 +25,7 @@ from probes.estimation.agreement import figures_with
 from probes.estimation.arrays.groups import Floats
 from probes.estimation.bounds import Value, from_values, no_surer_than, origin_of_samples
 from probes.estimation.series import CAP_NOISE, LinkSamples
+from probes.medians import median
 from probes.samples import Sample
 
 MOST_OPEN_CAP = 1.25

@@ -23,13 +23,13 @@ from probes.estimation.arrays.origins import are_baseline
 from probes.estimation.arrays.provider_laws import ProviderLaws
 from probes.estimation.arrays.sample_table import ADDRESSES, Pair, Rows, SampleTable
 from probes.estimation.arrays.vm_types import vm_type_of
-from probes.estimation.bounds import median
 from probes.estimation.caps import with_buckets
 from probes.estimation.flows import FlowModel, measured_flows
 from probes.estimation.kinds import caps_joined, joined, with_caps_of
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
 from probes.estimation.series import LinkSamples
 from probes.estimation.sites import with_caps, with_windows
+from probes.medians import median
 from probes.samples import OWN, Metric, Sample
 
 _PRIVATE = ADDRESSES.index("private")

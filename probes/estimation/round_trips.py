@@ -11,7 +11,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Figures, Origin
-from probes.estimation.arrays.groups import Bools, Floats
+from probes.estimation.arrays.groups import Bools, Floats, distinct
 from probes.estimation.arrays.origins import changed, measured, of_many, own_first
 from probes.estimation.bounds import bounds_of, no_surer_than
 from probes.estimation.series import RTT_NOISE, LinkSamples
@@ -81,7 +81,7 @@ def _by_cities(
     wanted = keys(src, dst)
     wanted[~np.isin(wanted, known[known >= 0])] = -1
     order = list(numbers)
-    for key in np.unique(wanted[wanted >= 0]).tolist():
+    for key in distinct(wanted[wanted >= 0]).tolist():
         behind = own.take(np.flatnonzero(known == key))
         for i in np.flatnonzero(wanted == key).tolist():
             between = order[city[src[i]]], order[city[dst[i]]]

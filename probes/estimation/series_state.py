@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from probes.analysis.level_shift import LEARNT_FROM
 from probes.estimation import MOST_SAMPLES, THROUGHPUT, Estimator
+from probes.estimation.arrays.series_samples import SeriesSamples
 from probes.estimation.current_samples import (
     LinkShift,
     NewestRows,
@@ -29,7 +29,6 @@ from probes.samples import Reported, Sample
 
 Votes: TypeAlias = Mapping[tuple[str, str], int]
 """VM types of source and destination: how many throughput samples name these."""
-_SERIES_FIELDS = 3  # source, destination and metric: the same in all samples of a series
 
 
 class StaleError(Exception):
@@ -53,7 +52,7 @@ class PartState(NamedTuple):
         Of samples on which no estimate rests: those older than the newest, and those among them.
     shifts : tuple of LinkShift
         Changes of level among the newest.
-    counting : list of Sample
+    counting : SeriesSamples
         Those of the newest on which estimates rest, oldest first.
     """
 
@@ -64,7 +63,7 @@ class PartState(NamedTuple):
     older: Votes
     others: Votes
     shifts: tuple[LinkShift, ...]
-    counting: list[Sample]
+    counting: SeriesSamples
 
 
 class SeriesState(NamedTuple):
@@ -91,11 +90,11 @@ class SeriesState(NamedTuple):
             if tells_of_shifts(key, self.parts):
                 for shift in part.shifts:
                     on_shift(shift)
-            first = part.counting[0]
+            src, dst, _ = part.counting.series
             for votes in (part.older, part.others):
                 for (src_vm, dst_vm), samples in votes.items():
-                    estimator.add_votes(first.src, first.dst, src_vm, dst_vm, samples, source)
-            estimator.add(part.counting, source, part.first_id)
+                    estimator.add_votes(src, dst, src_vm, dst_vm, samples, source)
+            estimator.samples.add_series(part.counting, source, part.first_id)
 
 
 def series_state(
@@ -161,7 +160,7 @@ def _part_state(found: NewestRows, older: Votes) -> PartState:
         older,
         others,
         tuple(shifts),
-        current.samples[-MOST_SAMPLES:],
+        SeriesSamples.of(current.samples[-MOST_SAMPLES:]),
     )
 
 
@@ -202,10 +201,7 @@ def plain_state(state: SeriesState) -> list[Any]:
 def _plain_part(part: PartState) -> list[Any]:
     *head, older, others, shifts, counting = part
     votes = [[[*names, count] for names, count in of.items()] for of in (older, others)]
-    columns = zip(*(sample[_SERIES_FIELDS:] for sample in counting), strict=True)
-    # Most columns hold one value.
-    short = [list(column) if len(set(column)) > 1 else column[0] for column in columns]
-    return [*head, *votes, shifts, len(counting), short]
+    return [*head, *votes, shifts, counting.size, counting.columns]
 
 
 def state_of(plain: list[Any], series: tuple[str, str, str]) -> SeriesState:
@@ -223,17 +219,12 @@ def state_of(plain: list[Any], series: tuple[str, str, str]) -> SeriesState:
 
 def _part(plain: list[Any], series: tuple[str, str, str]) -> PartState:
     *head, older, others, shifts, count, columns = plain
-    rows = zip(
-        *(repeat(name, count) for name in series),
-        *(column if isinstance(column, list) else repeat(column, count) for column in columns),
-        strict=True,
-    )
     return PartState._make(
         (
             *head,
             {tuple(names): votes for *names, votes in older},
             {tuple(names): votes for *names, votes in others},
             tuple(LinkShift(*shift) for shift in shifts),
-            list(map(Sample._make, rows)),
+            SeriesSamples(series, count, columns),
         )
     )

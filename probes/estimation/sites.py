@@ -11,7 +11,7 @@ from planner.model.baseline import CAP_ERROR, flow_cap_gbps, within
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
-from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.estimate import Estimate, Figures, Method, Origin
 from planner.model.link import Site
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import window_error
@@ -20,10 +20,11 @@ from probes.estimation.arrays.groups import Floats, Groups, Ints
 from probes.estimation.arrays.origins import are_own, of_rows
 from probes.estimation.arrays.sample_table import Rows
 from probes.estimation.arrays.sites import egress, flow_caps_gbps, ingress
-from probes.estimation.bounds import bounds_of, median, no_surer_than
+from probes.estimation.bounds import bounds_of, no_surer_than
 from probes.estimation.caps import measured_caps
 from probes.estimation.flows import from_cold, windows_from_flows_mb
 from probes.estimation.series import LinkSamples
+from probes.medians import median
 
 WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
@@ -111,26 +112,24 @@ class Carried:
         region : int
             Place of its region.
         """
-        method = cap.origin.method
-        for least in (at_least, self._carried_by(int(self._sure[end][region]))):
-            if least and least.expected > cap.expected:
-                figures = (least.origin.figures or Figures())._replace(raised_from=method)
-                cap = replace(least, origin=least.origin._replace(figures=figures))
-        most = int(self._most[end][region])
-        if most >= 0:
-            cap = replace(cap, high=max(cap.high, self._tests.alone.expected[most].item()))
+        carried, method = self._tests.alone.expected, cap.origin.method
+        if at_least and at_least.expected > cap.expected:
+            figures = (at_least.origin.figures or Figures())._replace(raised_from=method)
+            cap = replace(at_least, origin=at_least.origin._replace(figures=figures))
+        sure, most = int(self._sure[end][region]), int(self._most[end][region])
+        if sure >= 0 and carried[sure] > cap.expected:
+            cap = self._carried_by(sure, method)
+        if most >= 0 and carried[most] > cap.high:
+            cap = replace(cap, high=carried[most].item())
         return cap
 
-    def _carried_by(self, link: int) -> Estimate | None:
-        if link < 0:
-            return None
+    def _carried_by(self, link: int, raised_from: Method) -> Estimate:
         alone = self._tests.alone.at(link, self._origins)
         assert alone is not None
-        src, dst = self._tests.src[link], self._tests.dst[link]
-        figures = Figures(between=(self._names[src], self._names[dst]))
-        return replace(
-            alone, origin=alone.origin._replace(method="link-above-cap", figures=figures)
-        )
+        between = self._names[self._tests.src[link]], self._names[self._tests.dst[link]]
+        figures = Figures(between=between, raised_from=raised_from)
+        origin = alone.origin._replace(method="link-above-cap", figures=figures)
+        return Estimate(alone.low, alone.expected, alone.high, origin, alone.prior)
 
 
 def _first_of_each(regions: Ints, ranked: Ints, count: int) -> Ints:

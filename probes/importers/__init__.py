@@ -22,9 +22,10 @@ from probes.importers.detection import refuse_another
 from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import chunks
+from probes.sample_columns import SampleColumns
 from probes.samples import Sample
 
-__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "read"]
+__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "read", "read_many"]
 
 _MODULES = {
     "iperf3": "iperf3",
@@ -45,7 +46,17 @@ _NAMES_NO_REGIONS = ("iperf3", "iperf", "ping", "nuttcp", "smokeping")
 
 
 def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Read samples from a file.
+    """Read samples from a file one by one, as :func:`read_many` does."""
+    rows = read_many(format_name, stream, options)
+    return chain.from_iterable(
+        row.samples() if isinstance(row, SampleColumns) else (row,) for row in rows
+    )
+
+
+def read_many(
+    format_name: str, stream: BinaryIO, options: ImportOptions
+) -> Iterator[ImportedRow | SampleColumns]:
+    """Read samples from a file, many at once where its format allows that.
 
     Parameters
     ----------
@@ -59,7 +70,7 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
 
     Returns
     -------
-    Iterator[Sample | Skipped]
+    Iterator[Sample | Skipped | SampleColumns]
         In the order of the file, as far as the format can be judged row by row.
 
     Raises
@@ -77,23 +88,30 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     return _read(format_name, stream, options)
 
 
-def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+def _read(
+    format_name: str, stream: BinaryIO, options: ImportOptions
+) -> Iterator[ImportedRow | SampleColumns]:
     source = chunks(stream, options.name)
     head = next(source)
     refuse_another(head[:65_536], format_name, options.name)
     reader = import_module(f"probes.importers.{_MODULES[format_name]}")
     whole = stream if format_name == "parquet" else chain((head,), source)
-    rows = cast("Iterator[ImportedRow]", reader.read(whole, options))
+    rows = cast("Iterator[ImportedRow | SampleColumns]", reader.read(whole, options))
     yield from addressed(rows, options)
 
 
-def addressed(rows: Iterator[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:
+def addressed(
+    rows: Iterator[ImportedRow | SampleColumns], options: ImportOptions
+) -> Iterator[ImportedRow | SampleColumns]:
     """Yield rows, samples with the kind of address that was stated."""
     if options.address is None:
         yield from rows
         return
     for row in rows:
-        yield row._replace(address=options.address) if isinstance(row, Sample) else row
+        if isinstance(row, SampleColumns):
+            yield row.over(options.address)
+        else:
+            yield row._replace(address=options.address) if isinstance(row, Sample) else row
 
 
 def _check_regions(format_name: str, options: ImportOptions) -> None:

@@ -6,22 +6,26 @@ is part of a figure's name and converted by the factor beside it, here and nowhe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from math import inf
-from operator import eq
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
+from probes.importers.csv_at_once import (
+    ABOUT_RATES,
+    Cells,
+    CsvColumns,
+    CsvFigure,
+    samples_at_once,
+    volume_detail,
+)
 from probes.importers.csv_table import CsvTable
 from probes.importers.endpoints import split
 from probes.importers.options import ImportedRow, ImportOptions
+from probes.sample_columns import SampleColumns
 from probes.samples import Metric, Sample, Skipped
 
 TOOL = "csv"
@@ -76,117 +80,46 @@ BAD_WARMED_UP = "warmed_up is neither true nor false"
 NO_FIGURE = "no figure in this row"
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
-_MOST_CELLS = 65_536
-_ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
+_FEW_LINES, _PARTS = 64, 8
 
 
-class _Figure(NamedTuple):
-    at: int
-    column: str
-    metric: Metric
-    factor: float
-
-
-class _Columns(NamedTuple):
-    figures: list[_Figure]
-    others: dict[str, tuple[int, float]]
-    unused: list[str]
-
-
-class _Cells(dict[str, Any]):
-    """What the cells of a column mean, each read once: most files repeat theirs.
-
-    Parameters
-    ----------
-    read : callable
-        Returns what a cell means, or raises ValueError with the reason for which its row is
-        skipped.
-    """
-
-    def __init__(self, read: Callable[[str], Any]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, cell: str) -> Any:
-        if len(self) >= _MOST_CELLS:
-            self.clear()
-        self[cell] = found = self._read(cell.strip())
-        return found
-
-
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield a sample for each figure of each row."""
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow | SampleColumns]:
+    """Yield a sample for each figure of each row; many at once where nothing is wrong with them."""
     table = CsvTable(source, options.name, force=options.force)
     columns = _understood(table, options)
     for column in columns.unused:
         yield Skipped(table.header_line, f"column {column!r} is not used")
     readers = _readers(columns.others, options)
     for number, lines in table.blocks():
-        cells = table.columns(lines)
-        found = cells and _of_columns(cells, columns, readers)
-        if found:
-            yield from found
-            continue
-        for at, row, problem in table.rows_of(number, lines):
+        yield from _of_lines(number, lines, table, columns, readers)
+
+
+def _of_lines(
+    number: int,
+    lines: list[str],
+    table: CsvTable,
+    columns: CsvColumns,
+    readers: Mapping[str, Cells],
+) -> Iterator[ImportedRow | SampleColumns]:
+    """Yield the samples of lines that begin at a number: one by one near one that is wrong."""
+    cells = table.columns(lines)
+    found = cells and samples_at_once(cells, columns, readers)
+    if found:
+        yield found
+    elif len(lines) > _FEW_LINES:
+        part = -(-len(lines) // _PARTS)
+        for at in range(0, len(lines), part):
+            yield from _of_lines(number + at, lines[at : at + part], table, columns, readers)
+    else:
+        for line, row, problem in table.rows_of(number, lines):
             if problem:
-                yield Skipped(at, problem)
+                yield Skipped(line, problem)
             else:
-                yield from _of_row(at, row, columns, readers)
+                yield from _of_row(line, row, columns, readers)
 
 
-def _of_columns(
-    cells: Sequence[Sequence[str]], columns: _Columns, readers: Mapping[str, _Cells]
-) -> list[Sample] | None:
-    """Return the samples of many rows; None if anything is wrong with one of them."""
-
-    def meaning(name: str) -> Sequence[Any]:
-        reader = readers[name]
-        if name not in columns.others:
-            return [reader[""]] * len(cells[0])
-        written = cells[columns.others[name][0]]
-        if name == "measured_at":  # each row may have its own
-            times_s = limits.numbers(written)
-            if times_s is not None and limits.are_times(times_s).all():
-                return list(times_s.tolist())
-        return list(map(reader.__getitem__, written))
-
-    try:
-        setting = _setting(meaning)
-    except ValueError:
-        return None
-    samples, is_full = [], True
-    for figure in columns.figures:
-        values = _values(cells[figure.at], figure)
-        if values is None or (figure.metric == "transfer_s" and None in setting["volume"]):
-            return None
-        samples.append(_samples(figure, values, setting))
-        is_full = is_full and None not in values
-    if is_full and len(samples) == 1:
-        return list(samples[0])
-    # As the rows come, and of each the figures in their order.
-    found = [[s for s in row if s.value is not None] for row in zip(*samples, strict=True)]
-    return list(chain.from_iterable(found)) if all(found) else None
-
-
-def _values(written: Sequence[str], figure: _Figure) -> list[float | None] | None:
-    """Return a column's figures, None for empty cells; None if one can't be a measurement."""
-    stated = [cell for cell in written if cell and not cell.isspace()]
-    found = limits.numbers(stated)
-    if found is None:
-        return None
-    with np.errstate(over="ignore"):  # infinite then, which nothing can be
-        found *= figure.factor
-    if not limits.are_possible(figure.metric, found).all():
-        return None
-    values: list[float | None] = found.tolist()
-    if len(values) < len(written):
-        left = iter(values)
-        values = [next(left) if cell and not cell.isspace() else None for cell in written]
-    return values
-
-
-def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
-    figures: list[_Figure] = []
+def _understood(table: CsvTable, options: ImportOptions) -> CsvColumns:
+    figures: list[CsvFigure] = []
     others: dict[str, tuple[int, float]] = {}
     unused: list[str] = []
     taken: dict[str, str] = {}
@@ -204,7 +137,7 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             )
         taken[meaning[0]] = column
         if name in FIGURES:
-            figures.append(_Figure(at, column, *FIGURES[name]))
+            figures.append(CsvFigure(at, column, *FIGURES[name]))
         else:
             others[meaning[0]] = at, meaning[1]
     missing = [name for name in ("src", "dst") if name not in others]
@@ -225,20 +158,20 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
         )
     if "measured_at" not in others and options.measured_at_s is None:
         options.start_s()
-    return _Columns(figures, others, unused)
+    return CsvColumns(figures, others, unused)
 
 
 def _of_row(
-    number: int, cells: Sequence[str], columns: _Columns, readers: Mapping[str, _Cells]
+    number: int, cells: Sequence[str], columns: CsvColumns, readers: Mapping[str, Cells]
 ) -> Iterator[ImportedRow]:
     """Yield the samples of one row, and what is wrong with it."""
-
-    def meaning(name: str) -> Sequence[Any]:
-        cell = cells[columns.others[name][0]] if name in columns.others else ""
-        return [readers[name][cell]]
-
+    others = columns.others
     try:
-        setting = _setting(meaning)
+        setting: dict[str, Any] = {}
+        for name, reader in readers.items():
+            setting[name] = reader.meaning(cells[others[name][0]] if name in others else "")
+            if name == "dst" and setting["src"][0] == setting["dst"][0]:
+                raise ValueError(SAME_REGION)
     except ValueError as error:
         yield Skipped(number, str(error))
         return
@@ -252,17 +185,17 @@ def _of_row(
         if value is not None:
             value *= figure.factor
         problem = limits.fault(figure.metric, value, figure.column)
-        if figure.metric == "transfer_s" and setting["volume"] == [None]:
+        if figure.metric == "transfer_s" and setting["volume"] is None:
             problem = problem or f"{figure.column} {NO_VOLUME}"
-        if problem:
+        if value is None or problem:
             yield Skipped(number, problem)
         else:
-            yield from _samples(figure, [value], setting)
+            yield _sample(figure.metric, value, setting)
     if not found:
         yield Skipped(number, NO_FIGURE)
 
 
-def _readers(others: Mapping[str, tuple[int, float]], options: ImportOptions) -> dict[str, _Cells]:
+def _readers(others: Mapping[str, tuple[int, float]], options: ImportOptions) -> dict[str, Cells]:
     """Return how the cells of each column are read, in the order in which faults are named."""
 
     def end(cell: str) -> tuple[str, str]:
@@ -320,63 +253,29 @@ def _readers(others: Mapping[str, tuple[int, float]], options: ImportOptions) ->
         "src_zone": str,
         "dst_zone": str,
     }
-    return {name: _Cells(reader) for name, reader in readers.items()}
+    return {name: Cells(reader) for name, reader in readers.items()}
 
 
-def _setting(meaning: Callable[[str], Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Return regions, times and settings of rows.
-
-    Raises
-    ------
-    ValueError
-        With the reason, if those of one are wrong.
-    """
-    srcs, src_zones = zip(*meaning("src"), strict=True)
-    dsts, dst_zones = zip(*meaning("dst"), strict=True)
-    if any(map(eq, srcs, dsts)):
-        raise ValueError(SAME_REGION)
-    names = ("measured_at", "connections", "duration", "volume", "warmed_up")
-    found = {name: meaning(name) for name in (*names, "tool", "src_vm", "dst_vm")}
-    found |= {"src": srcs, "dst": dsts}
-    for name, split_off in (("src_zone", src_zones), ("dst_zone", dst_zones)):
-        stated = meaning(name)
-        found[name] = [one or other for one, other in zip(stated, split_off, strict=True)]
-    return found
-
-
-def _samples(
-    figure: _Figure, values: Sequence[float | None], setting: Mapping[str, Sequence[Any]]
-) -> Iterator[Sample]:
-    """Return a sample for each value."""
-    count, metric = len(values), figure.metric
-    about_rates, none = metric in _ABOUT_RATES, [None] * count
-    connections = setting["connections"] if about_rates else none
-    if metric == "per_flow_mbps":
-        connections = [1] * count
-    details = [""] * count
-    if metric == "transfer_s":
-        details = [json.dumps({"volume_gb": volume_gb}) for volume_gb in setting["volume"]]
-    rows = zip(
-        setting["src"],
-        setting["dst"],
-        [metric] * count,
-        values,
+def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
+    (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
+    about_rates = metric in ABOUT_RATES
+    connections = 1 if metric == "per_flow_mbps" else setting["connections"]
+    return Sample(
+        src,
+        dst,
+        metric,
+        value,
         setting["measured_at"],
         setting["tool"],
-        connections,
-        setting["duration"] if about_rates else none,
-        setting["warmed_up"] if about_rates else [False] * count,
-        setting["src_zone"],
-        setting["dst_zone"],
+        connections if about_rates else None,
+        setting["duration"] if about_rates else None,
+        about_rates and setting["warmed_up"],
+        setting["src_zone"] or src_zone,
+        setting["dst_zone"] or dst_zone,
         setting["src_vm"],
         setting["dst_vm"],
-        details,
-        none,
-        [False] * count,
-        none,
-        strict=True,
+        volume_detail(setting["volume"]) if metric == "transfer_s" else "",
     )
-    return map(Sample._make, rows)
 
 
 def _time_s(written: str) -> float | None:

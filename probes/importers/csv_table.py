@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from itertools import chain, takewhile
+from itertools import chain, repeat, takewhile
 
 from planner.model.errors import FormatError
 from probes.importers.text import Lines
@@ -104,14 +104,15 @@ class CsvTable:
                 problem = CUT_OFF
             yield at, cells, problem
 
-    def columns(self, lines: list[str]) -> list[tuple[str, ...]] | None:
+    def columns(self, lines: list[str]) -> list[list[str]] | None:
         """Return the cells of lines by column; None unless nothing is wrong with any of them."""
-        if self._lines.cut_off or '"' in "".join(lines) or self._header_text in lines:
+        width, text = len(self.header), ",".join(lines)
+        if self._lines.cut_off or '"' in text or self._header_text in lines:
             return None
-        cells = [line.split(",") for line in lines]
-        if set(map(len, cells)) != {len(self.header)}:
+        if set(map(str.count, lines, repeat(","))) != {width - 1}:
             return None
-        return list(zip(*cells, strict=True))
+        cells = text.split(",")
+        return [cells[at::width] for at in range(width)]
 
     def _cells(self, number: int, line: str) -> list[str]:
         try:

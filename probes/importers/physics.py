@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from math import inf
 from operator import itemgetter
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from planner.model.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
+from probes.sample_columns import Coded, SampleColumns
 from probes.samples import Metric, Sample
 
 CLOCK_SKEW_S = 60.0
@@ -92,23 +93,47 @@ class PhysicalGate:
         found: tuple[float, float] = self._possible[src, dst, metric, src_vm, dst_vm]
         return found
 
-    def faults(self, samples: Sequence[Sample]) -> list[str | None]:
-        """Return what :meth:`fault` does of each sample, none of which is stored yet."""
-        latest_s = time.time() + CLOCK_SKEW_S
-        provider, most_of_cards = self._provider, self._most_of_cards
+    def limits(
+        self, src: Coded, dst: Coded, metric: Coded, src_vm: Coded, dst_vm: Coded
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what :meth:`possible` does of many samples, by their columns."""
+        found = np.zeros(len(src.codes)), np.full(len(src.codes), inf)
+        is_rtt = np.array([name == "rtt_ms" for name in metric.values], np.bool_)[metric.codes]
         # Of many links, what providers and VM types allow is looked up for few.
-        possible = [
-            self._possible[src, dst, metric, src_vm, dst_vm]
-            if metric == "rtt_ms"
-            else (0.0, most_of_cards[provider[src], src_vm, provider[dst], dst_vm, metric])
-            for src, dst, metric, src_vm, dst_vm in map(_KIND, samples)
-        ]
-        return [
-            None
-            if least <= sample.value <= most and sample.measured_at_s <= latest_s
-            else self.fault(sample)
-            for sample, (least, most) in zip(samples, possible, strict=True)
-        ]
+        providers = (_numbered(end.mapped(_provider_of)) for end in (src, dst))
+        placed = [end.mapped(self._is_placed).array(np.bool_) for end in (src, dst)]
+        for chosen, kinds in (
+            (~is_rtt, (*providers, metric, src_vm, dst_vm)),
+            (is_rtt & placed[0] & placed[1], (src, dst)),
+        ):
+            at = np.flatnonzero(chosen)
+            keys = np.zeros(len(at), np.int64)
+            for kind in kinds:
+                keys = keys * len(kind.values) + kind.codes[at]
+            _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+            columns = (one.take(at[first]).each() for one in (src, dst, metric, src_vm, dst_vm))
+            of_kinds = [self._possible[names] for names in zip(*columns, strict=True)]
+            limits = np.array(of_kinds, np.float64).reshape(-1, 2)[number]
+            for column, values in zip(found, limits.T, strict=True):
+                column[at] = values
+        return found
+
+    def faults(self, samples: SampleColumns) -> dict[int, str]:
+        """Return what :meth:`fault` does of samples, none of which is stored yet, by their place.
+
+        Those that can be measurements are left out.
+        """
+        kinds = samples.src, samples.dst, samples.metric, samples.src_vm, samples.dst_vm
+        least, most = self.limits(*kinds)
+        possible = (least <= samples.value) & (samples.value <= most)
+        possible &= samples.measured_at_s <= time.time() + CLOCK_SKEW_S
+        places = np.flatnonzero(~possible)
+        reasons = map(self.fault, samples[places].samples())
+        return {at: why for at, why in zip(places.tolist(), reasons, strict=True) if why}
+
+    def _is_placed(self, region: str) -> bool:
+        found = self._catalogue.regions.get(region)
+        return found is not None and None not in (found.latitude_deg, found.longitude_deg)
 
     def _possible_values(
         self, src: str, dst: str, metric: Metric, src_vm: str, dst_vm: str
@@ -187,6 +212,12 @@ class PhysicalGate:
         if vm.provider == "aws" and vm.burst_gbps is None and vm.vcpus <= BURSTING_VCPUS:
             return self._of_series_gbps[_series(vm.id)]
         return _own_card_gbps(vm)
+
+
+def _numbered(column: Coded) -> Coded:
+    """Return a column in which equal values have one number."""
+    values = Coded.of(column.values)
+    return Coded(values.values, values.codes[column.codes])
 
 
 def _provider_of(region: str) -> str:

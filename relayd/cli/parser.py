@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from planner.model.errors import InputError
 from relayd.cli.argument_parser import Parser
-from relayd.cli.questions.commands import NAMES, add_question_commands
 from relayd.version import __version__
 
 FIRST = """\
@@ -51,6 +50,13 @@ def build_parser(only: str | None = None) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    if only == "import":
+        from relayd.cli.data.import_command import add_import
+
+        add_import(commands)
+        return parser
+    from relayd.cli.questions.commands import NAMES, add_question_commands
+
     add_question_commands(commands, only)
     if only in NAMES:
         return parser

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.catalogue import Catalogue
 from probes.estimation import THROUGHPUT, Estimator
 from probes.estimation.arrays.groups import Bools, Groups
-from probes.estimation.arrays.sample_table import ADDRESSES, NameNumbers, Rows
+from probes.estimation.arrays.sample_table import ADDRESSES, Rows
 from probes.estimation.current_samples import WITH_A_LEVEL
 from probes.importers.physics import PhysicalGate
+from probes.sample_columns import Coded
 from probes.samples import Metric
 from relayd.store.samples.reading import COUNT, BatchSource, BatchSources, SampleNames
 from relayd.store.samples.tables import ReportedRows, RowReader
@@ -29,7 +29,6 @@ class ShortSeries:
     ----------
     estimator : Estimator
     gate : PhysicalGate
-    catalogue : Catalogue
     names : SampleNames
     confirmed : set of int
         Ids of samples that an operator confirmed.
@@ -41,19 +40,9 @@ class ShortSeries:
     """
 
     def __init__(
-        self,
-        estimator: Estimator,
-        gate: PhysicalGate,
-        catalogue: Catalogue,
-        names: SampleNames,
-        confirmed: set[int],
+        self, estimator: Estimator, gate: PhysicalGate, names: SampleNames, confirmed: set[int]
     ) -> None:
         self._gate, self._names = gate, names
-        self._placed = {
-            name
-            for name, region in catalogue.regions.items()
-            if None not in (region.latitude_deg, region.longitude_deg)
-        }
         self._table = estimator.samples
         self._reader = RowReader(names, confirmed, estimator.samples)
         self.impossible = 0
@@ -74,7 +63,9 @@ class ShortSeries:
         rows = reported.rows
         wrong = np.zeros(len(rows), np.bool_)
         for place in np.flatnonzero(self._suspicious(reported)).tolist():
-            sample = self._names.stored([column[place] for column in columns[:COUNT]]).sample
+            row = (column[place] for column in columns[:COUNT])
+            plain = [one.item() if isinstance(one, np.generic) else one for one in row]
+            sample = self._names.stored(plain).sample
             arrived_at_s = float(reported.arrived_at_s[place])
             wrong[place] = self._gate.fault(sample, arrived_at_s) is not None
         if wrong.any():
@@ -87,23 +78,15 @@ class ShortSeries:
         """Return the samples that may be no measurements."""
         rows, table = reported.rows, self._table
         found: Bools = rows["at_s"] > self._gate.latest_s(reported.arrived_at_s)
-        src, dst = rows["src"].astype(np.int64), rows["dst"].astype(np.int64)
-        is_rtt = rows["metric"] == table.metrics.get("rtt_ms", -1)
-        # Of round trips, places decide; of all else, providers and VM types.
-        placed = np.array([name in self._placed for name in table.regions])
-        providers = NameNumbers()
-        of_region = np.array([providers[name.partition(":")[0]] for name in table.regions])
-        by_vms, vms = rows["metric"].astype(np.int64), len(table.vms)
-        for part, count in ((of_region[src], len(providers)), (of_region[dst], len(providers))):
-            by_vms = by_vms * count + part
-        by_vms = (by_vms * vms + rows["src_vm"]) * vms + rows["dst_vm"]
-        by_places = src * len(table.regions) + dst
-        for chosen, keys in ((~is_rtt, by_vms), (is_rtt & placed[src] & placed[dst], by_places)):
-            at = np.flatnonzero(chosen)
-            _, first, number = np.unique(keys[at], return_index=True, return_inverse=True)
-            limits = [self._gate.possible(*self._kind(row)) for row in rows[at[first]]]
-            least, most = np.array(limits, np.float64).reshape(-1, 2)[number].T
-            found[at] |= ~((least <= rows["value"][at]) & (rows["value"][at] <= most))
+        regions, vms = list(table.regions), list(table.vms)
+        least, most = self._gate.limits(
+            Coded(regions, rows["src"]),
+            Coded(regions, rows["dst"]),
+            Coded(list(table.metrics), rows["metric"]),
+            Coded(vms, rows["src_vm"]),
+            Coded(vms, rows["dst_vm"]),
+        )
+        found |= ~((least <= rows["value"]) & (rows["value"] <= most))
         return found & ~reported.vouched
 
     def _kind(self, row: Any) -> tuple[str, str, Metric, str, str]:

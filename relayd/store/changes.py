@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 import time
 from typing import NamedTuple
 
@@ -63,6 +61,9 @@ def changes(database: Database, *, limit: int) -> list[RecordedChange]:
 
 def this_user() -> str:
     """Return ``user@machine`` of this program."""
+    import getpass  # these two are for writers alone
+    import socket
+
     try:
         name = getpass.getuser()
     except (OSError, KeyError):  # a container's user may have no name

@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
 
 from planner.hints import TYPE_CHECKING
 from planner.records import NamedTuple
@@ -45,6 +46,15 @@ class Fence(NamedTuple):
 
     role: str
     number: int
+
+
+class Same(NamedTuple):
+    """A column with one value in all rows."""
+
+    value: int | float | str | None
+
+
+Column: TypeAlias = Sequence[object] | Same
 
 
 class Database(ABC):
@@ -115,6 +125,19 @@ class Database(ABC):
         skip_known : bool
             Leave out rows whose key is there already, in place of refusing them all.
         """
+
+    def insert_columns(self, table: str, columns: Sequence[Column], count: int) -> int:
+        """Insert many whole rows by their columns, as :meth:`insert` does, without known ones.
+
+        Parameters
+        ----------
+        columns : sequence
+            All of the table, in their order.
+        count : int
+            How many rows there are.
+        """
+        each = (repeat(one.value, count) if isinstance(one, Same) else one for one in columns)
+        return self.insert(table, list(zip(*each, strict=True)), skip_known=True)
 
     def any_text(self) -> AbstractContextManager[None]:
         """Read texts that are damaged, too: what is no UTF-8 comes as surrogates, if at all."""

@@ -231,7 +231,8 @@ class LinkArrays:
     def origins_of(self, name: LinkFigure) -> list[Origin]:
         """Return the origins that a figure of some link has, without counts and times."""
         numbers = self.columns[COUNTS + LINK_FIGURES.index(name) * FIGURE_COUNTS]
-        return [self.origins.all[number] for number in np.unique(numbers).tolist()]
+        used = np.flatnonzero(np.bincount(numbers))
+        return [self.origins.all[number] for number in used.tolist()]
 
     def blocks(
         self, numbers: Sequence[int], number_of: Callable[[Origin], int]

@@ -33,6 +33,15 @@ def powers(values: Floats, exponent: float = 2.0) -> Floats:
     return np.fromiter(found, np.float64, values.size).reshape(values.shape)
 
 
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the different values in order; :func:`numpy.unique` loads masked arrays for that."""
+    ordered = np.sort(values, axis=None)
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    found: NDArray[Any] = ordered[first]
+    return found
+
+
 def coded(keys: Ints) -> tuple[list[int], Ints]:
     """Return the different keys in order, and which of them each is; for keys from 0 to few."""
     there = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)

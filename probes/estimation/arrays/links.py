@@ -14,7 +14,7 @@ from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures, Origin
 from planner.model.link import AT_LIMIT, LIMITED_BY, Site
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.arrays.groups import Bools, Floats, Ints
+from probes.estimation.arrays.groups import Bools, Floats, Ints, distinct
 from probes.estimation.arrays.laws import PriorArrays
 from probes.estimation.arrays.origins import are_measured, changed
 from probes.estimation.arrays.sites import Bounds, least_caps
@@ -146,7 +146,7 @@ def _infer_flows(
     shared, numbers = at[more], connections[more]
     for name in ("samples", "links", "newest_s", "oldest_s"):
         getattr(flow, name)[shared] = getattr(aggregate, name)[shared]
-    for count in np.unique(numbers).tolist():
+    for count in distinct(numbers).tolist():
         some = shared[numbers == count]
         figures = Figures(connections=count)
 

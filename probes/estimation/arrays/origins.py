@@ -12,7 +12,7 @@ from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Addresses, Figures, Kind, Method, Origin
 from probes.estimation.agreement import Mark, figures_with, is_own
-from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints
+from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints, distinct
 from probes.estimation.arrays.sample_table import Rows
 from probes.estimation.series import Counted
 
@@ -130,7 +130,7 @@ def of_many(
     method: Method, behind: EstimateArrays, origins: Origins, figures: Figures | None = None
 ) -> Origin:
     """Return the origin of what was inferred from several links."""
-    addresses = {origins.all[number].address for number in np.unique(behind.origin).tolist()}
+    addresses = {origins.all[number].address for number in distinct(behind.origin).tolist()}
     newest_s, oldest_s = behind.newest_s, behind.oldest_s
     return Origin(
         "inferred",
@@ -146,9 +146,9 @@ def of_many(
 
 def of_rows(rows: Rows, kind: Kind, method: Method, figures: Figures | None = None) -> Origin:
     """Return the origin of what was made from samples of any links."""
-    pairs = len(np.unique(rows["src"].astype(np.int64) << 32 | rows["dst"]))
+    pairs = len(distinct(rows["src"].astype(np.int64) << 32 | rows["dst"]))
     at_s = rows["at_s"]
-    address = _joined({_ADDRESSES[place] for place in np.unique(rows["address"]).tolist()})
+    address = _joined({_ADDRESSES[place] for place in distinct(rows["address"]).tolist()})
     return Origin(
         kind, method, len(rows), pairs, float(at_s.max()), float(at_s.min()), address, figures
     )

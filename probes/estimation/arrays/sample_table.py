@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.estimate import AddressKind
+from probes.estimation.arrays.series_samples import SERIES_FIELDS, SeriesSamples
 from probes.samples import Metric, Sample
 
 Pair: TypeAlias = tuple[str, str]
@@ -46,6 +47,26 @@ class NameNumbers(dict[str, int]):
         return next(islice(self, number, None))
 
 
+class _Runs(NamedTuple):
+    """A column as values, and how often each comes."""
+
+    values: list[Any]
+    times: list[int]
+
+    def add(self, found: Any, size: int) -> None:
+        """Add a list of values, or one value so many times."""
+        if isinstance(found, list):
+            self.values.extend(found)
+            self.times.extend([1] * size)
+        else:
+            self.values.append(found)
+            self.times.append(size)
+
+
+def _or_zero(value: float | None) -> float:
+    return value or 0
+
+
 class SampleTable:
     """Samples by link and metric, and which VM types they were taken with."""
 
@@ -55,11 +76,26 @@ class SampleTable:
         self.details: list[str] = []
         self._parts: list[Rows] = []
         self._waiting: list[tuple[Any, ...]] = []
+        self._columns: defaultdict[str, _Runs] = defaultdict(lambda: _Runs([], []))
+        self._in_columns = 0
+        vm = self.vms.__getitem__
+        self._read: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
+            "value": ("value", None),
+            "at_s": ("measured_at_s", None),
+            **{name: (name, None) for name in ("warmed_up", "new_level")},
+            **{name: (name, _or_zero) for name in ("connections", "duration_s")},
+            "src_vm": ("src_vm", vm),
+            "dst_vm": ("dst_vm", vm),
+            "detail": ("detail", self.detail),
+            "address": ("address", ADDRESSES.index),
+        }
         self._votes: list[tuple[str, str, str, int]] = []
         self._added = 0
 
     def add(self, samples: Iterable[Sample], source: str, first_id: int) -> None:
         """Take in samples; those of one link, metric and source oldest first."""
+        if self._in_columns:
+            self._take_waiting()
         regions, metrics, vms, by = self.regions, self.metrics, self.vms, self.sources[source]
         before = len(self._waiting)
         self._waiting += [
@@ -74,6 +110,30 @@ class SampleTable:
         ]
         self._added += len(self._waiting) - before
         if len(self._waiting) >= _AT_ONCE:
+            self._take_waiting()
+
+    def add_series(self, samples: SeriesSamples, source: str, first_id: int) -> None:
+        """Take in samples of one series as :meth:`add` does, without an object for each."""
+        if self._waiting:
+            self._take_waiting()
+        src, dst, metric = samples.series
+        for name, value in (
+            *(("src", self.regions[src]), ("dst", self.regions[dst]), ("first_id", first_id)),
+            *(("metric", self.metrics[metric]), ("source", self.sources[source])),
+        ):
+            self._columns[name].add(value, samples.size)
+        for name, (field, number_of) in self._read.items():
+            found = samples.columns[SERIES_FIELDS[field]]
+            if isinstance(found, list):
+                found = found if number_of is None else list(map(number_of, found))
+            elif name == "detail" and found:  # each has a place of its own
+                found = [self.detail(found) for _ in range(samples.size)]
+            else:
+                found = found if number_of is None else number_of(found)
+            self._columns[name].add(found, samples.size)
+        self._added += samples.size
+        self._in_columns += samples.size
+        if self._in_columns >= _AT_ONCE:
             self._take_waiting()
 
     def detail(self, text: str) -> int:
@@ -120,6 +180,14 @@ class SampleTable:
         if self._waiting:
             self._parts.append(np.array(self._waiting, ROW))
             self._waiting.clear()
+        if self._in_columns:
+            rows = np.empty(self._in_columns, ROW)
+            for name, column in self._columns.items():
+                rows[name] = np.repeat(np.array(column.values), column.times)
+            rows["number"] = np.arange(self._added - self._in_columns, self._added)
+            self._parts.append(rows)
+            self._columns.clear()
+            self._in_columns = 0
 
     def add_votes(
         self, src: str, dst: str, src_vm: str, dst_vm: str, count: int, source: str

@@ -8,6 +8,7 @@ from typing import Any
 from relayd.backtesting.decisions.request import DecisionsRequest
 from relayd.backtesting.request import BacktestRequest
 from relayd.cli.command import command, group, listing, positive
+from relayd.cli.data.import_command import add_import
 from relayd.cli.flags import flags
 from relayd.cli.questions.adding import add_options
 from relayd.transfers.requests import (
@@ -17,18 +18,6 @@ from relayd.transfers.requests import (
 )
 
 # Kept here, so that `--help` and completion need none of the modules that define them.
-FORMATS = (
-    "iperf3",
-    "iperf",
-    "ping",
-    "nuttcp",
-    "smokeping",
-    "blackbox",
-    "skyplane-throughput",
-    "skyplane-latency",
-    "csv",
-    "parquet",
-)
 SERIES = ("per-flow", "aggregate", "udp", "rtt", "loss", "jitter")
 METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
 
@@ -85,7 +74,7 @@ def add_data_commands(commands: Any) -> None:
     matrix.add_argument(
         "--summary", action="store_true", help="by pair of providers instead of by region"
     )
-    _import(command(commands, "import", "relayd.cli.data.importing:run", "import measurements"))
+    add_import(commands)
     export = command(
         commands, "export", "relayd.cli.data.exporting:run", "export the graph, or all samples"
     )
@@ -268,51 +257,6 @@ def _selecting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", metavar="TIME", help="measured at this time or earlier")
     parser.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("format", choices=FORMATS, help="what wrote the files")
-    parser.add_argument("files", metavar="FILE", nargs="+")
-    parser.add_argument(
-        *flags("--src"), help="sending region, for files that name none (iperf3: the client's)"
-    )
-    parser.add_argument(*flags("--dst"), help="receiving region, for files that name none")
-    parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
-    parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")
-    parser.add_argument(
-        "--measured-at",
-        metavar="TIME",
-        help="ISO 8601, for files without times (default: the file's modification time)",
-    )
-    parser.add_argument(*flags("--connections"), metavar="N", help="if the file does not say")
-    parser.add_argument(
-        "--address",
-        choices=("public", "private"),
-        help="kind of address that it was measured over (without it, taken for public)",
-    )
-    parser.add_argument("--duration", metavar="TIME", help="if the file does not say")
-    parser.add_argument(
-        "--tier",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="network tiers to keep of Skyplane files (default PREMIUM); repeatable",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="keep rows that fail a plausibility check"
-    )
-    parser.add_argument(
-        "--newest",
-        action="store_true",
-        help="of a Parquet data set, only what estimates rest on: the newest 256 samples of a "
-        "series",
-    )
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="use also what can't be a measurement by the catalogue: above a VM type's network "
-        "card, faster than light, in the future",
-    )
 
 
 def _series(parser: argparse.ArgumentParser) -> None:

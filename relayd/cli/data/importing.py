@@ -8,27 +8,30 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
-from probes.importers import ImportOptions, addressed, read
-from probes.importers.parquet import samples_of
+from probes.importers import ImportOptions, addressed, read_many
 from probes.importers.physics import PhysicalGate
+from probes.sample_columns import SampleColumns, grouped
 from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import tell_left_out
 from relayd.cli.text import redrawn
-from relayd.history.data_set import DataSetHistory
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
-from relayd.store.samples.data_set import files_of
+from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
+
+if TYPE_CHECKING:
+    from relayd.history.data_set import DataSetHistory
 
 PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
@@ -51,13 +54,14 @@ def run(options: argparse.Namespace) -> int:
     files = [file for name in options.files for file in _files(Path(name), options)]
     location = store_location(options, settings)
     reports: list[tuple[_Input, ImportReport]] = []
+    fresh = FreshSamples()
     with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
         for file in files:
-            report = _import(store, file, options, catalogue)
+            report = _import(store, file, options, catalogue, fresh)
             reports.append((file, report))
             if not options.json:
                 _print_report(file, report)
-        snapshot = make_snapshot(store, catalogue, on_left_out=tell_left_out)
+        snapshot = make_snapshot(store, catalogue, on_left_out=tell_left_out, fresh=fresh)
     if options.json:
         content = {
             "db": str(location),
@@ -111,6 +115,9 @@ def _files(path: Path, options: argparse.Namespace) -> list[_Input]:
         return [_Input(_readable(path), path.name)]
     if options.format != "parquet":
         raise InputError(str(path), "is a folder", remedy="Name the files in it.")
+    from relayd.history.data_set import DataSetHistory  # few imports are of such
+    from relayd.store.samples.data_set import files_of
+
     files = [_readable(file) for file in files_of(path)]
     data_set = DataSetHistory(path) if options.newest else None
     return [_Input(file, str(file.relative_to(path)), data_set) for file in files]
@@ -127,7 +134,11 @@ def _readable(path: Path) -> Path:
 
 
 def _import(
-    store: Store, file: _Input, options: argparse.Namespace, catalogue: Catalogue
+    store: Store,
+    file: _Input,
+    options: argparse.Namespace,
+    catalogue: Catalogue,
+    fresh: FreshSamples,
 ) -> ImportReport:
     path, name, _ = file
     digest = content_digest(path)
@@ -164,28 +175,33 @@ def _import(
     batch = Batch(name, options.format, digest, described)
     with path.open("rb") as stream:
         if file.data_set:
+            from probes.importers.parquet import samples_of
+
             newest = samples_of(file.data_set.newest(path, MOST_JUDGED), chosen)
             rows = addressed(newest, chosen)
         else:
-            rows = read(options.format, stream, chosen)
+            rows = read_many(options.format, stream, chosen)
         gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))
-        return ingest(store, batch, gated, progress=_progress(name, options))
+        return ingest(store, batch, gated, progress=_progress(name, options), fresh=fresh)
 
 
 def _gated(
-    rows: Iterator[Sample | Skipped], gate: PhysicalGate
-) -> Iterator[Sample | Skipped | Quarantined]:
+    rows: Iterator[Sample | Skipped | SampleColumns], gate: PhysicalGate
+) -> Iterator[Sample | Skipped | SampleColumns | Quarantined]:
     """Yield rows, those in quarantine that can't be measurements."""
-    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
-        samples = [row for row in chunk if isinstance(row, Sample)]
-        reasons = gate.faults(samples)
-        if len(samples) == len(chunk) and not any(reasons):
-            yield from samples
-            continue
-        of_samples = iter(reasons)
-        for row in chunk:
-            reason = next(of_samples) if isinstance(row, Sample) else None
-            yield row if reason is None or isinstance(row, Skipped) else Quarantined(row, reason)
+    for group in grouped(rows, _ROWS_AT_ONCE):
+        alone: list[Sample] = []
+        if not isinstance(group, SampleColumns):
+            yield from (row for row in group if isinstance(row, Skipped))
+            alone = [row for row in group if isinstance(row, Sample)]
+        samples = group if isinstance(group, SampleColumns) else SampleColumns.of(alone)
+        if reasons := gate.faults(samples):
+            places = list(reasons)
+            faulty = [alone[at] for at in places] if alone else samples[places].samples()
+            yield from map(Quarantined, faulty, reasons.values())
+            samples = samples[np.delete(np.arange(len(samples)), places)]
+        if len(samples):
+            yield samples
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:

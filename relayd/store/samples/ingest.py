@@ -6,13 +6,14 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from probes.sample_columns import SampleColumns, grouped
 from probes.samples import OWN, Quarantined, Sample, Skipped
 from relayd.garbage import without_collection
 from relayd.store.opening import Store
+from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.quarantine import add_quarantined
 from relayd.store.samples.writing import LIMITS, Limits, SampleWriter
 from relayd.version import __version__
@@ -99,10 +100,11 @@ class ImportReport(NamedTuple):
 def ingest(
     store: Store,
     batch: Batch,
-    rows: Iterable[Sample | Skipped | Quarantined],
+    rows: Iterable[Sample | Skipped | Quarantined | SampleColumns],
     *,
     progress: Callable[[int], None] | None = None,
     limits: Limits = LIMITS,
+    fresh: FreshSamples | None = None,
 ) -> ImportReport:
     """Store the samples that an importer yields: all of them, or none.
 
@@ -118,6 +120,8 @@ def ingest(
         Called now and then with the number of samples and skipped rows so far.
     limits : Limits, optional
         How many names the store may come to hold.
+    fresh : FreshSamples, optional
+        Gets what is stored, for the snapshot that follows.
 
     Raises
     ------
@@ -131,7 +135,7 @@ def ingest(
     database = store.database
     tally = _Tally()
     accepted = seen = samples_seen = kept_apart = 0
-    source = iter(rows)
+    is_bulk = False
     with (
         without_collection(),
         database.trusting_references(),
@@ -150,18 +154,23 @@ def ingest(
             reporter=batch.reporter,
             address=batch.address,
             source=batch.source,
+            fresh=fresh,
         )
-        while chunk := list(islice(source, _CHUNK)):
-            if len(chunk) == _CHUNK and seen == 0:
+        for group in grouped(rows, _CHUNK):
+            if not is_bulk and seen + len(group) >= _CHUNK:
                 bulk.enter_context(database.expecting_many())
-            samples = [row for row in chunk if isinstance(row, Sample)]
-            if len(samples) < len(chunk):
-                tally.add(row for row in chunk if isinstance(row, Skipped))
-                apart = [row for row in chunk if isinstance(row, Quarantined)]
+                is_bulk = True
+            samples: Sequence[Sample] | SampleColumns
+            if isinstance(group, SampleColumns):
+                samples = group
+            else:
+                samples = [row for row in group if isinstance(row, Sample)]
+                tally.add(row for row in group if isinstance(row, Skipped))
+                apart = [row for row in group if isinstance(row, Quarantined)]
                 kept_apart += add_quarantined(database, writer.batch_id, apart)
             accepted += writer.add(samples)
             samples_seen += len(samples)
-            seen += len(chunk)
+            seen += len(group)
             if progress is not None:
                 progress(seen)
         duplicates = samples_seen - accepted

@@ -123,7 +123,7 @@ class _Renumbered:
         """Return the table's numbers for those of the database."""
         found: NDArray[np.int32] = self._known[numbers]
         if (missing := found < 0).any():
-            for number in np.unique(numbers[missing]).tolist():
+            for number in set(numbers[missing].tolist()):
                 self._known[number] = self._number_of(self._names[number])
             found = self._known[numbers]
         return found

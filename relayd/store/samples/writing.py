@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.errors import InputError
+from probes.sample_columns import SampleColumns
 from probes.samples import OWN, Metric, Sample
 from relayd.store.checksums import row_checksum
 from relayd.store.database import Database
 from relayd.store.failures import reason
-from relayd.store.regions import region_id
-from relayd.store.samples.encoding import encoded, of_texts, refuse_nul
+from relayd.store.samples.encoding import combined, encoded, of_texts, refuse_nul
+from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.reading import StoredSamples
 from relayd.store.samples.reported_series import note_series
 
-_ADDRESS = Sample._fields.index("address")
-_SETUP = [
-    Sample._fields.index(name) for name in ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
-]
+_SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
 
@@ -67,8 +68,10 @@ class SampleWriter:
         reporter: str = "",
         address: str = "",
         source: str = OWN,
+        fresh: FreshSamples | None = None,
     ) -> None:
         self._limits = limits
+        self._fresh = fresh
         self._database = database
         self._limited_source = source if reporter or address else ""
         self._last_id = StoredSamples(database).last_id()
@@ -100,7 +103,7 @@ class SampleWriter:
             )
         }
 
-    def add(self, samples: Sequence[Sample]) -> int:
+    def add(self, samples: Sequence[Sample] | SampleColumns) -> int:
         """Add samples; return how many of them were new.
 
         Raises
@@ -113,41 +116,45 @@ class SampleWriter:
         except self._database.refusals as error:
             raise self._refusal(samples, error) from error
 
-    def _add(self, samples: Sequence[Sample]) -> int:
-        if not samples:
+    def _add(self, given: Sequence[Sample] | SampleColumns) -> int:
+        if not len(given):
             return 0
         with self._database.savepoint():
-            columns = tuple(zip(*samples, strict=True))
+            samples = given if isinstance(given, SampleColumns) else SampleColumns.of(given)
             numbers = range(self._last_id + 1, self._last_id + 1 + len(samples))
-            ids = self._ids(columns)
-            rows = encoded(columns, ids, self.batch_id, numbers)
+            ids = self._ids(samples)
+            found = encoded(samples, ids, self.batch_id, numbers)
             self._last_id = numbers[-1]
             if self._limited_source:
-                private = (kind == "private" for kind in columns[_ADDRESS])
-                found = set(zip(*ids[:3], private, strict=True))
-                note_series(self._database, self._limited_source, found, self._limits.series)
-            return self._database.insert("samples", list(zip(*rows, strict=True)), skip_known=True)
+                private = np.array([kind == "private" for kind in samples.address.values])
+                series = (*ids[:3], private[samples.address.codes])
+                told = set(zip(*(one.tolist() for one in series), strict=True))
+                note_series(self._database, self._limited_source, told, self._limits.series)
+            new = self._database.insert_columns("samples", found.columns(), len(samples))
+        if self._fresh is not None:
+            self._fresh.add(found, new)
+        return new
 
-    def _ids(self, columns: Sequence[Sequence[Any]]) -> tuple[list[int], ...]:
+    def _ids(self, samples: SampleColumns) -> tuple[NDArray[np.int64], ...]:
         """Return the ids of sources, destinations, metrics and setups; new ones are numbered."""
-        srcs, dsts, metrics = columns[:3]
-        setups = list(zip(*(columns[at] for at in _SETUP), strict=True))
-        # In the order of the file: who imports it anywhere gets the same numbers.
-        for name in dict.fromkeys(chain.from_iterable(zip(srcs, dsts, strict=True))):
-            if name not in self._regions:
-                self._new_region(name)
-        for name in dict.fromkeys(metrics):
+        setups = combined(*(getattr(samples, name) for name in _SETUP))
+        ends = samples.src, samples.dst
+        if not all(name in self._regions for end in ends for name in end.values):
+            # In the order of the file: who imports it anywhere gets the same numbers.
+            each = zip(*(end.each() for end in ends), strict=True)
+            for name in dict.fromkeys(chain.from_iterable(each)):
+                if name not in self._regions:
+                    self._new_region(name)
+        for (name,) in combined(samples.metric).values:
             if name not in self._metrics:
                 self._new_metric(name)
-        for setup in dict.fromkeys(setups):
+        for setup in setups.values:
             if setup not in self._setups:
                 self._new_setup(setup)
-        regions = self._regions.__getitem__
         return (
-            list(map(regions, srcs)),
-            list(map(regions, dsts)),
-            list(map(self._metrics.__getitem__, metrics)),
-            list(map(self._setups.__getitem__, setups)),
+            *(end.mapped(lambda name: self._regions.get(name, 0)).array(np.int64) for end in ends),
+            samples.metric.mapped(lambda name: self._metrics.get(name, 0)).array(np.int64),
+            setups.mapped(self._setups.__getitem__).array(np.int64),
         )
 
     def _new_region(self, name: str) -> int:
@@ -159,7 +166,8 @@ class SampleWriter:
                 value=name,
                 remedy="Nothing of the batch was stored. Check its regions; start another store.",
             )
-        number = region_id(self._database, name)
+        sql = "INSERT INTO regions (name) VALUES (?) RETURNING id"
+        number = self._database.change(sql, (name,))
         self._regions[name] = number
         return number
 
@@ -193,9 +201,10 @@ class SampleWriter:
         self._setups[setup] = number
         return number
 
-    def _refusal(self, samples: Sequence[Sample], error: Exception) -> InputError:
+    def _refusal(self, given: Sequence[Sample] | SampleColumns, error: Exception) -> InputError:
         """Find the first sample that was refused, by adding one half and then its halves."""
         shown = None
+        samples = list(given.samples()) if isinstance(given, SampleColumns) else given
         while samples:
             half = samples[: (len(samples) + 1) // 2]
             # What was numbered in vain is gone from the database.

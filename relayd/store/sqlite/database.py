@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from planner.hints import TYPE_CHECKING
-from relayd.store.database import Database, Values
+from relayd.store.database import Column, Database, Same, Values
 from relayd.store.failures import translated
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSu
 # samples take about 40 MB.
 BULK_CACHE_KIB = 65_536
 _USUAL_CACHE_KIB = 2_000
+_ROWS_AT_ONCE = 32
 
 
 class SqliteDatabase(Database):
@@ -92,6 +93,28 @@ class SqliteDatabase(Database):
         known = " ON CONFLICT DO NOTHING" if skip_known else ""
         return self.change_many(f"INSERT INTO {table} VALUES ({placeholders}){known}", rows)  # noqa: S608
 
+    def insert_columns(self, table: str, columns: Sequence[Column], count: int) -> int:
+        if count < _ROWS_AT_ONCE:
+            return super().insert_columns(table, columns, count)
+        # A statement for many rows, in which what they share is written once, takes a third.
+        written = [_literal(one.value) if isinstance(one, Same) else None for one in columns]
+        each: list[Sequence[object]] = [
+            [one.value] * count if isinstance(one, Same) else one
+            for one, literal in zip(columns, written, strict=True)
+            if literal is None
+        ]
+        row = f"({', '.join(literal or '?' for literal in written)})"
+        new, width, whole = 0, len(each), count - count % _ROWS_AT_ONCE
+        values: list[object] = [None] * (width * count)
+        for at, column in enumerate(each):
+            values[at::width] = column
+        for rows, begin, end in ((_ROWS_AT_ONCE, 0, whole), (1, whole, count)):
+            step = width * rows
+            statements = (values[at : at + step] for at in range(width * begin, width * end, step))
+            sql = f"INSERT INTO {table} VALUES {', '.join([row] * rows)} ON CONFLICT DO NOTHING"  # noqa: S608
+            new += max(0, self.change_many(sql, statements))
+        return new
+
     @contextmanager
     def any_text(self) -> Iterator[None]:
         self._connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
@@ -158,3 +181,14 @@ class SqliteDatabase(Database):
             yield
         finally:
             self.change(f"PRAGMA cache_size = -{_USUAL_CACHE_KIB}")
+
+
+def _literal(value: object) -> str | None:
+    """Return how SQL writes a value; None where it may not be exactly the same."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, int) and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return f"{int(value)}.0"
+    return "''" if value == "" else None
