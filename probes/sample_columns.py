@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from probes.samples import Sample
 
 Row = TypeVar("Row")
+Places: TypeAlias = NDArray[np.intp]
+_SPARSE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,27 @@ class SampleColumns:
         found = (getattr(self, name) for name in Sample._fields)
         columns = (one.each() if isinstance(one, Coded) else one.tolist() for one in found)
         return map(Sample._make, zip(*columns, strict=True))
+
+
+def first_places(keys: NDArray[np.int64], size: int) -> tuple[Places, Places]:
+    """Return where each different key is first, by key, and which of these each key is.
+
+    Parameters
+    ----------
+    keys : array of int, length n
+    size : int
+        All are below it.
+    """
+    count = len(keys)
+    if size > _SPARSE * count:
+        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+        return first, number
+    places = np.full(size, count)  # sorting takes longer
+    places[keys[::-1]] = np.arange(count)[::-1]
+    used = np.flatnonzero(places < count)
+    number = np.empty(size, np.intp)
+    number[used] = np.arange(len(used))
+    return places[used], number[keys]
 
 
 def grouped(rows: Iterable[Row | SampleColumns], most: int) -> Iterator[SampleColumns | list[Row]]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from planner.model.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
-from probes.sample_columns import Coded, SampleColumns
+from probes.sample_columns import Coded, SampleColumns, first_places
 from probes.samples import Metric, Sample
 
 CLOCK_SKEW_S = 60.0
@@ -107,10 +107,11 @@ class PhysicalGate:
             (is_rtt & placed[0] & placed[1], (src, dst)),
         ):
             at = np.flatnonzero(chosen)
-            keys = np.zeros(len(at), np.int64)
+            keys, size = np.zeros(len(at), np.int64), 1
             for kind in kinds:
                 keys = keys * len(kind.values) + kind.codes[at]
-            _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+                size *= len(kind.values)
+            first, number = first_places(keys, size)
             columns = (one.take(at[first]).each() for one in (src, dst, metric, src_vm, dst_vm))
             of_kinds = [self._possible[names] for names in zip(*columns, strict=True)]
             limits = np.array(of_kinds, np.float64).reshape(-1, 2)[number]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.estimate import AddressKind
+from probes.estimation.arrays.groups import Ints
 from probes.estimation.arrays.series_samples import SERIES_FIELDS, SeriesSamples
 from probes.samples import Metric, Sample
 
@@ -61,6 +63,15 @@ class _Runs(NamedTuple):
         else:
             self.values.append(found)
             self.times.append(size)
+
+
+def _counted(numbers: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the different numbers, all below a size, and how often each comes."""
+    if size > len(numbers):
+        return np.unique(numbers, return_counts=True)
+    counts = np.bincount(numbers)  # sorting takes longer
+    unique = np.flatnonzero(counts)
+    return unique, counts[unique]
 
 
 def _or_zero(value: float | None) -> float:
@@ -240,7 +251,7 @@ class SampleTable:
             keys = [rows[end], rows["source"], rows[f"{end}_vm"]]
             shape = (len(regions), len(sources), len(vms))
             numbers = np.ravel_multi_index(keys, shape) if len(rows) else np.zeros(0, np.int64)
-            unique, counts = np.unique(numbers, return_counts=True)
+            unique, counts = _counted(numbers, prod(shape))
             for *key, count in zip(*np.unravel_index(unique, shape), counts, strict=True):
                 region, source, vm = key
                 found[regions[region]][sources[source]][vms[vm]] += int(count)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.estimate import AddressKind
-from probes.sample_columns import Coded, SampleColumns
+from probes.sample_columns import Coded, SampleColumns, first_places
 from relayd.store.checksums import texts_checksum
 from relayd.store.database import Column, Same
 
@@ -104,21 +104,12 @@ def encoded(
 
 def combined(*columns: Coded) -> Coded:
     """Return columns as one of tuples, each once, those that occur first being first."""
-    count, size = len(columns[0].codes), 1
-    keys = np.zeros(count, np.int64)
+    keys, size = np.zeros(len(columns[0].codes), np.int64), 1
     for column in columns:
         size *= len(column.values)
         if len(column.values) > 1:
             keys = keys * len(column.values) + column.codes
-    if size <= 2 * count:  # sorting takes longer
-        firsts = np.full(size, count)
-        firsts[keys[::-1]] = np.arange(count)[::-1]
-        used = np.flatnonzero(firsts < count)
-        first, number = firsts[used], np.empty(size, np.intp)
-        number[used] = np.arange(len(used))
-        number = number[keys]
-    else:
-        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    first, number = first_places(keys, size)
     order = np.argsort(first)
     place = np.empty(len(order), np.intp)
     place[order] = np.arange(len(order))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.estimation.arrays.sample_table import ADDRESSES, ROW, Rows, SampleTable
+from probes.sample_columns import first_places
 from probes.samples import OWN
 from relayd.store.samples.reading import BATCH, BatchSource, BatchSources, SampleNames
 
@@ -88,9 +89,13 @@ class RowReader:
         batch: NDArray[np.int64],
         sources: BatchSources | Mapping[int, BatchSource],
     ) -> ReportedRows:
-        batches, number = np.unique(batch, return_inverse=True)
+        least = batch.min(initial=0)
+        first, number = first_places(batch - least, int(batch.max(initial=0) - least) + 1)
+        batches = batch[first]
         of_batch = [sources[one] for one in batches.tolist()]
-        confirmed = np.isin(rows["number"], self._confirmed)
+        confirmed = np.zeros(len(rows), np.bool_)
+        if len(self._confirmed):
+            confirmed = np.isin(rows["number"], self._confirmed)
         arrived_at_s = np.array([one.arrived_at_s for one in of_batch])[number]
         vouched = np.array([one.vouched for one in of_batch], np.bool_)[number] | confirmed
         names = sorted({one.source for one in of_batch} | ({OWN} if confirmed.any() else set()))
