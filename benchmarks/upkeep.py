@@ -303,6 +303,7 @@ def main() -> None:
     parser.add_argument("--regrets", type=float, nargs="*", default=[0.0825, 0.08, 0.076])
     parser.add_argument("--whole", type=float, nargs="*", default=[], help="with whole tests")
     parser.add_argument("--every", type=int, nargs="*", default=[7, 3])
+    parser.add_argument("--short", type=int, nargs="*", default=[], help="with short tests")
     parser.add_argument("--all-pairs", type=int, nargs="*", default=[])
     options = parser.parse_args()
     schedules = [
@@ -320,7 +321,14 @@ def main() -> None:
             )
             for share in shares
         ),
-        *(Schedule(f"a campaign every {days} days", days) for days in options.every),
+        *(
+            Schedule(f"a campaign every {days} days{how}", days, first_s=first_s)
+            for every, first_s, how in (
+                (options.every, 0.0, ""),
+                (options.short, FIRST_S, ", short tests"),
+            )
+            for days in every
+        ),
         *(
             Schedule(f"all pairs every {days} days", days, all_pairs=True)
             for days in options.all_pairs
