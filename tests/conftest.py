@@ -16,9 +16,9 @@ from hypothesis import settings
 
 from tests.postgresql import PostgresqlServer, running_server
 
-# At home new examples on every run; in CI the same ones and half as many; few while working.
+# At home new examples on every run; in CI the same ones and a third as many; few while working.
 settings.register_profile("home", deadline=None)
-settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=33, derandomize=True, print_blob=True)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "home")
 

@@ -6,11 +6,11 @@ from hypothesis import settings
 
 
 def examples(count: int) -> int:
-    """Return the number that a test asks for: in CI half of it, in ``quick`` few."""
+    """Return the number that a test asks for: in CI a third of it, in ``quick`` few."""
     few: int = settings.get_profile("quick").max_examples
     if settings().max_examples == few:
         return min(count, few)
-    return max(count // 2, few) if settings().derandomize else count
+    return max(count // 3, few) if settings().derandomize else count
 
 
 def cases(count: int) -> int:
