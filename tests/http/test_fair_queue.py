@@ -24,7 +24,7 @@ SHUFFLE = {
     ],
     "vms": 4,
 }
-FLOOD = 30
+FLOOD = 16
 
 
 async def _served(callers: list[str], at_once: int, queue: FairQueue) -> list[str]:
