@@ -10,7 +10,15 @@ from scripts.reproduce.causes import causes
 from scripts.reproduce.grid import grid_points
 from scripts.reproduce.point import PAGE, Cause, Point, rows
 
-POINTS = {"flows": 7, "windows": 9, "caps": 4, "grid": 21}
+POINTS = {
+    "flows": 7,
+    "windows": 9,
+    "caps": 4,
+    "minutes": 8,
+    "bursts": 6,
+    "round-trips": 5,
+    "grid": 21,
+}
 """How many each table of points has."""
 
 
