@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.errors import DataError
+from planner.model.estimate import Bound
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
@@ -31,6 +32,11 @@ NEAREST_MS, FARTHEST_MS = 60.0, 250.0
 OVERLOAD = 3.0
 LEAST_CONNECTIONS = 16
 ALMOST = 0.9
+# Where every VM is probed, peers are as few as promise so many times the cap, and each use of a
+# peer makes it so much farther away: the fewer and the more even, the fewer rounds.
+ENOUGH = 1.3
+FEWEST_PEERS = 2
+USE_MS = 24.0
 LEAST_PART = 1e-6  # links without a fee still take time
 
 
@@ -103,22 +109,23 @@ def cap_tasks(
     region_of: Mapping[str, str],
     network: Network,
     *,
-    per_type: int = 1,
+    every: bool = False,
     peers: int = 4,
     connections: int = 64,
     duration_s: float = 6.0,
 ) -> list[ProbeTask]:
-    """Return one-to-many and many-to-one probes, for some hosts of each VM type.
+    """Return one-to-many and many-to-one probes, for one host of each VM type or for all.
 
     Peers are the nearest of those whose links promise most, so that together they can exceed the
     cap with few connections: :data:`OVERLOAD` times what fills it, were it for windows alone.
+    Where all hosts are probed, they are the fewest that do, in turn.
 
     Parameters
     ----------
     region_of, network
         As in :func:`per_flow_tasks`.
-    per_type : int
-        Hosts of each VM type.
+    every : bool
+        Whether every host is probed, by what all links were found to carry.
     peers : int
         Hosts at the other end, at most.
     connections : int
@@ -129,14 +136,20 @@ def cap_tasks(
         if region in network.sites:  # of others nothing was measured yet
             by_type[network.sites[region].vm_type].append(host)
     tasks = []
+    uses: Counter[str] = Counter()
     for hosts in by_type.values():
-        for host in hosts[:per_type]:
+        for host in hosts if every else hosts[:1]:
             for outwards in (True, False):
-                pairs = _best_peers(host, region_of, network, peers, connections, outwards)
-                if len(pairs) < 2:
-                    continue  # one link alone does not distinguish a cap from a path
                 site = network.sites[region_of[host]]
                 cap = site.egress_gbps if outwards else site.ingress_gbps
+                bound: Bound = "low" if every else "expected"
+                found = _best_peers(host, region_of, network, connections, outwards, bound)
+                if every:
+                    found = _fewest(found, ENOUGH * cap.expected, uses)
+                pairs = [peer.pair for peer in found[:peers]]
+                if len(pairs) < FEWEST_PEERS:
+                    continue  # one link alone does not distinguish a cap from a path
+                uses.update(peer.host for peer in found[:peers])
                 links = [network.link(region_of[a], region_of[b]) for a, b in pairs]
                 flows_gbps = sum(link.rate_gbps(1, "low") for link in links)
                 needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
@@ -150,21 +163,36 @@ def _best_peers(
     host: str,
     region_of: Mapping[str, str],
     network: Network,
-    peers: int,
     connections: int,
     outwards: bool,
-) -> list[tuple[str, str]]:
-    rates: list[tuple[float, float, tuple[str, str]]] = []
+    bound: Bound,
+) -> list[_Peer]:
+    """Return peers, the best first."""
+    found: list[_Peer] = []
     for peer, region in region_of.items():
         pair = (host, peer) if outwards else (peer, host)
         link = network.links.get(region_of[pair[0]], {}).get(region_of[pair[1]])
         if region != region_of[host] and link:
-            rates.append((link.rate_gbps(connections), link.rtt_ms.expected, pair))
-    most = max((rate for rate, _, _ in rates), default=0.0)
-    good = [item for item in rates if item[0] >= ALMOST * most]
-    good.sort(key=lambda item: (item[1], item[2]))
-    rest = sorted(set(rates).difference(good), key=lambda item: (-item[0], item[2]))
-    return [pair for _, _, pair in (*good, *rest)[:peers]]
+            rate = link.rate_gbps(connections, bound)
+            found.append(_Peer(rate, link.rtt_ms.expected, pair, peer))
+    most = max((peer.gbps for peer in found), default=0.0)
+    good = [peer for peer in found if peer.gbps >= ALMOST * most]
+    good.sort(key=lambda peer: (peer.rtt_ms, peer.pair))
+    rest = sorted(set(found).difference(good), key=lambda peer: (-peer.gbps, peer.pair))
+    return [*good, *rest]
+
+
+def _fewest(found: Sequence[_Peer], gbps: float, uses: Mapping[str, int]) -> list[_Peer]:
+    """Return as few of the best peers as promise a rate together, those used least first."""
+    chosen: list[_Peer] = []
+    left = set(found)
+    while left and (len(chosen) < FEWEST_PEERS or sum(peer.gbps for peer in chosen) < gbps):
+        least = min(gbps / FEWEST_PEERS, ALMOST * max(peer.gbps for peer in left))
+        good = (peer for peer in left if peer.gbps >= least)
+        nearest = min(good, key=lambda p: (p.rtt_ms + USE_MS * uses.get(p.host, 0), p.pair))
+        chosen.append(nearest)
+        left.remove(nearest)
+    return chosen
 
 
 def choose_links(
@@ -256,6 +284,15 @@ def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
         return max(usd, LEAST_PART)
     parts = (usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART))
     return max(*parts, LEAST_PART)
+
+
+class _Peer(NamedTuple):
+    """A host at the other end of a cap probe, and the link to or from it."""
+
+    gbps: float
+    rtt_ms: float
+    pair: tuple[str, str]
+    host: str
 
 
 class _Offer(NamedTuple):

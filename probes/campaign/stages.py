@@ -152,8 +152,8 @@ def stage_tasks(
     if stage == "caps":
         if spec.pairs:
             return [], ""
-        per_type = len(region_of) if spec.thorough else 1
-        return cap_tasks(region_of, network, per_type=per_type, connections=spec.connections), ""
+        every = spec.thorough
+        return cap_tasks(region_of, network, every=every, connections=spec.connections), ""
     if spec.pairs or spec.thorough:
         return _pairwise("aggregate", spec, region_of, network), "no other pairs were asked for"
     choice = choose_links(

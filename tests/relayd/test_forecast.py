@@ -98,6 +98,16 @@ def test_thorough_takes_as_few_rounds_as_colouring_allows(count: int) -> None:
     assert len(forecast.rounds) == fewest_rounds(tasks) == 2 * (count - 1 + count % 2)
 
 
+def test_a_thorough_campaign_takes_the_rounds_that_the_docs_say() -> None:
+    measured = MeasuredFleet(fleet_of(REGIONS), CATALOGUE, None)
+    phases = forecast_campaign(measured, CampaignSpec(thorough=True)).cost.by_phase
+    rounds = {phase: cost.rounds for phase, cost in phases.items()}
+    page = (Path(__file__).parents[2] / "docs" / "measuring-method.md").read_text()
+    assert f"caps ({rounds['caps']} by the forecast" in page
+    assert f"takes {sum(rounds.values())} rounds." in page
+    assert (rounds["rtt"], rounds["aggregate"]) == (1, 78)
+
+
 def test_one_flow_and_many_share_the_rounds_of_all_pairs() -> None:
     measured = MeasuredFleet(fleet_of(REGIONS), CATALOGUE, None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from bisect import bisect
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, permutations, product
@@ -21,7 +22,8 @@ from planner.transfer.request import Objective
 from probes.campaign.budget import Allowance, frugal_allowance
 from probes.campaign.costing import all_pairs_tasks, task_volume_gb
 from probes.campaign.regret import RateMatrices, regret_on, regret_once_measured
-from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
+from probes.campaign.rounds import fewest_rounds, schedule
+from probes.campaign.selection import ENOUGH, cap_tasks, choose_links, per_flow_tasks, rtt_tasks
 from probes.estimation import Estimator
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
@@ -285,6 +287,31 @@ def test_tasks_are_of_the_fleet_and_of_the_right_kind() -> None:
         sources, destinations = {a for a, _ in task.pairs}, {b for _, b in task.pairs}
         assert min(len(sources), len(destinations)) == 1
         assert 2 <= max(len(sources), len(destinations)) <= 4
+
+
+def test_caps_of_all_vms_take_the_fewest_peers_that_show_them_in_turn() -> None:
+    regions, _, tests = grid()
+    network = network_of(list(tests.values()))
+    hosts = {f"host-{i}": region for i, region in enumerate(regions)}
+    tasks = cap_tasks(hosts, network, every=True)
+    hubs: list[tuple[str, bool]] = []
+    for task in tasks:
+        outwards = len({src for src, _ in task.pairs}) == 1
+        hub = hosts[task.pairs[0][0 if outwards else 1]]
+        hubs.append((hub, outwards))
+        site = network.sites[hub]
+        cap = site.egress_gbps if outwards else site.ingress_gbps
+        surely = [
+            network.link(hosts[src], hosts[dst]).rate_gbps(64, "low") for src, dst in task.pairs
+        ]
+        assert 2 <= len(task.pairs) <= 4
+        assert sum(surely) >= ENOUGH * cap.expected or len(task.pairs) == 4
+        assert sum(surely[:-1]) < ENOUGH * cap.expected or len(task.pairs) == 2
+    assert Counter(hubs) == Counter(product(regions, (True, False)))
+    # One VM takes part in 2 of its own; the peers of all are spread over all that are fit.
+    rounds = schedule(tasks)
+    assert len(rounds) <= fewest_rounds(tasks) + 2
+    assert len(rounds) <= len(regions) / 2
 
 
 def test_it_stops_when_nothing_is_left_to_learn_or_to_spend() -> None:
