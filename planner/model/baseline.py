@@ -402,7 +402,7 @@ class Modelled(Maker):
 
     def _has_place(self, name: str) -> bool:
         region = self._catalogue.regions.get(name)
-        return region is not None and None not in (region.latitude_deg, region.longitude_deg)
+        return region is not None and region.is_placed
 
     def may_be_private(self) -> bool:
         """Return False: without measurements, links are over public addresses."""

@@ -68,6 +68,11 @@ class Region:
         """The part of the id after the colon."""
         return self.id.partition(":")[2]
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether its coordinates are known."""
+        return None not in (self.latitude_deg, self.longitude_deg)
+
 
 @dataclass(frozen=True, slots=True)
 class VmType:

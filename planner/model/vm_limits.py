@@ -19,8 +19,8 @@ PAIR_CONNECTIONS = 64
 """Of one VM to one other, at most, where many share them: as many as rates were measured with."""
 # Rounding takes no further connection.
 SAME_COUNT = 1e-6
-SAME_TIME = 1e-6
-"""By what share a plan may be later than a deadline: what solvers and rounding add."""
+SAME_TIME = 1e-9
+"""By what share a plan may be later than a deadline: what rounding adds."""
 
 
 def link_gbps(

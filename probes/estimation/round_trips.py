@@ -106,7 +106,7 @@ def _by_models(
 ) -> None:
     """Fill in round-trip times by the backbone between regions whose places are known."""
     regions = [catalogue.region(name) for name in names]
-    placed = np.array([None not in (one.latitude_deg, one.longitude_deg) for one in regions])
+    placed = np.array([one.is_placed for one in regions])
     src, dst = np.nonzero(missing & placed[:, None] & placed)
     modelled: dict[tuple[int, int], tuple[float, float, float]] = {}
     for i, j in zip(src.tolist(), dst.tolist(), strict=True):

@@ -134,7 +134,7 @@ class PhysicalGate:
 
     def _is_placed(self, region: str) -> bool:
         found = self._catalogue.regions.get(region)
-        return found is not None and None not in (found.latitude_deg, found.longitude_deg)
+        return found is not None and found.is_placed
 
     def _possible_values(
         self, src: str, dst: str, metric: Metric, src_vm: str, dst_vm: str

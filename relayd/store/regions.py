@@ -10,4 +10,9 @@ def region_id(database: Database, name: str) -> int:
     row = database.row("SELECT id FROM regions WHERE name = ?", (name,))
     if row is not None:
         return int(row[0])
+    return new_region_id(database, name)
+
+
+def new_region_id(database: Database, name: str) -> int:
+    """Return the number of a region that has none yet."""
     return database.change("INSERT INTO regions (name) VALUES (?) RETURNING id", (name,))

@@ -15,6 +15,7 @@ from probes.samples import OWN, Metric, Sample
 from relayd.store.checksums import row_checksum
 from relayd.store.database import Database
 from relayd.store.failures import reason
+from relayd.store.regions import new_region_id
 from relayd.store.samples.encoding import combined, encoded, of_texts, refuse_nul
 from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.reading import StoredSamples
@@ -166,8 +167,7 @@ class SampleWriter:
                 value=name,
                 remedy="Nothing of the batch was stored. Check its regions; start another store.",
             )
-        sql = "INSERT INTO regions (name) VALUES (?) RETURNING id"
-        number = self._database.change(sql, (name,))
+        number = new_region_id(self._database, name)
         self._regions[name] = number
         return number
 
