@@ -13,7 +13,7 @@ from math import exp, inf, log, sqrt
 from planner.hints import TYPE_CHECKING
 from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
-from planner.model.columns.rows import Ageing, Joined, LinkRow, Maker, maker_of
+from planner.model.columns.rows import Ageing, Asked, Joined, LinkRow, Maker, maker_of
 from planner.model.errors import DataError
 from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import Expected, Link, Site, limit_of
@@ -388,16 +388,24 @@ class Modelled(Maker):
             return None
         return baseline_link(self._sites[self._src], self._sites[dst], self._catalogue)
 
-    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
-        """Return what models expect of a link."""
-        if dst not in self._to:
-            return None
-        key = (self._src, dst, tuple(aged))
-        found = self._known.get(key)
-        if found is None and (found := super().expected(dst, aged)):
-            if len(self._known) >= MOST_EXPECTED_KEPT:
-                self._known.clear()
-            self._known[key] = found
+    def kind(self) -> Hashable:
+        """Return this class, and where what was asked before is kept."""
+        return Modelled, id(self._known)
+
+    def expected_of(self, asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
+        """Return what models expect of links."""
+        known, ages = self._known, tuple(aged)
+        keys = [(maker._src, dst, ages) for maker, dst in asked]
+        found = [known.get(key) for key in keys]
+        new = [
+            at for at, one in enumerate(found) if one is None and asked[at][1] in asked[at][0]._to
+        ]
+        made = super().expected_of([asked[at] for at in new], aged)
+        if len(known) + len(new) > MOST_EXPECTED_KEPT:
+            known.clear()
+        for at, one in zip(new, made, strict=True):
+            if one is not None:
+                found[at] = known[keys[at]] = one
         return found
 
     def _has_place(self, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import exp, inf, log, sqrt
 
 from planner.hints import TYPE_CHECKING, Any, TypeVar, from_literals
@@ -358,35 +358,43 @@ def kept_after(days: float, memory_years: float) -> float:
     return exp(-days / (DAYS_PER_YEAR * memory_years))
 
 
-def aged_level(
-    level: float,
-    measured_at_s: float,
-    prior: float | None,
-    memory_years: float,
+def aged_levels(
+    levels: Iterable[float],
+    measured_at_s: Iterable[float],
+    priors: Iterable[float],
+    memory_years: Iterable[float],
     now_s: float,
     since_s: float | None,
-) -> float:
-    """Return what :meth:`.Estimate.aged` expects, of what was expected.
+) -> list[float]:
+    """Return what :meth:`.Estimate.aged` expects of many estimates, of what was expected.
 
     Parameters
     ----------
-    level : float
-        Above 0.
-    measured_at_s : float
-    prior : float | None
-        What the prior expects; None where it fades around itself.
-    memory_years : float
+    levels : iterable of n floats
+    measured_at_s : iterable of n floats
+        NaN for what does not age.
+    priors : iterable of n floats
+        What priors expect; NaN where an estimate fades around itself.
+    memory_years : iterable of n floats
+        NaN for what does not fade.
     now_s, since_s : float
     """
-    days = days_aged(measured_at_s, now_s, since_s)
-    if days <= 0:
-        return level
-    own = log(level)
-    if prior is None and own < inf:
-        return exp(own)  # around itself it stays where it is
-    return exp(
-        faded_level(kept_after(days, memory_years), own, own if prior is None else log(prior))
-    )
+    found = []
+    kept_of: dict[tuple[float, float], float] = {}
+    for level, at_s, prior, years in zip(levels, measured_at_s, priors, memory_years, strict=True):
+        days = (now_s - at_s) // SECONDS_PER_DAY
+        if since_s is not None:
+            days -= max(0.0, (since_s - at_s) // SECONDS_PER_DAY)
+        if not (days > 0 and level > 0 and years == years):
+            found.append(level)
+            continue
+        own = log(level)
+        if prior == prior:
+            if (days, years) not in kept_of:
+                kept_of[days, years] = kept_after(days, years)
+            own = faded_level(kept_of[days, years], own, log(prior))
+        found.append(exp(own))
+    return found
 
 
 def _logs(low: float, expected: float, high: float) -> tuple[float, float, float]:

@@ -8,7 +8,15 @@ from itertools import pairwise
 from operator import attrgetter
 
 from planner.hints import TYPE_CHECKING, from_literals
-from planner.model.columns.rows import Aged, Among, LinkRow, expected, maker_of, passing, replaced
+from planner.model.columns.rows import (
+    Aged,
+    Among,
+    LinkRow,
+    expected_in,
+    maker_of,
+    passing,
+    replaced,
+)
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate
 from planner.model.link import Expected, Link, Site
@@ -261,15 +269,15 @@ class Network:
         kept = self._expected
         if (src, True) not in kept:
             row = self.links.get(src, _NO_LINKS)
-            kept[src, True] = [expected(row, dst) for dst in self.sites]
+            kept[src, True] = expected_in([(row, dst) for dst in self.sites])
         return kept[src, True]
 
     def expected_into(self, dst: str) -> list[Expected | None]:
         """Return the same of the link from every site."""
         kept = self._expected
         if (dst, False) not in kept:
-            rows = (self.links.get(src, _NO_LINKS) for src in self.sites)
-            kept[dst, False] = [expected(row, dst) for row in rows]
+            rows = [self.links.get(src, _NO_LINKS) for src in self.sites]
+            kept[dst, False] = expected_in([(row, dst) for row in rows])
         return kept[dst, False]
 
     @cached_property

@@ -18,10 +18,6 @@ from planner.hints import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-    from planner.model.link import LinkFigure
-
-from planner.model.link import LINK_FIGURES
-
 SIDE = 32
 """Sources and destinations of a block."""
 Buffer: TypeAlias = "bytes | memoryview"
@@ -52,10 +48,6 @@ _EACH, _ONE, _AS_BEFORE = range(3)
 _IS_LITTLE = pack("=H", 1) == pack("<H", 1)
 _ROW = (1 << SIDE) - 1
 _ALL = (1 << SIDE * SIDE) - 1
-Expectation: TypeAlias = (
-    "tuple[LinkFigure, Sequence[float], int, Sequence[float], int, Sequence[int], int]"
-)
-"""A figure, and the columns of what is expected, of the newest samples and of origins."""
 
 
 class Block:
@@ -67,14 +59,13 @@ class Block:
         What :func:`assembled` made; it is used in place.
     """
 
-    __slots__ = ("_columns", "_expectations", "_is_full", "_present", "data")
+    __slots__ = ("_columns", "_is_full", "_present", "data")
 
     def __init__(self, data: Buffer) -> None:
         self.data = data
         self._present = int.from_bytes(data[:_BITMAP], "little")
         self._is_full = self._present == _ALL
         self._columns: list[Column] | None = None
-        self._expectations: list[Expectation] | None = None
 
     def __reduce__(self) -> tuple[type[Block], tuple[bytes]]:
         """Take a copy of memory that is another's."""
@@ -102,21 +93,10 @@ class Block:
             self._columns = _columns(memoryview(self.data), len(self))
         return self._columns
 
-    @property
-    def expectations(self) -> list[Expectation]:
-        """What tells what is expected of each figure."""
-        if self._expectations is None:
-            columns = self.columns
-            self._expectations = [
-                (
-                    name,
-                    *columns[figure * FIGURE_NUMBERS + EXPECTED],
-                    *columns[figure * FIGURE_NUMBERS + NEWEST_S],
-                    *columns[COUNTS + figure * FIGURE_COUNTS],
-                )
-                for figure, name in enumerate(LINK_FIGURES)
-            ]
-        return self._expectations
+    def values(self, column: int, ats: Sequence[int]) -> list[Any]:
+        """Return the values of a column for some links."""
+        values, mask = self.columns[column]
+        return [values[at] for at in ats] if mask else [values[0]] * len(ats)
 
     def at(self, source: int, destination: int) -> int | None:
         """Return where a link is in the columns; None where there is none."""

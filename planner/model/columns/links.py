@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import nan
 
 from planner.hints import TYPE_CHECKING
 from planner.model.columns.block import (
     ADDRESS,
     COUNTS,
+    EXPECTED,
     FIGURE_COUNTS,
     FIGURE_NUMBERS,
     LIMIT,
     LOSS,
+    NEWEST_S,
     PRIOR,
+    PRIOR_EXPECTED,
+    PRIOR_MEMORY_YEARS,
     SIDE,
     Block,
 )
-from planner.model.columns.rows import Ageing, LinkRow, Maker
-from planner.model.estimate import ADDRESS_KINDS, AGELESS, Estimate, Origin, Prior, aged_level
-from planner.model.link import FADING, LIMITED_BY, Expected, Link
+from planner.model.columns.rows import Ageing, Asked, LinkRow, Maker
+from planner.model.estimate import ADDRESS_KINDS, AGELESS, Estimate, Origin, Prior, aged_levels
+from planner.model.link import FADING, LIMITED_BY, LINK_FIGURES, Expected, Link
 
 if TYPE_CHECKING:
     from typing import Any
-
-    from planner.model.link import LinkFigure
 
 
 class Origins:
@@ -125,41 +128,56 @@ class LinkColumns:
         found = self._place(src, dst)
         return found and self._link(src, dst, *found)
 
-    def expected(self, src: str, dst: str, aged: Sequence[Ageing]) -> Expected | None:
-        """Return what is expected of a link; see :meth:`.Maker.expected`."""
-        found = self._place(src, dst)
-        if found is None:
-            return None
-        block, at = found
-        levels: list[float] = []
-        for name, figures, mask, newest, newest_mask, numbers, numbers_mask in block.expectations:
-            level, newest_s = figures[at & mask], newest[at & newest_mask]
-            origin = self.origins[numbers[at & numbers_mask]]
-            if aged and level > 0 and newest_s == newest_s and origin.method not in AGELESS:
-                level = self._aged(level, newest_s, name, block, at, aged)
-            levels.append(level)
-        rtt_ms, per_flow_mbps, aggregate_gbps = levels
-        return Expected(rtt_ms, per_flow_mbps, aggregate_gbps, origin.rate_cut)
+    def expected_of(
+        self, pairs: Sequence[tuple[str, str]], aged: Sequence[Ageing]
+    ) -> list[Expected | None]:
+        """Return what is expected of links; see :meth:`.Maker.expected_of`."""
+        found: list[Expected | None] = [None] * len(pairs)
+        numbers = self.numbers
+        of_block: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for position, (src, dst) in enumerate(pairs):
+            source, destination = numbers.get(src), numbers.get(dst)
+            if source is not None and destination is not None:
+                place = source // SIDE, destination // SIDE
+                ends = position, source % SIDE, destination % SIDE
+                of_block.setdefault(place, []).append(ends)
+        for place, asked in of_block.items():
+            block = self.blocks.get(place)
+            if block is None:
+                continue
+            ats = [(position, at) for position, i, j in asked if (at := block.at(i, j)) is not None]
+            of_ats = self._expected_at(block, [at for _, at in ats], aged)
+            for (position, _), one in zip(ats, of_ats, strict=True):
+                found[position] = one
+        return found
 
-    def _aged(
-        self,
-        level: float,
-        newest_s: float,
-        name: LinkFigure,
-        block: Block,
-        at: int,
-        aged: Sequence[Ageing],
-    ) -> float:
-        fading = FADING[name]
-        prior, memory_years = None, fading.memory_years if fading else None
-        if name == "aggregate_gbps":
-            low, expected, _, years = (v[at & mask] for v, mask in block.columns[PRIOR:COUNTS])
-            if low == low:
-                prior, memory_years = expected, years
-        if memory_years is not None:
-            for ageing in aged:
-                level = aged_level(level, newest_s, prior, memory_years, *ageing)
-        return level
+    def _expected_at(
+        self, block: Block, ats: Sequence[int], aged: Sequence[Ageing]
+    ) -> Iterator[Expected]:
+        """Yield what is expected of links of a block, figure by figure: it has few columns."""
+        figures = []
+        for figure, name in enumerate(LINK_FIGURES):
+            begin = figure * FIGURE_NUMBERS
+            numbers = block.values(COUNTS + figure * FIGURE_COUNTS, ats)
+            levels = block.values(begin + EXPECTED, ats)
+            if aged:
+                ages = {number: self.origins[number].method not in AGELESS for number in {*numbers}}
+                newest = block.values(begin + NEWEST_S, ats)
+                at_s = [
+                    at_s if ages[number] else nan
+                    for at_s, number in zip(newest, numbers, strict=True)
+                ]
+                # Without a prior, it fades around itself if at all.
+                priors: Sequence[float] = [nan] * len(ats)
+                years = [fading.memory_years if (fading := FADING[name]) else nan] * len(ats)
+                if name == "aggregate_gbps":
+                    priors = block.values(PRIOR_EXPECTED, ats)
+                    years = block.values(PRIOR_MEMORY_YEARS, ats)
+                for ageing in aged:
+                    levels = aged_levels(levels, at_s, priors, years, *ageing)
+            figures.append(levels)
+        cuts = {number: self.origins[number].rate_cut for number in {*numbers}}
+        return map(Expected, *figures, [cuts[number] for number in numbers])
 
     def _place(self, src: str, dst: str) -> tuple[Block, int] | None:
         """Return the block of a link, and where it is in its columns."""
@@ -237,9 +255,13 @@ class ColumnsRow(Maker):
         """Return a link of the columns."""
         return self.columns.link(self.src, dst)
 
-    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
-        """Return what is expected of a link of the columns."""
-        return self.columns.expected(self.src, dst, aged)
+    def kind(self) -> Hashable:
+        """Return this class and the columns."""
+        return ColumnsRow, id(self.columns)
+
+    def expected_of(self, asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
+        """Return what is expected of links of the columns."""
+        return self.columns.expected_of([(row.src, dst) for row, dst in asked], aged)
 
     def may_be_private(self) -> bool:
         """Look at the column of addresses."""

@@ -8,7 +8,7 @@ models, or from those of another row. Any thread may read one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from planner.hints import TYPE_CHECKING
 from planner.model.link import Expected, Link
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Ageing: TypeAlias = tuple[float, float | None]
 """As :meth:`.Link.aged` is told."""
+Asked: TypeAlias = "Sequence[tuple[Any, str]]"
+"""Makers of links, all of one kind or of any, each with a destination."""
 
 
 class Maker(ABC):
@@ -39,19 +41,45 @@ class Maker(ABC):
         """Whether throughput of a link may have been measured."""
         return True
 
-    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
-        """Return what is expected of a link, in less time than it takes to make it.
+    def kind(self) -> Hashable:
+        """Return what makers have in common that :meth:`expected_of` may ask together."""
+        return type(self)
+
+    def expected_of(self, asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
+        """Return what is expected of links, in less time than it takes to make them.
 
         Parameters
         ----------
-        dst : str
+        asked : sequence of (Maker, str)
+            Makers of this one's kind, each with a destination.
         aged : sequence of Ageing
-            By what it is to be aged, one after the other.
+            By what they are to be aged, one after the other.
         """
-        link = self.make(dst)
-        for to_s, since_s in aged:
-            link = link and link.aged(to_s, since_s)
-        return link.expected if link else None
+        found = []
+        for maker, dst in asked:
+            link = maker.make(dst)
+            for to_s, since_s in aged:
+                link = link and link.aged(to_s, since_s)
+            found.append(link.expected if link else None)
+        return found
+
+
+def expected_of(asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
+    """Return what is expected of links of any makers; see :meth:`Maker.expected_of`."""
+    if not asked:
+        return []
+    kinds = {maker: maker.kind() for maker in {maker for maker, _ in asked}}
+    if len({*kinds.values()}) == 1:
+        return asked[0][0].expected_of(asked, aged)  # type: ignore[no-any-return]
+    of_kind: dict[Hashable, list[int]] = {}
+    for at, (maker, _) in enumerate(asked):
+        of_kind.setdefault(kinds[maker], []).append(at)
+    found: list[Expected | None] = [None] * len(asked)
+    for places in of_kind.values():
+        together = [asked[at] for at in places]
+        for at, one in zip(places, together[0][0].expected_of(together, aged), strict=True):
+            found[at] = one
+    return found
 
 
 class LinkRow(dict[str, Link]):
@@ -93,16 +121,6 @@ class LinkRow(dict[str, Link]):
         link = self.maker.make(dst)
         # Of two threads, both get the one that was first.
         return None if link is None else self.setdefault(dst, link)
-
-    def expected(self, dst: str) -> Expected | None:
-        """Return what is expected of the link to a region; None where there is none."""
-        found = self._expected.get(dst)
-        if found is None:
-            link = dict.get(self, dst)
-            found = self.maker.expected(dst) if link is None else link.expected
-            if found is not None:
-                self._expected[dst] = found
-        return found
 
     def __contains__(self, dst: object) -> bool:
         """Whether there is a link to a region."""
@@ -228,9 +246,14 @@ class Aged(Maker):
         link = self.links.make(dst)
         return link and link.aged(self.to_s, self.since_s)
 
-    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
-        """Return what is expected of a link, aged."""
-        return self.links.expected(dst, ((self.to_s, self.since_s), *aged))
+    def kind(self) -> Hashable:
+        """Return this class, and how links are aged."""
+        return Aged, self.to_s, self.since_s
+
+    def expected_of(self, asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
+        """Return what is expected of links, aged."""
+        within = [(maker.links, dst) for maker, dst in asked]
+        return expected_of(within, ((self.to_s, self.since_s), *aged))
 
     def may_be_private(self) -> bool:
         """Ask the other row."""
@@ -255,9 +278,12 @@ class Among(Maker):
         """Return a link to a region that is kept."""
         return self.links.make(dst) if dst in self.kept else None
 
-    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
-        """Return what is expected of a link to a region that is kept."""
-        return self.links.expected(dst, aged) if dst in self.kept else None
+    def expected_of(self, asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
+        """Return what is expected of links to regions that are kept."""
+        kept = [dst in maker.kept for maker, dst in asked]
+        within = [(m.links, dst) for (m, dst), is_kept in zip(asked, kept, strict=True) if is_kept]
+        found = iter(expected_of(within, aged))
+        return [next(found) if is_kept else None for is_kept in kept]
 
     def may_be_private(self) -> bool:
         """Ask the other row."""
@@ -274,17 +300,30 @@ class Joined(Maker):
     def __init__(self, links: Maker, further: Maker) -> None:
         self.links, self.further = links, further
 
+    def _in_order(self) -> tuple[Maker, Maker]:
+        """Return both, the one first whose links go before."""
+        return self.links, self.further
+
     def names(self) -> Iterable[str]:
         """Return the destinations of both."""
         return dict.fromkeys((*self.links.names(), *self.further.names()))
 
     def make(self, dst: str) -> Link | None:
-        """Return a link of the first, else of the second."""
-        return self.links.make(dst) or self.further.make(dst)
+        """Return a link of either."""
+        first, second = self._in_order()
+        return first.make(dst) or second.make(dst)
 
-    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
-        """Return what is expected of a link of the first, else of the second."""
-        return self.links.expected(dst, aged) or self.further.expected(dst, aged)
+    def expected_of(self, asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
+        """Return what is expected of links of either."""
+        rows = [maker._in_order() for maker, _ in asked]
+        found = expected_of(
+            [(first, dst) for (first, _), (_, dst) in zip(rows, asked, strict=True)], aged
+        )
+        missing = [at for at, one in enumerate(found) if one is None]
+        others = expected_of([(rows[at][1], asked[at][1]) for at in missing], aged)
+        for at, one in zip(missing, others, strict=True):
+            found[at] = one
+        return found
 
     def may_be_private(self) -> bool:
         """Ask both."""
@@ -298,13 +337,8 @@ class Joined(Maker):
 class Replaced(Joined):
     """Links of one row, some of which those of another replace."""
 
-    def make(self, dst: str) -> Link | None:
-        """Return a link of the second, else of the first."""
-        return self.further.make(dst) or self.links.make(dst)
-
-    def expected(self, dst: str, aged: Sequence[Ageing] = ()) -> Expected | None:
-        """Return what is expected of a link of the second, else of the first."""
-        return self.further.expected(dst, aged) or self.links.expected(dst, aged)
+    def _in_order(self) -> tuple[Maker, Maker]:
+        return self.further, self.links
 
 
 def maker_of(row: Mapping[str, Link]) -> Maker:
@@ -324,12 +358,32 @@ def replaced(row: Mapping[str, Link], links: Mapping[str, Link]) -> Mapping[str,
     return LinkRow(Replaced(maker, Given(links)))
 
 
-def expected(row: Mapping[str, Link], dst: str) -> Expected | None:
-    """Return what is expected of a link of a row, without making it; None where there is none."""
-    if isinstance(row, LinkRow):
-        return row.expected(dst)
-    link = row.get(dst)
-    return link.expected if link else None
+def expected_in(asked: Iterable[tuple[Mapping[str, Link], str]]) -> list[Expected | None]:
+    """Return what is expected of links without making them; None where there is none.
+
+    Parameters
+    ----------
+    asked : iterable of (row, destination)
+        Rows of links, each with a destination.
+    """
+    found: list[Expected | None] = []
+    unknown: list[tuple[int, LinkRow, str]] = []
+    for row, dst in asked:
+        if not isinstance(row, LinkRow):
+            link = row.get(dst)
+            found.append(link.expected if link else None)
+            continue
+        one = row._expected.get(dst)
+        if one is None and (link := dict.get(row, dst)):
+            one = row._expected[dst] = link.expected
+        if one is None:
+            unknown.append((len(found), row, dst))
+        found.append(one)
+    made = expected_of([(row.maker, dst) for _, row, dst in unknown])
+    for (at, row, dst), one in zip(unknown, made, strict=True):
+        if one is not None:
+            found[at] = row._expected[dst] = one
+    return found
 
 
 def passing(row: Mapping[str, Link], to: Iterable[str] | None = None) -> Iterable[Link]:

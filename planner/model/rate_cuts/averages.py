@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from planner.hints import TYPE_CHECKING
-from planner.model.columns.rows import expected, replaced
+from planner.model.columns.rows import expected_in, replaced
 from planner.model.estimate import RateCut
 from planner.model.link import Expected, Link, Site
 from planner.model.network import Network
@@ -87,7 +87,9 @@ def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Lin
         falls[dst, False] = _that_fall(network, ends, usual.expected_into(dst))
     yield from falls[src, True]
     row = network.usual.get(src, {})
-    yield from [(link, cut) for link, cut in falls[dst, False] if expected(row, link.src)]
+    into = falls[dst, False]
+    from_src = expected_in([(row, link.src) for link, _ in into])
+    yield from [fall for fall, seen in zip(into, from_src, strict=True) if seen]
 
 
 def _that_fall(

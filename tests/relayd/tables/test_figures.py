@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner.model.baseline import with_regions, with_vm_types
 from planner.model.calibration import calibrated
 from planner.model.columns.arrays import KINDS, ArrayReader, FigureArrays
-from planner.model.columns.rows import expected as expected_of
+from planner.model.columns.rows import expected_in
 from planner.model.errors import DataError
 from planner.model.estimate import Estimate, Method, Origin, Prior
 from planner.model.link import Link
@@ -108,8 +108,10 @@ def test_figures_of_columns_are_those_of_links(
     for src, row in view.links.items():
         for dst, at_s in zip(network.sites, newest_samples_s(row, reader), strict=True):
             link = links.get((src, dst))
-            assert expected_of(row, dst) == (link and link.expected)
             np.testing.assert_equal(at_s, nan if link is None else _newest_s(link))
+    into = [(view.links.get(src, {}), dst) for dst in network.sites for src in network.sites]
+    pairs = ((src, dst) for dst in network.sites for src in network.sites)
+    assert expected_in(into) == [links[ends].expected if ends in links else None for ends in pairs]
     assert measured_regions(view) == {
         end
         for pair, link in links.items()
