@@ -26,25 +26,18 @@ def main(arguments: list[str] | None = None) -> int:
         from relayd.cli.help.completion import complete
 
         complete()
-    if words[:1] == ["plan"]:
-        code = _run_briefly(words)
-    else:
-        from relayd.cli.running import run
-
-        code = run(words)
-    if arguments is None and words[:1] in (["plan"], ["import"]):
-        _end(code)
-    return code
-
-
-def _run_briefly(words: list[str]) -> int:
-    """Run a command that is done before it has made much garbage, without looking for any."""
+    brief = words[:1] == ["plan"]  # done before it has made much garbage: none is looked for
     enabled = gc.isenabled()
-    gc.disable()
+    if brief:
+        gc.disable()
     try:
         from relayd.cli.running import run
 
-        return run(words)
+        code = run(words)
+        # Before garbage counts again: all that was made would be looked through at once.
+        if arguments is None and words[:1] in (["plan"], ["import"]):
+            _end(code)
+        return code
     finally:
         if enabled:
             gc.enable()

@@ -78,6 +78,22 @@ HEAVY = (
     "textwrap",
 )
 
+# What a plan for people loads none of, either; JSON and patterns are for others.
+SLOW = (
+    "datetime",
+    "enum",
+    "fnmatch",
+    "ipaddress",
+    "json",
+    "pathlib",
+    "planner.model.quotas.vcpus",
+    "re",
+    "relayd.store.regions",
+    "relayd.store.samples.waiting",
+    "sqlite3",
+    "urllib",
+)
+
 # Packages that take long to load or that are optional: a function may import them.
 HEAVY_IMPORTS = {
     "platformdirs",
@@ -101,9 +117,9 @@ DEFERRED = {
     "planner.fields.kinds": {"json"},
     "planner.fields.specified": {"difflib"},
     "planner.hints": {"planner.literals"},
-    "planner.model.aliases": {"difflib", "unicodedata"},
+    "planner.model.aliases": {"difflib", "fnmatch", "re", "unicodedata"},
     "planner.model.answer": {"json", "planner.model.notebook"},
-    "planner.model.catalogue": {"difflib"},
+    "planner.model.catalogue": {"difflib", "fnmatch"},
     "planner.model.columns.network": {"planner.model.columns.table"},
     "planner.model.link": {"planner.model.notebook"},
     "planner.model.network": {
@@ -112,6 +128,7 @@ DEFERRED = {
         "planner.model.notebook",
     },
     "planner.model.quotas.sites": {"planner.model.quotas.vcpus"},
+    "planner.model.units": {"re"},
     "planner.records": {"dataclasses", "inspect", "planner.literals", "typing"},
     "planner.transfer.bottlenecks": {"planner.transfer.optimum"},
     "planner.transfer.decision": {"planner.transfer.infeasibility", "planner.transfer.optimum"},
@@ -192,6 +209,7 @@ DEFERRED = {
         "relayd.catalogue.loading",
         "relayd.watch.watcher",
     },
+    "relayd.questions.ages": {"relayd.questions.newer_samples"},
     "relayd.questions.methods": {"inspect", "textwrap", "typing"},
     "relayd.questions.transfer": {
         "planner.exploring.outcome",
@@ -228,11 +246,17 @@ DEFERRED = {
         "relayd.store.samples.reading",
         "relayd.store.sqlite.opening",
     },
+    "relayd.store.json_text": {"json"},
     "relayd.store.origins": {"json"},
     "relayd.store.samples.ingest": {"json"},
-    "relayd.store.schema": {"relayd.store.link_rows"},
-    "relayd.store.snapshots": {"planner.model.columns.table", "relayd.store.events"},
-    "relayd.store.sqlite.opening": {"relayd.store.sqlite.kept_copy"},
+    "relayd.store.schema": {"pathlib", "relayd.store.link_rows"},
+    "relayd.store.snapshots": {
+        "planner.model.columns.table",
+        "relayd.store.events",
+        "relayd.store.regions",
+    },
+    "relayd.store.sqlite.database": {"pathlib"},
+    "relayd.store.sqlite.opening": {"pathlib", "relayd.store.sqlite.kept_copy"},
     "relayd.store.upkeep.backup": {"relayd.store.postgresql.dump"},
     "relayd.store.upkeep.versions": {"relayd.store.postgresql.schema"},
     "relayd.store.verifications": {"relayd.store.samples.writing"},
@@ -341,13 +365,13 @@ def test_every_folder_says_what_it_is() -> None:
 # ---- what an answer loads --------------------------------------------------------------------
 
 
-def loaded_by(*arguments: str, home: Path) -> set[str]:
-    """Run the command line in a fresh interpreter; return the heavy modules that it loaded."""
+def loaded_by(*arguments: str, home: Path, looked_for: tuple[str, ...] = HEAVY) -> set[str]:
+    """Run the command line in a fresh interpreter; return the modules looked for that it loaded."""
     program = (
         "import sys\n"
         "from relayd.__main__ import main\n"
         "code = main(sys.argv[1:])\n"
-        f"print(' '.join(m for m in {HEAVY!r} if m in sys.modules), file=sys.stderr)\n"
+        f"print(' '.join(m for m in {looked_for!r} if m in sys.modules), file=sys.stderr)\n"
         "sys.exit(code)"
     )
     environment = {
@@ -397,6 +421,18 @@ def test_a_plan_loads_no_heavy_module(store: Path, form: list[str]) -> None:
     question = ["plan", "--src", "us-east", "--dst", "aws:sa-east-1", "--volume", "500GB"]
     assert loaded_by(*question, *form, home=home) == set()
     assert loaded_by(*question, *form, "--db", str(store), home=home) == set()
+
+
+def test_a_plan_for_people_loads_no_slow_module(store: Path) -> None:
+    home = store.parent
+    question = ["plan", "--src", "us-east", "--dst", "aws:sa-east-1", "--volume", "500GB"]
+    for where in ([], ["--db", str(store)]):
+        assert loaded_by(*question, *where, home=home, looked_for=SLOW) == set()
+
+
+def test_a_slow_module_would_be_noticed(store: Path) -> None:
+    question = ["plan", "--src", "us-east", "--dst", "aws:sa-east-1", "--json"]
+    assert {"json", "re"} <= loaded_by(*question, home=store.parent, looked_for=SLOW)
 
 
 def test_a_heavy_module_would_be_noticed(store: Path) -> None:

@@ -8,9 +8,7 @@ and accents do not matter.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from fnmatch import fnmatchcase
 
 from planner.model.catalogue import CONTINENTS, Catalogue, Region
 from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
@@ -179,6 +177,10 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
     if in_city := [r.id for r in regions if r.city and _folded(r.city) == name]:
         return in_city, False
     # Zones are named after their region: us-east-1a (AWS), us-central1-a (Google).
+    if name[-1:] not in "abcdef":
+        return [], False
+    import re  # what most names are found without
+
     zone = re.fullmatch(_ZONE, name)
     return [r.id for r in regions if zone and _folded(r.name) == zone[1]], False
 
@@ -215,6 +217,8 @@ def _selected(
         unknown = frozenset(r.id for r in everywhere if not trait(r))
         return RegionSet(certain, certain | unknown)
     if "*" in text:
+        from fnmatch import fnmatchcase
+
         glob = _folded(text).replace("[", "[[]")
         ids = frozenset(r.id for r in everywhere if fnmatchcase(_folded(r.id), glob))
     else:

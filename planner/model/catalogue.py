@@ -7,7 +7,6 @@ user's own on top.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from math import inf
 
 from planner.hints import TYPE_CHECKING
@@ -458,6 +457,8 @@ def _holds(kind: str, text: str, region: Region, seen_from: Region | None) -> bo
     if kind == "country":
         return region.country == text
     if kind == "glob":
+        from fnmatch import fnmatchcase  # which few catalogues need
+
         return fnmatchcase(region.id, text.replace("[", "[[]").replace("?", "[?]"))
     if seen_from is None:
         return False

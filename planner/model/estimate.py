@@ -454,12 +454,12 @@ def figures_as_json(figures: Figures) -> dict[str, Any]:
 
 def figures_of(found: Mapping[str, Any]) -> Figures:
     """Return what :func:`figures_as_json` made JSON types of; names of newer versions left out."""
-    known = {name: value for name, value in found.items() if name in Figures._fields}
+    known = dict(found)
     for name in _TUPLES & known.keys():
         known[name] = tuple(known[name])
     if "rate_cut" in known:
         known["rate_cut"] = RateCut(**known["rate_cut"])
-    return Figures(**known)
+    return Figures(*map(known.get, Figures._fields))
 
 
 if not TYPE_CHECKING:

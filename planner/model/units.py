@@ -8,9 +8,12 @@ the unit as a suffix, so that no conversion hides in an expression.
 from __future__ import annotations
 
 import math
-import re
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError
+
+if TYPE_CHECKING:
+    import re
 
 BITS_PER_BYTE = 8
 MBPS_PER_GBPS = 1000.0
@@ -81,7 +84,7 @@ def parse_volume_gb(text: str, field: str = "volume") -> float:
         If it is not a number with a unit of volume, or its unit is one of bits (``500Gb``).
     """
     found = _parts(text)
-    if found and found[1][-1:] in {"b", "t", "s"} and (bits := re.fullmatch(_BITS, found[1])):
+    if found and found[1][-1:] in {"b", "t", "s"} and (bits := _matched(_BITS, found[1])):
         number, prefix = found[0], (bits[1] or bits[2]).upper().replace("I", "i")
         in_bytes = f"{float(number.replace('_', '')) / BITS_PER_BYTE:g}{prefix}B"
         raise InputError(
@@ -176,8 +179,14 @@ def _parts(text: str) -> tuple[str, str] | None:
     number = plain.removesuffix(unit) if unit else plain
     if number and unit.isalpha() and unit.isascii() and unit[0] not in "eE":
         return number, unit  # as most: a pattern takes long to be compiled
-    match = re.fullmatch(_QUANTITY, text)
+    match = _matched(_QUANTITY, text)
     return (match[1], match[2]) if match else None
+
+
+def _matched(pattern: str, text: str) -> re.Match[str] | None:
+    import re  # which most quantities do without
+
+    return re.fullmatch(pattern, text)
 
 
 def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:

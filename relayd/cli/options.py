@@ -15,8 +15,8 @@ from relayd.folders import paths_of
 from relayd.settings import Settings, load_settings
 from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
-from relayd.store import Address, Location, default_path, parse_location
-from relayd.store.location import SERVICE_SCHEMES
+from relayd.store import Location, default_path, parse_location
+from relayd.store.location import SERVICE_SCHEMES, address_in
 from relayd.times import seconds_of
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ def wan_of(options: argparse.Namespace) -> Wan:
             value=options.ca,
             remedy="Give --db https://...",
         )
-    where = parse_location(options.db) if options.db else settings.db
-    return open_with(settings, where, paths_of(options.catalogue))
+    return open_with(settings, options.db or settings.db, paths_of(options.catalogue))
 
 
 def service_address(options: argparse.Namespace, settings: Settings) -> str | None:
     """Return the address of the service that a command names; None for a store."""
-    where = parse_location(options.db) if options.db else settings.db
-    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
-        return where.reveal()
+    where = options.db or settings.db
+    address = address_in(where) if where else None
+    if address is not None and address.scheme in SERVICE_SCHEMES:
+        return address.reveal()
     return None
 
 

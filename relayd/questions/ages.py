@@ -15,7 +15,6 @@ from planner.model.link import Link
 from planner.model.network import Network
 from planner.records import replace
 from relayd.questions.disputes import dispute_notes
-from relayd.questions.newer_samples import newer_sample_notes
 from relayd.times import seconds_of, utc_date
 
 MOST_NAMED = 3
@@ -39,8 +38,11 @@ def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pai
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
     outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
-    disputed = dispute_notes(network, answer, asked)
-    further = (*newer_sample_notes(network), *disputed)
+    further = dispute_notes(network, answer, asked)
+    if network.newer_samples is not None:
+        from relayd.questions.newer_samples import newer_sample_notes
+
+        further = (*newer_sample_notes(network), *further)
     if not outdated and not further:
         return answer
     return replace(answer, outdated=outdated, warnings=(*outdated, *answer.warnings, *further))

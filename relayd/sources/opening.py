@@ -12,7 +12,7 @@ from relayd.folders import paths_of
 from relayd.settings import Settings, load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
-from relayd.store.location import SERVICE_SCHEMES, Location, parse_location
+from relayd.store.location import SERVICE_SCHEMES, Location
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
             remedy="Give the service's address, such as http://127.0.0.1:8080.",
         )
     settings = load_settings()
-    return open_with(settings, parse_location(db) if db else None, paths_of(catalogues))
+    return open_with(settings, db or None, paths_of(catalogues))
 
 
 def _open_service(
@@ -124,7 +124,7 @@ def _open_service(
     return RemoteWan(url, token=token, ca=ca, timeout_s=timeout_s)
 
 
-def open_with(settings: Settings, db: Location | None, catalogues: Sequence[Path]) -> Wan:
+def open_with(settings: Settings, db: Location | str | None, catalogues: Sequence[Path]) -> Wan:
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
     return Wan(StoreSource(catalogue, db or settings.db, settings.fleet))

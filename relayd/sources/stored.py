@@ -22,7 +22,7 @@ from planner.model.link import Link, Site
 from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
 from planner.records import replace
-from relayd.store.location import Location, default_file, default_path
+from relayd.store.location import Location, default_file
 from relayd.times import seconds_of, utc_text
 
 if TYPE_CHECKING:
@@ -46,8 +46,9 @@ class StoreSource:
     Parameters
     ----------
     catalogue : Catalogue
-    db : Location | None
-        A store that must exist; None for the per-user store, which need not.
+    db : Location, str or None
+        A store that must exist, or its name as a user wrote it; None for the per-user store,
+        which need not.
     fleet : Path, optional
         Fleet file whose VMs stand at their regions' sites.
     shared : SharedColumns, optional
@@ -57,7 +58,7 @@ class StoreSource:
     def __init__(
         self,
         catalogue: Catalogue,
-        db: Location | None,
+        db: Location | str | None,
         fleet: Path | None = None,
         shared: SharedColumns | None = None,
     ) -> None:
@@ -154,14 +155,14 @@ class StoreSource:
         return self._opened
 
 
-def _store_at(named: Location | None) -> Store | None:
+def _store_at(named: Location | str | None) -> Store | None:
     """Open a store; None where there is none yet, and none was named."""
     if named is None and not os.path.exists(default_file()):
         return None  # before any database is loaded
     from relayd.store.opening import open_if_there, open_store
 
     if named is None:
-        return open_if_there(default_path())
+        return open_if_there(default_file())
     return open_store(named, mode="read")
 
 
@@ -229,11 +230,14 @@ def _views(links: LinkColumns, regions: Iterable[str], between: tuple[str, str] 
 
 def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:
     """Return what a store holds that its newest snapshot does not know."""
-    from relayd.store.samples.waiting import newer_samples
-
     through, made_at_s = (0, 0.0)
     if snapshot:
         through, made_at_s = snapshot.samples_through, snapshot.created_at_s
+    last = store.database.row("SELECT last_sample_id FROM batches ORDER BY id DESC LIMIT 1")
+    if last is None or last[0] <= through:
+        return None  # as most often, and nothing more is loaded
+    from relayd.store.samples.waiting import newer_samples
+
     return newer_samples(store.database, through, made_at_s, time.time())
 
 

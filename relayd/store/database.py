@@ -64,8 +64,6 @@ class Database(ABC):
 
     Attributes
     ----------
-    location : Location
-        As the user spelled it, for errors.
     engine : {"sqlite", "postgresql"}
     refusals : tuple of exception types
         What a value raises that no column takes, and a change that the database forbids.
@@ -77,11 +75,15 @@ class Database(ABC):
     """
 
     engine: ClassVar[Literal["sqlite", "postgresql"]]
-    location: Location
     refusals: tuple[type[Exception], ...]
     clock_sql: ClassVar[str]
     fence: Fence | None = None
     _fence_lock: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def location(self) -> Location:
+        """Where it is as the user spelled it, for errors."""
 
     @abstractmethod
     def close(self) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
-from pathlib import Path
 
+from planner.hints import TYPE_CHECKING
 from planner.model.errors import StoreError
-from relayd.store.location import Location
+from relayd.store.location import Address, Location, shown
+from relayd.store.sqlite.engine import sqlite3
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIELD = "--db"
 FREE_SPACE = "Free some space and run this again. What it was storing was not; all from before is."
@@ -27,12 +30,12 @@ def reason(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
 
 
-def failure(location: Location, problem: str, remedy: str) -> StoreError:
+def failure(location: Location | str, problem: str, remedy: str) -> StoreError:
     """Return the error for a database: the option at fault, the location and the remedy."""
-    return StoreError(FIELD, problem, value=str(location), remedy=remedy)
+    return StoreError(FIELD, problem, value=shown(location), remedy=remedy)
 
 
-def foreign(path: Path) -> StoreError:
+def foreign(path: Path | str) -> StoreError:
     """Return the error for a file that holds something else than our data."""
     return failure(
         path,
@@ -41,18 +44,18 @@ def foreign(path: Path) -> StoreError:
     )
 
 
-def missing(location: Location) -> NoStoreError:
+def missing(location: Location | str) -> NoStoreError:
     """Return the error for a store that is to be used but is not there."""
-    problem = "does not exist" if isinstance(location, Path) else "holds no relayd store yet"
+    problem = "holds no relayd store yet" if isinstance(location, Address) else "does not exist"
     return NoStoreError(
         FIELD,
         problem,
-        value=str(location),
+        value=shown(location),
         remedy="`relayd import` creates it; or name an existing database.",
     )
 
 
-def busy(location: Location) -> StoreError:
+def busy(location: Location | str) -> StoreError:
     """Return the error for a change that another writer has kept waiting."""
     return failure(
         location,
@@ -71,7 +74,7 @@ def lapsed(role: str) -> StoreError:
     )
 
 
-def superseded(location: Location) -> StoreError:
+def superseded(location: Location | str) -> StoreError:
     """Return the error for a change by a process whose role another has taken over."""
     return failure(
         location,
@@ -80,12 +83,12 @@ def superseded(location: Location) -> StoreError:
     )
 
 
-def opened_for_reading(location: Location) -> StoreError:
+def opened_for_reading(location: Location | str) -> StoreError:
     """Return the error for a change through a store that was opened for reading."""
     return failure(location, "is open for reading, which is read-only", "Open it for writing.")
 
 
-def too_new(location: Location, found: int, known: int) -> StoreError:
+def too_new(location: Location | str, found: int, known: int) -> StoreError:
     """Return the error for a schema that a later version has made."""
     return failure(
         location,
@@ -94,19 +97,19 @@ def too_new(location: Location, found: int, known: int) -> StoreError:
     )
 
 
-def outdated(location: Location, found: int, known: int) -> OutdatedError:
+def outdated(location: Location | str, found: int, known: int) -> OutdatedError:
     """Return the error for reading an old schema, which only a writer may upgrade."""
     return OutdatedError(
         FIELD,
         f"has schema {found} of an older relayd or of an interrupted creation "
         f"(this one reads {known})",
-        value=str(location),
+        value=shown(location),
         remedy="`relayd store upgrade`, by whom it belongs to, upgrades it and keeps all that it "
         "holds; so does any command that stores something.",
     )
 
 
-def read_only(path: Path) -> StoreError:
+def read_only(path: Path | str) -> StoreError:
     """Return the error for a write to a file or folder that may only be read."""
     return failure(
         path,
@@ -115,7 +118,7 @@ def read_only(path: Path) -> StoreError:
     )
 
 
-def unreadable(path: Path) -> StoreError:
+def unreadable(path: Path | str) -> StoreError:
     """Return the error for a file that this user may not read."""
     return failure(
         path,
@@ -129,15 +132,15 @@ _FOR_WANT_OF_SPACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 _LEAST_FREE_BYTES = 65_536  # more than any one of these files is made larger by
 
 
-def _is_full(path: Path) -> bool:
+def _is_full(path: Path | str) -> bool:
     try:
-        found = os.statvfs(path.resolve().parent)
+        found = os.statvfs(os.path.dirname(os.path.realpath(path)))
     except OSError:
         return False
     return found.f_bavail * found.f_frsize < _LEAST_FREE_BYTES
 
 
-def translated(path: Path, error: sqlite3.Error) -> StoreError:
+def translated(path: Path | str, error: sqlite3.Error) -> StoreError:
     """Turn an error of SQLite about a database file into one that says what to do.
 
     The codes are those of https://www.sqlite.org/rescode.html; the low byte is the kind.
@@ -175,7 +178,7 @@ def translated(path: Path, error: sqlite3.Error) -> StoreError:
     )
 
 
-def damaged(path: Path, how: str) -> StoreError:
+def damaged(path: Path | str, how: str) -> StoreError:
     """Return the error for a database of ours whose content is broken."""
     return failure(
         path,
@@ -185,7 +188,7 @@ def damaged(path: Path, how: str) -> StoreError:
     )
 
 
-def altered(location: Location, what: str) -> StoreError:
+def altered(location: Location | str, what: str) -> StoreError:
     """Return the error for a row that is not what was stored."""
     return failure(
         location,
@@ -195,7 +198,7 @@ def altered(location: Location, what: str) -> StoreError:
     )
 
 
-def of_file(path: Path, error: OSError | ValueError) -> StoreError:
+def of_file(path: Path | str, error: OSError | ValueError) -> StoreError:
     """Turn an error of the operating system about a path into one that says what to do."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.EACCES, errno.EPERM):

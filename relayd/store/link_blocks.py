@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from planner.model.columns.block import SIDE, Block
 from planner.model.columns.links import LinkColumns
+from planner.model.estimate import Origin
 from relayd.store.checksums import check_row
 from relayd.store.database import Database
-from relayd.store.origins import read_origins
 
 _BLOCKS = (
     "SELECT src_block, dst_block, links, content, checksum FROM link_blocks "
@@ -16,7 +18,12 @@ _BETWEEN = " AND (src_block = ? OR dst_block = ?)"
 
 
 def read_links(
-    database: Database, key: int, *, in_use: bool, between: tuple[str, str] | None = None
+    database: Database,
+    key: int,
+    origins: Callable[[], Mapping[int, Origin]],
+    *,
+    in_use: bool,
+    between: tuple[str, str] | None = None,
 ) -> LinkColumns:
     """Return links of a snapshot.
 
@@ -24,6 +31,8 @@ def read_links(
     ----------
     key : int
         Of the snapshot.
+    origins : callable
+        Reads the snapshot's origins, by number; called if there are links.
     in_use : bool
         False for links over the kind of address that is not in use.
     between : (src, dst), optional
@@ -47,4 +56,4 @@ def read_links(
         row = (key, int(in_use), src_block, dst_block, links, content)
         check_row(database, row, checksum, "a block of links of a snapshot")
         blocks[src_block, dst_block] = Block(content)
-    return LinkColumns(names, blocks, read_origins(database, key) if blocks else {})
+    return LinkColumns(names, blocks, origins() if blocks else {})

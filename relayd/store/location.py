@@ -70,6 +70,18 @@ SERVICE_SCHEMES = frozenset({"http", "https"})
 """Schemes of services, which have a store of their own."""
 
 
+def address_in(written: str | Path | Address) -> Address | None:
+    """Return the address that a user wrote; None for the path of a file."""
+    if isinstance(written, Address):
+        return written
+    if isinstance(written, str) and "://" in written:
+        import re
+
+        if re.match(_SCHEME, written):
+            return Address(written)
+    return None
+
+
 def parse_location(written: str | Path | Address, folder: Path | None = None) -> Location:
     """Return the location that a user wrote.
 
@@ -80,16 +92,21 @@ def parse_location(written: str | Path | Address, folder: Path | None = None) ->
     folder : Path, optional
         What a relative path starts from.
     """
-    if isinstance(written, Address):
-        return written
-    if isinstance(written, str) and "://" in written:
-        import re
-
-        if re.match(_SCHEME, written):
-            return Address(written)
+    if (address := address_in(written)) is not None:
+        return address
     from pathlib import Path
 
+    assert not isinstance(written, Address)
     return folder / written if folder else Path(written)
+
+
+def shown(location: Location | str) -> str:
+    """Return a location as messages show it: without a password, and paths as `pathlib` does."""
+    if isinstance(location, str):
+        from pathlib import Path
+
+        location = Path(location)
+    return str(location)
 
 
 def is_loopback(host: str) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 
-from planner.hints import TYPE_CHECKING
+from planner.hints import TYPE_CHECKING, cast
 from planner.model.errors import StoreError
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, OutdatedError, failure
-from relayd.store.location import SERVICE_SCHEMES, Address, Location, parse_location
+from relayd.store.location import SERVICE_SCHEMES, Address, Location, address_in
 from relayd.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Literal, TypeAlias
 
     from relayd.store.leases import Lease, Role
@@ -140,10 +141,11 @@ def open_store(
         If the store is missing, foreign, damaged, from a newer relayd, locked, can't be
         reached, or can't be read or written. It is then as it was.
     """
-    found = parse_location(where)
-    if isinstance(found, Path):
+    address = address_in(where)
+    if address is None:
         from relayd.store.sqlite.opening import open_file
 
+        found = cast("Path | str", where)
         try:
             return Store(open_file(found, mode, busy_timeout_s, keep_copy=keep_copy))
         except OutdatedError as outdated:
@@ -152,16 +154,15 @@ def open_store(
                 open_file(found, "write", busy_timeout_s).close()
                 return Store(open_file(found, mode, busy_timeout_s))
             raise outdated from None
-    return Store(_open_server(found, mode, busy_timeout_s, statement_timeout_s))
+    return Store(_open_server(address, mode, busy_timeout_s, statement_timeout_s))
 
 
 def open_if_there(where: Path | str | Address) -> Store | None:
     """Open a store for reading; None where there is none yet."""
-    found = parse_location(where)
-    if isinstance(found, Path) and not found.exists():
+    if address_in(where) is None and not os.path.exists(cast("Path | str", where)):
         return None
     try:
-        return open_store(found, mode="read")
+        return open_store(where, mode="read")
     except NoStoreError:
         return None
 

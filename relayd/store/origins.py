@@ -7,6 +7,7 @@ from functools import lru_cache
 from planner.model.estimate import Figures, Origin, figures_as_json, figures_of
 from relayd.store.checksums import check_row, with_checksum
 from relayd.store.database import Database
+from relayd.store.json_text import loads
 
 _ORIGINS = (
     "SELECT number, kind, method, address, figures, checksum FROM origins WHERE snapshot_key = ?"
@@ -45,6 +46,4 @@ def read_origins(database: Database, key: int) -> dict[int, Origin]:
 def _figures(text: str | None) -> Figures | None:
     if text is None:
         return None
-    import json
-
-    return figures_of(json.loads(text))
+    return figures_of(loads(text))

@@ -8,15 +8,19 @@ number in the file's header; :mod:`relayd.store.postgresql.schema` has its own w
 
 from __future__ import annotations
 
-import sqlite3
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from planner.hints import TYPE_CHECKING
 from relayd.store.database import Database
 from relayd.store.failures import damaged, failure, too_new
 from relayd.store.location import Location
 from relayd.store.sqlite.database import SqliteDatabase
+from relayd.store.sqlite.engine import sqlite3
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""
@@ -24,7 +28,7 @@ APPLICATION_ID = 0x72656C79
 SCHEMA_VERSION = 22
 """The newest schema that this program knows."""
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 BACK = "back"
 """Folder of the scripts that lead back to the version before."""
 
@@ -142,7 +146,7 @@ def script_back(location: Location, number: int, folder: str) -> str:
     StoreError
         If there is none.
     """
-    if not any((MIGRATIONS / folder).glob(f"{number:04}_*.sql")):
+    if not any(_scripts(number, folder)):
         raise failure(
             location,
             f"has schema {number}, from which there is no way back",
@@ -153,8 +157,14 @@ def script_back(location: Location, number: int, folder: str) -> str:
 
 def script(number: int, folder: str = ".") -> str:
     """Return the SQL that leads from the version before to this one."""
-    (path,) = (MIGRATIONS / folder).glob(f"{number:04}_*.sql")
+    (path,) = _scripts(number, folder)
     return path.read_text(encoding="utf-8")
+
+
+def _scripts(number: int, folder: str) -> Iterator[Path]:
+    from pathlib import Path  # reading runs no scripts
+
+    return Path(MIGRATIONS, folder).glob(f"{number:04}_*.sql")
 
 
 def statements(sql: str) -> Iterator[str]:

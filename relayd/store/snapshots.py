@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from planner.hints import TYPE_CHECKING
 from planner.model.columns.links import LinkColumns, Origins
@@ -16,7 +17,6 @@ from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.link_blocks import read_links
 from relayd.store.origins import read_origins, save_origins
-from relayd.store.regions import region_id
 from relayd.times import utc_date
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Snapshots:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._origins: tuple[int, Mapping[int, Origin]] = (-1, {})
+        """Those of the snapshot that was read last, by its key."""
 
     def save(
         self,
@@ -246,7 +248,16 @@ class Snapshots:
         self, snapshot_id: str, between: tuple[str, str] | None, *, in_use: bool
     ) -> LinkColumns:
         key = self._key(snapshot_id)
-        return read_links(self._database, key, in_use=in_use, between=between)
+        return read_links(
+            self._database, key, partial(self._origins_of, key), in_use=in_use, between=between
+        )
+
+    def _origins_of(self, key: int) -> Mapping[int, Origin]:
+        of, origins = self._origins
+        if of != key:
+            origins = read_origins(self._database, key)
+            self._origins = (key, origins)
+        return origins
 
     def sites(self, snapshot_id: str) -> Sequence[Site]:
         """Return the sites of a snapshot, in the order in which they were saved.
@@ -257,7 +268,7 @@ class Snapshots:
             If there is no such snapshot.
         """
         key = self._key(snapshot_id)
-        origins = read_origins(self._database, key)
+        origins = self._origins_of(key)
         found = []
         sql = _SITES.format(join=_JOIN[self._database.engine])
         for name, *row, checksum in self._database.rows(sql, (key,)):
@@ -315,6 +326,8 @@ class _Numbers(dict[str, int]):
         self._database = database
 
     def __missing__(self, name: str) -> int:
+        from relayd.store.regions import region_id  # reading looks none up
+
         self[name] = number = region_id(self._database, name)
         return number
 

@@ -133,7 +133,7 @@ class Upkeep:
             latest = store.snapshots.latest()
         if latest is None:
             return None, 0.0
-        source = StoreSource(self.catalogue, self.storage.db)  # type: ignore[arg-type]
+        source = StoreSource(self.catalogue, self.storage.db)
         try:
             return source.network(), latest.created_at_s
         finally:

@@ -72,7 +72,7 @@ class PostgresqlDatabase(Database):
         read_only: bool,
         statement_timeout_s: float,
     ) -> None:
-        self.location = self.address = address
+        self.address = address
         self._busy_timeout_s = busy_timeout_s
         self._read_only = read_only
         self._statement_timeout_s = statement_timeout_s
@@ -81,6 +81,10 @@ class PostgresqlDatabase(Database):
         self._writing: Session | None = None
         self._transaction_id = ""
         self._streams = count(1)
+
+    @property
+    def location(self) -> Address:
+        return self.address
 
     @property
     def schema(self) -> int:

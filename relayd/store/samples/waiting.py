@@ -26,12 +26,11 @@ def newer_samples(
     made_at_s, now_s : float
         When it was made, and the time now; seconds since 1970 (UTC).
     """
-    last = database.row("SELECT last_sample_id FROM batches ORDER BY id DESC LIMIT 1")
-    if last is None or last[0] <= through:
-        return None
     samples, since_s = database.row(
         "SELECT sum(accepted), min(imported_at_s) FROM batches WHERE last_sample_id > ?", (through,)
     )
+    if samples is None:
+        return None
     samples, metadata = int(samples), Metadata(database)
     failed_s = metadata.get(FAILED)
     if failed_s is not None and failed_s > made_at_s:

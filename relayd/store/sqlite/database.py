@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from functools import cached_property
 
 from planner.hints import TYPE_CHECKING
 from relayd.store.database import Column, Database, Same, Values
 from relayd.store.failures import translated
+from relayd.store.sqlite.engine import sqlite3
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any
 
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
@@ -30,8 +31,8 @@ class SqliteDatabase(Database):
     ----------
     connection : sqlite3.Connection
         In autocommit mode (``isolation_level=None``).
-    path : Path
-        As the user spelled it, for errors.
+    named : Path or str
+        The path of the file as the user spelled it, for errors.
     """
 
     engine = "sqlite"
@@ -44,10 +45,20 @@ class SqliteDatabase(Database):
         UnicodeError,
     )
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, named: Path | str) -> None:
         self._connection = connection
-        self.path = path
-        self.location = path
+        self._named = named
+
+    @cached_property
+    def path(self) -> Path:
+        """The path of the file as the user spelled it."""
+        from pathlib import Path  # a plan shows none
+
+        return Path(self._named)
+
+    @property
+    def location(self) -> Path:
+        return self.path
 
     def close(self) -> None:
         self._connection.close()
@@ -60,11 +71,11 @@ class SqliteDatabase(Database):
         except _NOT_THE_FILE:
             raise
         except sqlite3.Error as error:
-            raise translated(self.path, error) from error
+            raise translated(self._named, error) from error
         except UnicodeDecodeError as error:
             # SQLite's message has a name of the schema in it, which is damaged.
             damaged = sqlite3.DatabaseError("database disk image is malformed")
-            raise translated(self.path, damaged) from error
+            raise translated(self._named, damaged) from error
 
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         with self._translating():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import sqlite3
 import stat
 import time
-from pathlib import Path
 
 from planner.hints import TYPE_CHECKING
 from planner.model.errors import StoreError
@@ -21,10 +20,13 @@ from relayd.store.failures import (
     translated,
     unreadable,
 )
+from relayd.store.location import shown
 from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION, upgrade, version
 from relayd.store.sqlite.database import SqliteDatabase
+from relayd.store.sqlite.engine import sqlite3
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Literal
 
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
@@ -33,30 +35,33 @@ _PLAIN = frozenset(b"/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR
 
 
 def open_file(
-    named: Path,
+    named: Path | str,
     mode: Literal["read", "write", "create"],
     busy_timeout_s: float,
     *,
     keep_copy: bool = True,
 ) -> SqliteDatabase:
-    """Open a database file; the arguments and errors are those of :func:`open_store`."""
-    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+    """Open a database file; the arguments and errors are those of :func:`open_store`.
+
+    Paths are texts here: `pathlib` takes longer to load than the file to be opened.
+    """
+    if tuple(map(int, sqlite3.sqlite_version.split("."))) < _OLDEST_SQLITE:
         raise failure(
             named,
             f"needs SQLite 3.37 or newer, and this Python has {sqlite3.sqlite_version}",
             "Use a Python that is built with a newer SQLite.",
         )
     try:
-        target = named.resolve()
+        target = os.path.realpath(named)
         found = _size_bytes(target, named)
         if found is None and mode == "create":
             _create_file(target)
             found = 0
     except StoreError:
         raise
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links
-        if isinstance(error, RuntimeError):
-            error = OSError(None, str(error))
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            error = OSError(None, f"Symlink loop from {error.filename!r}")
         raise of_file(named, error) from error
     if found is None:
         raise missing(named)
@@ -71,14 +76,15 @@ def open_file(
     return _open_for_writing(target, named, busy_timeout_s, empty=found == 0, keep_copy=keep_copy)
 
 
-def _size_bytes(target: Path, named: Path) -> int | None:
+def _size_bytes(target: str, named: Path | str) -> int | None:
     """Return the size of a regular file that may be read; None where there is none."""
     try:
-        status = target.stat()
+        status = os.stat(target)
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(status.st_mode):
-        raise failure(named, "is a folder", f"Name a file, such as {str(named / 'relayd.db')!r}.")
+        inside = os.path.join(shown(named), "relayd.db")
+        raise failure(named, "is a folder", f"Name a file, such as {inside!r}.")
     if not stat.S_ISREG(status.st_mode):
         raise failure(named, "is not a regular file", "Name a file on a local disk.")
     if not os.access(target, os.R_OK):
@@ -86,9 +92,11 @@ def _size_bytes(target: Path, named: Path) -> int | None:
     return status.st_size
 
 
-def _create_file(target: Path) -> None:
+def _create_file(target: str) -> None:
     """Create an empty file that only this user may read, in folders of the same kind."""
-    for folder in reversed(target.parents):
+    from pathlib import Path  # reading creates nothing
+
+    for folder in reversed(Path(target).parents):
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -97,7 +105,7 @@ def _create_file(target: Path) -> None:
         return  # another process was first: it is creating the same store
 
 
-def _connect(target: Path, parameters: str, timeout_s: float) -> sqlite3.Connection:
+def _connect(target: str, parameters: str, timeout_s: float) -> sqlite3.Connection:
     # In a URI, unlike in a plain path, the mode can be set so that no file is ever created.
     quoted = "".join(chr(b) if b in _PLAIN else f"%{b:02X}" for b in os.fsencode(target))
     return sqlite3.connect(
@@ -105,7 +113,7 @@ def _connect(target: Path, parameters: str, timeout_s: float) -> sqlite3.Connect
     )
 
 
-def _refuse_foreign(target: Path, named: Path) -> None:
+def _refuse_foreign(target: str, named: Path | str) -> None:
     """Raise unless the header says that the file is ours, leaving it and its folder untouched.
 
     ``immutable`` makes SQLite look at the file alone: it takes no lock, rolls nothing back and
@@ -129,7 +137,7 @@ def _refuse_foreign(target: Path, named: Path) -> None:
         raise foreign(named)
 
 
-def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
+def _refuse_cut_off(database: SqliteDatabase, target: str) -> None:
     """Raise if the end of the last page is missing, which SQLite would read as zeros.
 
     Missing pages it notices by itself.
@@ -137,14 +145,21 @@ def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
     page_bytes = database.row("PRAGMA page_size")[0]
     for _ in range(3):  # another process may change the size between two looks
         bytes_due = database.row("PRAGMA page_count")[0] * page_bytes
-        wal = Path(f"{target}-wal")
         # While there is a log, the file may lag behind it.
-        if target.stat().st_size >= bytes_due or (wal.exists() and wal.stat().st_size > 0):
+        if os.stat(target).st_size >= bytes_due or _has_log(target):
             return
     raise damaged(database.path, "the file is cut off")
 
 
-def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteDatabase:
+def _has_log(target: str) -> bool:
+    """Whether changes are in the file beside it that are not in it yet."""
+    try:
+        return os.stat(f"{target}-wal").st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _open_for_reading(target: str, named: Path | str, timeout_s: float) -> SqliteDatabase:
     try:
         database = _reader(target, named, "mode=ro", timeout_s)
     except sqlite3.OperationalError as error:
@@ -153,8 +168,7 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
         kind = error.sqlite_errorcode & 0xFF
         if kind not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise translated(named, error) from error
-        wal = Path(f"{target}-wal")
-        if wal.exists() and wal.stat().st_size > 0:
+        if _has_log(target):
             raise failure(
                 named,
                 "has its newest changes in the file beside it that ends in -wal, which can't "
@@ -178,7 +192,7 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
     return database
 
 
-def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> SqliteDatabase:
+def _reader(target: str, named: Path | str, parameters: str, timeout_s: float) -> SqliteDatabase:
     connection = _connect(target, parameters, timeout_s)
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -193,9 +207,9 @@ def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> Sql
 
 
 def _open_for_writing(
-    target: Path, named: Path, timeout_s: float, *, empty: bool, keep_copy: bool
+    target: str, named: Path | str, timeout_s: float, *, empty: bool, keep_copy: bool
 ) -> SqliteDatabase:
-    if not (os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)):
+    if not (os.access(target, os.W_OK) and os.access(os.path.dirname(target), os.W_OK)):
         raise read_only(named)
     try:
         connection = _connect(target, "mode=rw", timeout_s)
@@ -204,9 +218,13 @@ def _open_for_writing(
     database = SqliteDatabase(connection, named)
 
     def before() -> None:
+        from pathlib import Path
+
         from relayd.store.sqlite.kept_copy import copy_before_upgrade
 
-        copy_before_upgrade(target, named, lambda: _connect(target, "mode=ro", timeout_s))
+        copy_before_upgrade(
+            Path(target), Path(named), lambda: _connect(target, "mode=ro", timeout_s)
+        )
 
     try:
         # A creation that was killed while it wrote our mark is rolled back as we look.
@@ -228,20 +246,20 @@ def _open_for_writing(
     return database
 
 
-def _mark_as_ours(database: SqliteDatabase, target: Path) -> None:
+def _mark_as_ours(database: SqliteDatabase, target: str) -> None:
     """Write our mark into the header of an empty file, before anything else is in it."""
     with database.transaction():
         used = database.row("SELECT count(*) FROM sqlite_schema")[0]
         marked = database.row("PRAGMA application_id")[0]
         if not used and not marked:
             try:
-                target.chmod(0o600)
+                os.chmod(target, 0o600)
             except OSError as error:
                 raise of_file(database.path, error) from error
             database.change(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _use_wal(connection: sqlite3.Connection, named: Path, timeout_s: float) -> None:
+def _use_wal(connection: sqlite3.Connection, named: Path | str, timeout_s: float) -> None:
     """Use a write-ahead log: readers continue while one process writes."""
     # SQLite does not wait by itself here when two processes create the same store.
     deadline = time.monotonic() + timeout_s

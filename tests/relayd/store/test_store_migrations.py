@@ -20,7 +20,7 @@ from relayd.store.samples.ingest import append
 
 _ROOT = Path(__file__).parents[3]
 _NOW = schema.SCHEMA_VERSION
-_MIGRATIONS = schema.MIGRATIONS
+_MIGRATIONS = Path(schema.MIGRATIONS)
 _ROWS = [Sample("aws:a", f"gcp:{n}", "rtt_ms", float(n), 1.6e9 + n, "ping") for n in range(200)]
 _SECOND = """\
 -- A change such as a later version may bring.
@@ -72,7 +72,7 @@ def _state(path: Path) -> tuple[int, int, list[tuple[str]]]:
 
 
 def test_the_scripts_are_numbered_without_gaps_up_to_the_version_of_the_program() -> None:
-    numbers = sorted(int(path.name[:4]) for path in schema.MIGRATIONS.glob("*.sql"))
+    numbers = sorted(int(path.name[:4]) for path in _MIGRATIONS.glob("*.sql"))
     assert numbers == list(range(1, schema.SCHEMA_VERSION + 1))
 
 

@@ -24,6 +24,7 @@ from relayd.store import default_path, open_store
 from relayd.store.opening import Mode
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.schema import APPLICATION_ID
+from relayd.store.sqlite.engine import sqlite3 as engine
 from relayd.store.upkeep.versions import downgrade
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")
@@ -284,7 +285,7 @@ def test_the_default_is_in_the_data_folder_of_the_user(
 
 
 def test_an_old_sqlite_is_named(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    monkeypatch.setattr(engine, "sqlite_version", "3.36.0")
     assert "needs SQLite 3.37" in _refusal(database, "read")
 
 

@@ -10,8 +10,8 @@ import pytest
 from relayd.store import open_store, schema
 from tests.relayd.store.engines import PostgresqlSpot, SqliteSpot
 
-_SQLITE = schema.MIGRATIONS
-_POSTGRESQL = schema.MIGRATIONS / "postgresql"
+_SQLITE = Path(schema.MIGRATIONS)
+_POSTGRESQL = _SQLITE / "postgresql"
 # What each type of SQLite is on PostgreSQL.
 _KINDS = {
     "integer": "INTEGER",

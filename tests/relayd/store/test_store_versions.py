@@ -149,7 +149,7 @@ def test_where_no_way_leads_back_nothing_changes(
 ) -> None:
     open_store(spot.where, mode="create").close()
     before = spot.dump()
-    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS / "nowhere")
+    monkeypatch.setattr(schema, "MIGRATIONS", Path(schema.MIGRATIONS, "nowhere"))
     with pytest.raises(StoreError, match="no way back"):
         downgrade(parse_location(spot.where))
     assert spot.dump() == before
