@@ -267,6 +267,28 @@ def test_a_plan_from_the_cache_is_sent_as_it_was_first(service: Served) -> None:
         assert sent in headers
 
 
+def test_a_path_leads_to_the_same_answer_however_it_is_written(service: Served) -> None:
+    query = "src=us-east&dst=sa&volume_gb=78"
+    plain = service.get(f"/v1/plans?{query}")
+    for path in (f"/v1/pl%61ns?{query}", f"http://{service.host}:{service.port}/v1/plans?{query}"):
+        status, headers = _raw(service, f"GET {path} HTTP/1.1\r\nHost: localhost")
+        assert status == "HTTP/1.1 200 OK", path
+        assert f"Content-Length: {len(plain.content)}" in headers
+    for path in ("/v1/plans?src=us-east&dst=nowhere", "/v1/plans?what=1"):
+        first, again = service.get(path), service.get(path)
+        assert first.status == again.status == 422
+        assert first.headers["Content-Type"] == "application/problem+json"
+        assert first.headers["X-Request-ID"] == first.json["request_id"]
+    assert service.ask("DELETE", f"/v1/plans?{query}").status == 405
+
+
+def test_a_client_that_asks_whether_to_send_a_body_is_told_so(service: Served) -> None:
+    for volume_gb in (79, 79):  # not from the cache, and from it
+        request = f"GET /v1/plans?src=us-east&dst=sa&volume_gb={volume_gb} HTTP/1.1"
+        status, _ = _raw(service, f"{request}\r\nHost: localhost\r\nExpect: 100-continue")
+        assert status == "HTTP/1.1 100 Continue"
+
+
 def _raw(service: Served, request: str) -> tuple[str, list[str]]:
     """Send a request as it is; return the status line and the headers of the answer."""
     with socket.create_connection((service.host, service.port)) as connection:

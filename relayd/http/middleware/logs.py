@@ -60,7 +60,11 @@ class Log:
         left_out = self._left_out(("request", status)) if status in REFUSALS else 0
         if left_out is None:
             return
-        members: dict[str, Any] = {
+        line: dict[str, Any] = {
+            "time": time.time(),
+            "level": "info",
+            "event": "request",
+            **self._process,
             "request_id": request_id,
             "method": method,
             "route": route,
@@ -69,10 +73,10 @@ class Log:
             "caller": caller,
         }
         if path:
-            members["path"] = path
+            line["path"] = path
         if left_out:
-            members["left_out"] = left_out
-        self._add("info", "request", members)
+            line["left_out"] = left_out
+        self._write(line)
 
     def change(
         self,
@@ -156,7 +160,11 @@ class Log:
         return left_out
 
     def _add(self, level: str, event: str, members: dict[str, Any]) -> None:
-        line = {"time": time.time(), "level": level, "event": event, **self._process, **members}
+        self._write(
+            {"time": time.time(), "level": level, "event": event, **self._process, **members}
+        )
+
+    def _write(self, line: dict[str, Any]) -> None:
         try:
             self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         except TypeError:  # text that is not UTF-8, such as half of a pair of surrogates

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
+from multidict import CIMultiDict
 
 
 def shared_head(headers: Mapping[str, str]) -> bytes:
@@ -31,7 +32,7 @@ def shared_head(headers: Mapping[str, str]) -> bytes:
 class PreparedResponse(web.StreamResponse):
     """An answer of status 200, sent with its headers in one piece.
 
-    Its ``headers`` are those of one request alone, which middleware adds.
+    Its ``headers`` are those of one request alone, which middleware adds; there are few.
 
     Parameters
     ----------
@@ -41,9 +42,25 @@ class PreparedResponse(web.StreamResponse):
     """
 
     def __init__(self, head: bytes, body: bytes) -> None:
-        super().__init__()
+        # Not those of the base class: it makes a dictionary of headers, which most answers from
+        # the cache don't need, and looks the status up.
+        self._status, self._reason = 200, "OK"
+        self._state = {}
         self._head, self._content = head, body
+        self._own: CIMultiDict[str] | None = None
+        self._request_id = b""
         self._writer: AbstractStreamWriter | None = None
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        """Those of one request alone, but for its id."""
+        if self._own is None:
+            self._own = CIMultiDict()
+        return self._own
+
+    def name_request(self, request_id: str) -> None:
+        """Add the header ``X-Request-ID``; the id has no characters that end a line."""
+        self._request_id = b"X-Request-ID: %b\r\n" % request_id.encode()
 
     @property
     def prepared(self) -> bool:
@@ -54,21 +71,21 @@ class PreparedResponse(web.StreamResponse):
         """Write the headers that are still missing; they leave together with the body."""
         if self._writer is not None:
             return self._writer
-        own = self.headers
-        if self.keep_alive is None:
+        if self._keep_alive is None:
             self._keep_alive = request.keep_alive
         version = request.version
-        if self.keep_alive:
+        if self._keep_alive:
             if version == HttpVersion10:
-                own[hdrs.CONNECTION] = "keep-alive"
+                self.headers[hdrs.CONNECTION] = "keep-alive"
         elif version == HttpVersion11:
-            own[hdrs.CONNECTION] = "close"
-        self._head = b"HTTP/%d.%d 200 OK\r\n%bContent-Length: %d\r\nDate: %b\r\n%b\r\n" % (
+            self.headers[hdrs.CONNECTION] = "close"
+        self._head = b"HTTP/%d.%d 200 OK\r\n%bContent-Length: %d\r\nDate: %b\r\n%b%b\r\n" % (
             *version,
             self._head,
             len(self._content),
             _date(int(time.time())),
-            _lines(own),
+            self._request_id,
+            b"" if self._own is None else _lines(self._own),
         )
         if request.method == hdrs.METH_HEAD:
             self._content = b""

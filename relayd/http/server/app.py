@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from planner.fields.specified import Specified
 from relayd.http.middleware.reading import as_model, read_body, read_query, read_question
@@ -15,14 +15,22 @@ from relayd.http.route import EVENT_STREAM, RequestContext, Route
 from relayd.http.routes.all import ROUTES
 from relayd.http.server.service import Service
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-def make_app(service: Service) -> web.Application:
-    """Return the application of a service that has begun."""
+
+def make_app(service: Service) -> tuple[web.Application, Mapping[str, Handler]]:
+    """Return the application of a service that has begun, and for :func:`past_router` handlers.
+
+    These are the same, of GET on paths whose answers are often known, by path.
+    """
     app = web.Application()
     stack = MiddlewareStack(service)
+    often: dict[str, Handler] = {}
     for route in ROUTES:
         endpoint = stack.around(_endpoint(service, route), route)
         app.router.add_route(route.method, route.path, endpoint)
+        if route.cached is not None and route.method == "GET" and not route.parameters:
+            often[route.path] = endpoint
         if route.method == "GET" and route.media_type != EVENT_STREAM:
             app.router.add_route("HEAD", route.path, endpoint)
     resources = list(app.router.resources())
@@ -38,12 +46,35 @@ def make_app(service: Service) -> web.Application:
         raise web.HTTPNotFound
 
     app.router.add_route("*", "/{path:.*}", stack.around(unmatched, None))
-    return app
+    return app, often
 
 
-def _endpoint(
-    service: Service, route: Route
-) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def past_router(often: Mapping[str, Handler], otherwise: Handler) -> Handler:
+    """Return a handler that leaves what is asked often to its handler, and all else to the router.
+
+    Finding a route, and what aiohttp does with it before it calls the handler, takes a tenth of
+    what a plan from the cache takes.
+
+    Parameters
+    ----------
+    often : mapping
+        Handlers of GET, by path as it is sent.
+    otherwise : callable
+        The application's own, which finds any route.
+    """
+
+    def handle(request: web.Request) -> Awaitable[web.StreamResponse]:
+        if request.method == hdrs.METH_GET:
+            handler = often.get(request.raw_path.partition("?")[0])
+            # A client that asks whether to send its body is told so by the application.
+            if handler is not None and hdrs.EXPECT not in request.headers:
+                return handler(request)
+        return otherwise(request)
+
+    return handle
+
+
+def _endpoint(service: Service, route: Route) -> Handler:
     cached = route.cached
 
     async def endpoint(request: web.Request) -> web.StreamResponse:

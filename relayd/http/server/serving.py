@@ -26,7 +26,7 @@ from relayd.http.processes.folder import shared_folder
 from relayd.http.processes.parent import ProcessGroup
 from relayd.http.processes.peers import LEADER, Peers, SharedState
 from relayd.http.responses.problems import MEDIA_TYPE, ProblemError, encoded
-from relayd.http.server.app import make_app
+from relayd.http.server.app import make_app, past_router
 from relayd.http.server.connections import ACCEPTED_AT_ONCE, Connections
 from relayd.http.server.current_state import opener
 from relayd.http.server.service import Service
@@ -106,8 +106,9 @@ async def start(
         telemetry=_telemetry(share),
     )
     await service.begin()
+    app, often = make_app(service)
     runner = web.AppRunner(
-        make_app(service),
+        app,
         access_log=None,
         keepalive_timeout=share.idle_timeout_s,
         max_line_size=MOST_LINE,
@@ -120,6 +121,8 @@ async def start(
     await runner.setup()
     web_server = runner.server
     assert web_server is not None
+    server_for_any: Any = web_server  # whose handler is declared for requests of any class
+    server_for_any.request_handler = past_router(often, server_for_any.request_handler)
     loop = asyncio.get_running_loop()
     options: dict[str, Any] = web_server._kwargs
     servers = []
