@@ -191,6 +191,7 @@ DEFERRED = {
         "relayd.http.campaigns.process",
         "relayd.store",
     },
+    "relayd.http.responses.problems": {"aiohttp"},
     "relayd.http.routes.network.link_evidence": {
         "probes.analysis.binning",
         "relayd.store.links.series",

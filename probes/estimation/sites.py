@@ -177,13 +177,10 @@ def with_windows(
     """
     counted = samples.counted("per_flow_mbps", rtts_ms)
     listed, rows = list(sites.values()), counted.rows
-    distances = rtts_ms[rows["src"], rows["dst"]]
-    cap_gbps = np.minimum(
-        np.minimum(
-            flow_caps_gbps(listed, catalogue)[rows["src"]], egress(listed).expected[rows["src"]]
-        ),
-        ingress(listed).expected[rows["dst"]],
-    )
+    src, dst = rows["src"], rows["dst"]
+    distances = rtts_ms[src, dst]
+    cap_gbps = np.minimum(flow_caps_gbps(listed, catalogue)[src], egress(listed).expected[src])
+    cap_gbps = np.minimum(cap_gbps, ingress(listed).expected[dst])
     shows = distances >= CALIBRATION_RTT_MS
     shows &= rows["value"] <= CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * cap_gbps)
     own = np.array([mark is None or not mark.reported_by for mark in samples.marks])

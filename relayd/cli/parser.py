@@ -55,6 +55,11 @@ def build_parser(only: str | None = None) -> Parser:
 
         add_import(commands)
         return parser
+    from relayd.cli.serving.commands import SERVING, add_serving_commands
+
+    if only in SERVING:
+        add_serving_commands(commands)
+        return parser
     from relayd.cli.questions.commands import NAMES, add_question_commands
 
     add_question_commands(commands, only)
@@ -64,7 +69,6 @@ def build_parser(only: str | None = None) -> Parser:
     from relayd.cli.data.commands import add_data_commands
     from relayd.cli.help.commands import add_help_commands
     from relayd.cli.measuring.commands import add_measuring_commands
-    from relayd.cli.serving.commands import add_serving_commands
 
     add_data_commands(commands)
     add_catalogue_commands(commands)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from fcntl import LOCK_EX, flock
 from itertools import permutations
@@ -17,22 +15,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.dashboard.browser import Watched, chromium, watched
-from tests.http.running import ROOT, Served, served
+from tests.http.running import Served, imported, served
 from tests.shared_data import shared
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# Looks at the store often, so that tests need not wait.
+# Looks at the store often, so that tests that change it need not wait.
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.2"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Debian's chromium, headless; a page of a context of its own for each test.
 
     Playwright's synchronous interface runs an event loop in this thread as long as it lives, and
-    none of the tests that follow could run their own.
+    none of the tests beyond these could run their own.
     """
     with chromium() as started:
         yield started
@@ -58,13 +56,7 @@ def grid_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 ("skyplane-throughput", "throughput_2022-01.csv"),
                 ("skyplane-latency", "latency_2022-04.csv"),
             ):
-                file, db = str(shared("skyplane") / name), str(common / "new.db")
-                subprocess.run(
-                    [sys.executable, "-m", "relayd", "import", kind, file, "--db", db],
-                    check=True,
-                    capture_output=True,
-                    cwd=ROOT,
-                )
+                imported(shared("skyplane") / name, common / "new.db", kind)
             (common / "new.db").rename(common / "grid.db")
     return Path(shutil.copy(common / "grid.db", tmp_path_factory.mktemp("grid") / "relayd.db"))
 
@@ -72,14 +64,14 @@ def grid_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def grid(grid_store: Path) -> Iterator[Served]:
     """A service with the January grid."""
-    with served(grid_store, environment=QUICK) as service:
+    with served(grid_store) as service:
         yield service
 
 
 @pytest.fixture(scope="session")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service on a store without any measurement."""
-    with served(tmp_path_factory.mktemp("empty") / "relayd.db", environment=QUICK) as service:
+    with served(tmp_path_factory.mktemp("empty") / "relayd.db") as service:
         yield service
 
 
@@ -87,7 +79,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with measurements between 100 regions."""
     db = synthetic_store(tmp_path_factory.mktemp("hundred"), 100, permutations(range(100), 2))
-    with served(db, environment=QUICK) as service:
+    with served(db) as service:
         yield service
 
 
@@ -96,7 +88,7 @@ def three_hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with 300 regions, each measured to four others."""
     pairs = [(a, (a + step) % 300) for a in range(300) for step in (1, 2, 7, 100)]
     db = synthetic_store(tmp_path_factory.mktemp("three-hundred"), 300, pairs)
-    with served(db, environment=QUICK) as service:
+    with served(db) as service:
         yield service
 
 
@@ -120,11 +112,4 @@ def synthetic_store(folder: Path, count: int, pairs: Iterable[tuple[int, int]]) 
             [names[a], names[b], chance.randint(1000, 9000), 64, 60, "2026-05-01T00:00Z"]
             for a, b in pairs
         )
-    db = folder / "relayd.db"
-    subprocess.run(
-        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True,
-        capture_output=True,
-        cwd=ROOT,
-    )
-    return db
+    return imported(table, folder / "relayd.db")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
-from tests.http.running import ROOT
+from tests.http.running import imported
 
 SRC, DST = "aws:us-east-1", "aws:eu-west-1"
 OTHERS = ("azure:eastus", "gcp:europe-west4")
@@ -48,13 +46,7 @@ def make_pair_store(folder: Path) -> Path:
         rows = csv.DictWriter(file, COLUMNS)
         rows.writeheader()
         rows.writerows(_rows(end_s))
-    db = folder / "relayd.db"
-    subprocess.run(
-        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True,
-        capture_output=True,
-        cwd=ROOT,
-    )
+    db = imported(table, folder / "relayd.db")
     first_s = end_s - DAYS * 86400.0
     week_s = first_s + 14 * 86400.0
     with open_store(db, mode="write") as store, store.database.transaction():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 
 from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK, synthetic_store
-from tests.http.running import ROOT, Served, eventually, served
+from tests.http.running import Served, eventually, imported, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -34,14 +32,8 @@ def with_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service that knows a region of which nobody said where it is."""
     folder = tmp_path_factory.mktemp("lab")
     (folder / "lab.csv").write_text(LAB)
-    db = folder / "relayd.db"
-    subprocess.run(
-        [sys.executable, "-m", "relayd", "import", "csv", str(folder / "lab.csv"), "--db", str(db)],
-        check=True,
-        capture_output=True,
-        cwd=ROOT,
-    )
-    with served(db, environment=QUICK) as service:
+    db = imported(folder / "lab.csv", folder / "relayd.db")
+    with served(db) as service:
         yield service
 
 

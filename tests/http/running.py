@@ -11,12 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from http.client import HTTPMessage
+from io import StringIO
 from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+from relayd.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1")
@@ -167,18 +170,29 @@ def make_store(folder: Path) -> Path:
         rows.writerows(
             [a, b, 100, 4000, 64, 60, "2024-05-01T00:00Z"] for a, b in permutations(REGIONS, 2)
         )
-    db = folder / "relayd.db"
-    subprocess.run(
-        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    return imported(table, folder / "relayd.db")
+
+
+def imported(table: Path, db: Path, kind: str = "csv") -> Path:
+    """Import a file into a store, which is made if it is not there; return the store."""
+    run("import", kind, str(table), db=db).check_returncode()
     return db
 
 
 def run(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
-    """Run a command on a store."""
+    """Run a command on a store, in this process."""
+    arguments = [*words, "--db", str(db)]
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = main(arguments)
+        except SystemExit as leaving:  # argparse
+            code = int(leaving.code or 0)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
+def run_apart(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
+    """Run a command on a store in a process of its own, such as one that may begin to serve."""
     return subprocess.run(
         [sys.executable, "-m", "relayd", *words, "--db", str(db)],
         check=False,

@@ -25,7 +25,7 @@ from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import ServiceError
 from relayd.sources.mirror import MirroredWan
-from tests.http.running import ROOT, Served, eventually, run, served
+from tests.http.running import ROOT, Served, eventually, run, run_apart, served
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
 
@@ -145,7 +145,7 @@ def test_what_it_can_not_run_with_is_refused(
 
 
 def test_a_port_that_is_taken(service: Served, tmp_path: Path) -> None:
-    done = run("serve", "--port", str(service.port), db=tmp_path / "new.db")
+    done = run_apart("serve", "--port", str(service.port), db=tmp_path / "new.db")
     assert done.returncode == 2
     assert "another port" in done.stderr.splitlines()[-1]
 
@@ -153,7 +153,7 @@ def test_a_port_that_is_taken(service: Served, tmp_path: Path) -> None:
 def test_a_store_that_is_none_of_ours_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes.db"
     other.write_bytes(b"SQLite format 3\x00 and then something else" * 100)
-    done = run("serve", "--port", "0", db=other)
+    done = run_apart("serve", "--port", "0", db=other)
     assert done.returncode == 2
     assert other.read_bytes().startswith(b"SQLite format 3\x00 and then")
 

@@ -18,7 +18,7 @@ from relayd.http.routes.all import ROUTES
 from relayd.store import open_store
 from relayd.store.kept_token import first_token, token_for
 from relayd.store.tokens import Tokens, digest_of
-from tests.http.running import Served, eventually, run, served
+from tests.http.running import Served, eventually, run, run_apart, served
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
@@ -104,7 +104,7 @@ def test_nobody_else_reaches_a_service_without_tokens_and_tls(
 
 def test_with_a_token_it_may_listen_behind_a_proxy(store: Path) -> None:
     public = ("--host", "0.0.0.0", "--behind-proxy", "relayd.example")
-    refused = run("serve", "--port", "0", *public, db=store)
+    refused = run_apart("serve", "--port", "0", *public, db=store)
     assert (refused.returncode, "has no token" in refused.stderr) == (2, True)
     token = make(store, "plan")
     assert run("serve", "--check", *public, db=store).returncode == 0

@@ -7,6 +7,8 @@ from typing import Any
 
 from relayd.cli.command import command, group, listing
 
+SERVING = ("serve", "mcp", "token")
+
 
 def add_serving_commands(commands: Any) -> None:
     """Add the commands of the service."""

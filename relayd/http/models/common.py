@@ -27,13 +27,13 @@ Name: TypeAlias = Annotated[Text, Field(min_length=1, max_length=MOST_NAME)]
 class RequestModel(BaseModel):
     """Base of requests: unknown keys are refused, not ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class ResponseModel(BaseModel):
     """Base of responses; keys may be added, never renamed or removed."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 def attributes_as(model: type[ResponseModel], source: object, **others: Any) -> dict[str, Any]:

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-
 from planner.model.errors import (
     AmbiguousRegionError,
     DataError,
@@ -105,6 +103,8 @@ def problem_of(error: Exception) -> ProblemError:
         return error
     if isinstance(error, RelaydError):
         return _of_relayd(error)
+    from aiohttp import web  # here, as workers have problems, too, and nothing else of it
+
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
         return ProblemError(
