@@ -31,20 +31,15 @@ class BoxedSimplex:
     rows : sequence of m lists of n floats
     rhs : sequence of m floats
     cost, lower, upper : sequences of n floats
-    settled : bool
-        Whether variables that can be nothing but 0 when it is first solved stay so: pivots then
-        leave them out. Otherwise bounds may change.
     """
 
     __slots__ = (
         "_basis",
         "_cost",
-        "_kept",
         "_objective",
         "_outside",
         "_rhs",
         "_rows",
-        "_settled",
         "_unit",
         "lower",
         "upper",
@@ -57,27 +52,27 @@ class BoxedSimplex:
         cost: Sequence[float],
         lower: Sequence[float],
         upper: Sequence[float],
-        *,
-        settled: bool = False,
     ) -> None:
-        self._settled = settled
-        self._kept: list[int] | None = None  # where the variables in the tableau were
         self._rows = list(rows)
         self._rhs = list(rhs)
-        self._objective = list(cost)
-        sizes = [abs(c) for c in cost if c]
-        self._unit = max(min(sizes), COST_RANGE * max(sizes)) if sizes else 1.0
-        self._cost = [c / self._unit for c in cost]  # reduced costs
         self.lower = list(lower)
         self.upper = list(upper)
         first_slack = len(cost) - len(rhs)
         self._basis = list(range(first_slack, len(cost)))
         # Values of the variables outside the basis; 0 for those inside.
         self._outside = list(lower)
-        for i, j in enumerate(self._basis):
+        for j in self._basis:
             self._outside[j] = 0.0
+        self._price(list(cost))
+
+    def _price(self, objective: list[float]) -> None:
+        """Take an objective: work out the reduced costs of the basis."""
+        self._objective = objective
+        sizes = [abs(c) for c in objective if c]
+        self._unit = max(min(sizes), COST_RANGE * max(sizes)) if sizes else 1.0
+        self._cost = [c / self._unit for c in objective]
+        for row, j in zip(self._rows, self._basis, strict=True):
             if price := self._cost[j]:  # reduced costs in the basis are 0 by definition
-                row = self._rows[i]
                 self._cost = [c - price * a for c, a in zip(self._cost, row, strict=True)]
 
     @property
@@ -88,7 +83,6 @@ class BoxedSimplex:
     def copy(self) -> BoxedSimplex:
         """Return an independent copy, for the other branch of a search."""
         twin: BoxedSimplex = object.__new__(BoxedSimplex)
-        twin._settled, twin._kept = self._settled, self._kept
         twin._rows = self._rows.copy()  # rows are replaced, never changed in place
         twin._rhs = self._rhs.copy()
         twin._objective = self._objective
@@ -110,10 +104,6 @@ class BoxedSimplex:
         slack : float
             Greatest difference of both sides.
         """
-        width = len(row)
-        if self._kept is not None:
-            row = [row[j] for j in self._kept]
-            self._kept = [*self._kept, width]
         added = [*row, 1.0]
         self._rows = [[*other, 0.0] for other in self._rows]
         for i, j in enumerate(self._basis):
@@ -141,13 +131,16 @@ class BoxedSimplex:
         self.lower = [self.lower[j] for j in kept]
         self.upper = [self.upper[j] for j in kept]
 
-    def _leave_out_zeros(self) -> None:
-        """Take the variables that can be nothing but 0 out of the tableau."""
-        lower, upper, basis = self.lower, self.upper, frozenset(self._basis)
-        kept = [j for j in range(len(lower)) if upper[j] != 0.0 or lower[j] != 0.0 or j in basis]
-        objective = self._objective
-        self.drop(set(range(len(lower))).difference(kept))
-        self._kept, self._objective = kept, objective
+    def change(self, cost: Sequence[float], lower: Sequence[float], upper: Sequence[float]) -> None:
+        """Change all but the slacks, to solve again from where the last solve ended.
+
+        Parameters
+        ----------
+        cost, lower, upper : sequences of as many floats as there are other variables
+        """
+        count = len(cost)
+        self.lower[:count], self.upper[:count] = lower, upper
+        self._price([*cost, *self._objective[count:]])
 
     def value(self, solution: list[float]) -> float:
         """Return the objective of a solution."""
@@ -159,8 +152,6 @@ class BoxedSimplex:
 
     def solve(self) -> list[float] | None:
         """Return an optimal x, or None if the program is infeasible."""
-        if self._settled and self._kept is None:
-            self._leave_out_zeros()
         lower, upper, outside, basis = self.lower, self.upper, self._outside, self._basis
         for j, (reduced, low, high) in enumerate(zip(self._cost, lower, upper, strict=True)):
             if reduced < -TOLERANCE or (reduced <= TOLERANCE and outside[j] >= high):
@@ -185,12 +176,7 @@ class BoxedSimplex:
                 solution = outside.copy()
                 for j, value in zip(basis, values, strict=True):
                     solution[j] = value
-                if self._kept is None:
-                    return solution
-                whole = [0.0] * len(self._objective)
-                for j, value in zip(self._kept, solution, strict=True):
-                    whole[j] = value
-                return whole
+                return solution
             entering = self._entering(leaving, values[leaving] < target)
             if entering < 0:
                 return None

@@ -94,19 +94,31 @@ class _FewestVms:
             is_best = choice is self.best and choice.chosen is choice.optimum
             if vms >= fewest or (is_best and vms >= max(choice.chosen.vms)):
                 break
-            # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
-            relays_may_do = self.relays_may_do and choice is self.best
-            if not relays_may_do and not self._direct_will_do(vms, fewest):
-                continue
             fewer = self.widest.within(vms)
-            found = fewer.choice
-            if found is None or (found.chosen.relays and not self.relays_may_do):
+            if not self.relays_may_do:
+                if self._direct_will_do(vms, fewest):
+                    return fewer, self._with_direct(fewer)
                 continue
-            if self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
+            # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
+            if choice is not self.best and not self._direct_will_do(vms, fewest):
+                continue
+            found = fewer.choice
+            if found and self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
                 decider, choice = fewer, found
                 if not found.chosen.relays:
                     break
         return decider, choice
+
+    def _with_direct(self, fewer: Decider) -> Chosen:
+        """Return the choice of the direct path with fewer VMs.
+
+        What it was preferred to stays: that a relay is not worth it was found beside the best
+        direct plan.
+        """
+        direct, best = fewer.direct, self.best
+        assert direct
+        optimum = direct if best.optimum is best.direct else best.optimum
+        return Chosen(direct, direct, optimum, best.gain)
 
     def _most_undecided(self) -> int:
         """Return the greatest number of VMs at any site for which the request states none."""

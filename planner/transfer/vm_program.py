@@ -134,10 +134,46 @@ class VmPrograms:
         shares: tuple[float, float],
         decided_usd_per_h: float,
         worth_usd: float,
+        parent: BoxedSimplex | None = None,
     ) -> tuple[BoxedSimplex, float]:
-        """Return the program of a node, and the cost that its ranges have decided."""
-        transfer, direct, rate = self.transfer, self.direct, self.rate_gbps
+        """Return the program of a node, and the cost that its ranges have decided.
+
+        With the program of the node that it is a part of, it goes on from where that ended: only
+        costs and bounds differ.
+        """
         least_share, most_share = shares
+        cost, decided = self._costs(relays, least_share, decided_usd_per_h)
+        most = self.most_shares(src, dst, relays)
+        lower = [0.0] * len(most) + [float(src[0]), float(dst[0]), least_share, 0.0, 0.0]
+        upper = [*most, float(src[1]), float(dst[1]), most_share, 0.0, 0.0]
+        rows, rhs, slack = ([], [], []) if parent else self._rows(src, dst, len(most))
+        if self.budget_usd < inf:
+            # Counted in budgets, to be of the size of the other rows.
+            unit_usd = self.budget_usd or 1.0
+            row = [c / unit_usd for c in cost]
+            row[self.share_column] -= self.budget_usd / unit_usd
+            rows.append(row)
+            rhs.append(-decided / unit_usd)
+            slack.append(self.budget_usd / unit_usd)
+        if not self.counts_cost:
+            cost = [0.0] * len(cost)
+            decided = 0.0
+        cost[self.share_column] -= worth_usd
+        if parent:
+            program = parent.copy()
+            program.change(cost, lower, upper)
+            return program, decided
+        height = len(rows)
+        rows = [row + [float(i == j) for j in range(height)] for i, row in enumerate(rows)]
+        no_slack = [0.0] * height
+        program = BoxedSimplex(rows, rhs, cost + no_slack, lower + no_slack, upper + slack)
+        return program, decided
+
+    def _costs(
+        self, relays: list[Range], least_share: float, decided_usd_per_h: float
+    ) -> tuple[list[float], float]:
+        """Return the cost of each variable, and what the ranges of relays have decided."""
+        transfer, direct, rate = self.transfer, self.direct, self.rate_gbps
         cost = [transfer.volume_gb * direct.usd_per_gb if direct else 0.0]
         decided = 0.0
         for relay, (low, _) in zip(self.relays, relays, strict=True):
@@ -156,50 +192,29 @@ class VmPrograms:
             self.vm_usd(self.least_relay_usd_per_h, least_share),
             0.0,
         )
-        share_column = self.share_column
+        return cost, decided
 
-        most = self.most_shares(src, dst, relays)
-        flows = len(most)
+    def _rows(
+        self, src: Range, dst: Range, flows: int
+    ) -> tuple[list[list[float]], list[float], list[float]]:
+        """Return the rows without slacks, their right sides, and what slacks are at most."""
+        transfer, rate = self.transfer, self.rate_gbps
         rows = [[1.0] * flows + [0.0, 0.0, -1.0, 0.0, 0.0]]
-        rhs, slack = [0.0], [0.0]
+        slack = [0.0]
         for end, vms, scarce in zip((SOURCE, DESTINATION), (src, dst), self.scarce, strict=True):
             if scarce:
                 rows.append(self._connections_row(end))
-                rhs.append(0.0)
                 slack.append(float(vms[1]))
         if not self.fixed_rate:  # with a fixed rate, these two are bounds on the VMs
             rows.append([0.0] * flows + [-1.0, 0.0, rate / transfer.src.cap_gbps, 0.0, 0.0])
             rows.append([0.0] * flows + [0.0, -1.0, rate / transfer.dst.cap_gbps, 0.0, 0.0])
-            rhs += (0.0, 0.0)
             slack += (float(src[1]), float(dst[1]))
-        if self.budget_usd < inf:
-            # Counted in budgets, to be of the size of the other rows.
-            unit_usd = self.budget_usd or 1.0
-            row = [c / unit_usd for c in cost]
-            row[share_column] -= self.budget_usd / unit_usd
-            rows.append(row)
-            rhs.append(-decided / unit_usd)
-            slack.append(self.budget_usd / unit_usd)
         for k, end in self.limits:
             vms = src if end == SOURCE else dst
             if vms[0] < vms[1]:
                 rows.append(self._limit_row(k, end, flows + 5))
-                rhs.append(0.0)
                 slack.append(float(vms[1]))
-        if not self.counts_cost:
-            cost = [0.0] * len(cost)
-            decided = 0.0
-        cost[share_column] -= worth_usd
-        height = len(rows)
-        program = BoxedSimplex(
-            [row + [float(i == j) for j in range(height)] for i, row in enumerate(rows)],
-            rhs,
-            cost + [0.0] * height,
-            [0.0] * flows + [float(src[0]), float(dst[0]), least_share, 0.0, 0.0] + [0.0] * height,
-            [*most, float(src[1]), float(dst[1]), most_share, 0.0, 0.0, *slack],
-            settled=not self.fixed_rate,  # then each part of the search has a program of its own
-        )
-        return program, decided
+        return rows, [0.0] * len(rows), slack
 
     def most_shares(self, src: Range, dst: Range, relays: list[Range]) -> list[float]:
         """Return what the direct flow, and each relay's paid and further flow, are at most."""
@@ -233,15 +248,24 @@ class VmPrograms:
         row[self.src_column if end == SOURCE else self.dst_column] = -1.0
         return row
 
-    def limit_all_relays(self, program: BoxedSimplex, beyond: Range) -> None:
-        """Add the row of the VMs at all relays: in use or not, those beyond what is decided."""
-        row = [0.0] * len(program.lower)
+    def limit_all_relays(self, program: BoxedSimplex, beyond: Range, *, is_new: bool) -> None:
+        """Limit the VMs at all relays: those in use or not, to what is beyond those decided on.
+
+        Parameters
+        ----------
+        is_new : bool
+            Whether the program has no row for it yet.
+        """
+        column = self.idle_column
+        least, most = map(float, beyond)
+        program.upper[column] = program.upper[column + 1] = most
+        program.lower[column + 1] = least
+        if not is_new:
+            return
+        row = [0.0] * program.width
         for k, relay in enumerate(self.relays):
             row[2 + 2 * k] = self.rate_gbps / relay.vm_gbps
-        column = self.idle_column
         row[column], row[column + 1] = 1.0, -1.0
-        program.upper[column] = float(beyond[1])
-        program.lower[column + 1], program.upper[column + 1] = float(beyond[0]), float(beyond[1])
         program.add_row(row, 0.0, 0.0)
 
     def shares(self, solution: list[float]) -> list[float]:

@@ -114,7 +114,7 @@ class _Search(VmPrograms):
                 if self._promising(part, bound):
                     break
             else:
-                return self.best
+                return self._with_fewest_relays()
             fresh = list(self._branches(part, solution))
 
     # ---- what an objective defines -----------------------------------------------------------
@@ -125,6 +125,10 @@ class _Search(VmPrograms):
 
     def _consider(self, found: Allocation) -> None:
         """Take an allocation as the best so far if it is."""
+        raise NotImplementedError
+
+    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
+        """Whether an allocation is as good as the best."""
         raise NotImplementedError
 
     def _worth_usd(self) -> float:
@@ -163,6 +167,7 @@ class _Search(VmPrograms):
         all_relays: Range | None,
         least_share: float = 0.0,
         most_share: float = 1.0,
+        parent: _Node | None = None,
     ) -> _Node | None:
         if src[0] > src[1] or dst[0] > dst[1]:
             return None
@@ -189,11 +194,14 @@ class _Search(VmPrograms):
         decided_usd_per_h = src[0] * ends[0].vm_usd_per_h + dst[0] * ends[1].vm_usd_per_h
         decided_usd_per_h += relays_usd_per_h
         worth = self._worth_usd()
+        # What a budget allows is a row of its own, whose coefficients depend on the ranges.
+        goes_on = parent.program if parent and self.budget_usd == inf else None
         program, decided = self.program(
-            src, dst, relays, (share, most_share), decided_usd_per_h, worth
+            src, dst, relays, (share, most_share), decided_usd_per_h, worth, goes_on
         )
         if all_relays:
-            self.limit_all_relays(program, beyond)
+            has_row = goes_on is not None and parent is not None and parent.all_relays is not None
+            self.limit_all_relays(program, beyond, is_new=not has_row)
         constant = decided + self._constant_usd()
         return _Node(src, dst, relays, all_relays, program, constant, share, most_share, worth)
 
@@ -212,13 +220,34 @@ class _Search(VmPrograms):
             if share
         }
         found = allocate(transfer, direct_gbps, relay_gbps, stretch=not self.fixed_rate)
-        if (
-            found.src_vms > transfer.src.quota
-            or found.dst_vms > transfer.dst.quota
-            or found.cost_usd > self.budget_usd * (1 + EQUAL)
-        ):
-            return None
-        return found
+        return found if self._is_allowed(found) else None
+
+    def _is_allowed(self, found: Allocation) -> bool:
+        """Whether quotas of the ends and the budget allow an allocation."""
+        return (
+            found.src_vms <= self.transfer.src.quota
+            and found.dst_vms <= self.transfer.dst.quota
+            and found.cost_usd <= self.budget_usd * (1 + EQUAL)
+        )
+
+    def _with_fewest_relays(self) -> Allocation | None:
+        """Return the best allocation, with one relay in place of several where that is as good.
+
+        Many relays have the same prices, and programs split flows over them at no gain.
+        """
+        best = self.best
+        if best is None or len(best.relay_gbps) < 2:
+            return best
+        relayed_gbps = sum(best.relay_gbps.values())
+        for relay in sorted(self.relays, key=lambda r: -best.relay_gbps.get(r.region, 0.0)):
+            flows = {relay.region: relayed_gbps}
+            one = allocate(
+                self.transfer, best.direct_gbps, flows, stretch=not self.fixed_rate, relays=[relay]
+            )
+            allowed = one.relay_vms[relay.region] <= relay.quota and self._is_allowed(one)
+            if allowed and self._is_as_good(one, best):
+                return one
+        return best
 
     def _branches(self, node: _Node, solution: list[float]) -> Iterator[_Node | None]:
         """Split a node on the VM count whose rounding would cost most."""
@@ -253,7 +282,7 @@ class _Search(VmPrograms):
                         best, which, (low, high), vms = weight, k, (least, most), loads[k]
         if (share := self._rate_to_split(node, solution, best[0])) is not None:
             for shares in ((node.least_share, share), (share, node.most_share)):
-                yield self._node(node.src, node.dst, node.relays, node.all_relays, *shares)
+                yield self._node(node.src, node.dst, node.relays, node.all_relays, *shares, node)
             return
         if low == high:
             return
@@ -268,13 +297,8 @@ class _Search(VmPrograms):
             if which >= 0:
                 relays = relays.copy()
                 relays[which] = part
-            # With a free rate, coefficients depend on the ranges: build anew. Otherwise only
-            # bounds do, and the program goes on from where it ended.
-            if self.fixed_rate:
-                yield self._narrowed(node, src, dst, relays, together)
-            else:
-                shares = node.least_share, node.most_share
-                yield self._node(src, dst, relays, together, *shares)
+            shares = node.least_share, node.most_share
+            yield self._node(src, dst, relays, together, *shares, node)
 
     def _rate_to_split(
         self, node: _Node, solution: list[float], rounding_usd_per_h: float
@@ -322,28 +346,6 @@ class _Search(VmPrograms):
         self.relays = [r for k, r in enumerate(self.relays) if k not in hopeless]
         return [x for j, x in enumerate(solution) if j not in columns]
 
-    def _narrowed(
-        self, node: _Node, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
-    ) -> _Node | None:
-        beyond = _beyond(all_relays, relays)
-        if beyond[0] > beyond[1]:
-            return None
-        program = node.program.copy()
-        constant = node.constant
-        program.lower[self.src_column], program.upper[self.src_column] = src
-        program.lower[self.dst_column], program.upper[self.dst_column] = dst
-        most = self.most_shares(src, dst, relays)
-        program.upper[: len(most)] = most
-        for relay, was, now in zip(self.relays, node.relays, relays, strict=True):
-            if was != now:
-                constant += (now[0] - was[0]) * self.vm_usd(relay.vm_usd_per_h, 1.0)
-        if all_relays and not node.all_relays:
-            self.limit_all_relays(program, beyond)
-        elif all_relays:
-            column = self.beyond_column
-            program.lower[column], program.upper[column] = beyond
-        return _Node(src, dst, relays, all_relays, program, constant, 1.0)
-
 
 class LeastCost(_Search):
     """The cheapest allocation at exactly a rate."""
@@ -357,6 +359,9 @@ class LeastCost(_Search):
     def _consider(self, found: Allocation) -> None:
         if self.best is None or found.cost_usd < self.best.cost_usd:
             self.best = found
+
+    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
+        return one.cost_usd <= best.cost_usd * (1 + EQUAL)
 
 
 class BestValue(_Search):
@@ -396,6 +401,9 @@ class BestValue(_Search):
         if (value := self._value(found)) < self.value_usd:
             self.best, self.value_usd = found, value
 
+    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
+        return self._value(one) <= self._value(best) * (1 + EQUAL)
+
     def _worth_usd(self) -> float:
         return self.value_usd
 
@@ -419,6 +427,9 @@ class GreatestRate(_Search):
     def _consider(self, found: Allocation) -> None:
         if self.best is None or found.rate_gbps > self.best.rate_gbps:
             self.best = found
+
+    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
+        return one.rate_gbps >= best.rate_gbps * (1 - EQUAL)
 
     def _worth_usd(self) -> float:
         return 1.0

@@ -74,21 +74,20 @@ def test_goes_on_from_where_it_ended_when_bounds_change(
 
 @patient
 @given(programs(), st.data())
-def test_variables_that_are_nothing_but_zero_change_no_digit(
+def test_goes_on_from_where_it_ended_when_costs_change(
     program: Program, data: st.DataObject
 ) -> None:
+    solver = simplex(program)
     rows, rhs, cost, lower, upper = program
-    zero = np.array([data.draw(st.booleans()) for _ in cost])
-    zero[-len(rhs) :] = False
-    figures = rows, rhs, cost, np.where(zero, 0.0, lower), np.where(zero, 0.0, upper)
-    row = [data.draw(FIGURES) for _ in cost]
-    plain, settled = simplex(figures), BoxedSimplex(*(f.tolist() for f in figures), settled=True)
-    assert plain.solve() == settled.solve()
-    for solver in (plain, settled):
-        solver.add_row(row, 1.0, 9.0)
-    assert plain.solve() == settled.solve()
-    assert plain.width == settled.width == len(cost) + 1
-    assert_solves(BoxedSimplex(*(f.tolist() for f in figures), settled=True), figures)
+    count = len(cost) - len(rhs)
+    for _ in range(3):
+        solver.solve()
+        cost, lower, upper = cost.copy(), lower.copy(), upper.copy()
+        cost[:count] = [data.draw(FIGURES) for _ in range(count)]
+        lower[:count] = [data.draw(FIGURES) for _ in range(count)]
+        upper[:count] = lower[:count] + [abs(data.draw(FIGURES)) for _ in range(count)]
+        solver.change(*(part[:count].tolist() for part in (cost, lower, upper)))
+        assert_solves(solver, (rows, rhs, cost, lower, upper))
 
 
 @patient

@@ -7,7 +7,7 @@ VMs: these are sums of bits there, and the product of a bit and a bounded number
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -256,3 +256,28 @@ def test_random_requests_equal_the_whole_model() -> None:
             assert found_usd == near(value, ONE_HUNDREDTH_PERCENT), seed
     assert feasible > 15
     assert relayed > 5
+
+
+def test_of_relays_that_are_alike_no_more_are_used_than_needed() -> None:
+    used = 0
+    for seed in range(max(100, cases(REQUESTS))):
+        asked = random_request(seed)
+        hour_usd, relays = asked.time_value_usd_per_h, asked.transfer.relays
+        if not relays:
+            continue
+        one = replace(asked.transfer, relays=relays[:1])
+        alike = replace(one, relays=[replace(relays[0], region=k) for k in range(4)])
+        gbps_h = one.gbps_h
+        cheapest = [least_cost(problem, asked.rate_gbps) for problem in (one, alike)]
+        best = [least_value(problem, time_value_usd_per_h=hour_usd) for problem in (one, alike)]
+        for found, hourly in ((cheapest, 0.0), (best, hour_usd)):
+            with_one, with_more = found
+            if with_one is None or with_more is None:
+                continue
+            first, second = (a.cost_usd + hourly * gbps_h / a.rate_gbps for a in found if a)
+            assert second <= first * (1 + 1e-6), seed
+            vms = sum(with_more.relay_vms.values())
+            if second >= first * (1 - 1e-9) and vms <= relays[0].quota:
+                used += bool(vms)
+                assert len(with_more.relay_gbps) <= 1, seed
+    assert used > 5
