@@ -141,11 +141,18 @@ class Shape:
         several = itemgetter(*self.given)
         return several if len(self.given) > 1 else lambda found: (several(found),)
 
+    @cached_property
+    def completions(self) -> dict[int, tuple[Any, ...]]:
+        """The defaults of all further parameters, by how many are given by position."""
+        if self.count < 0 or self.factories:
+            return {}
+        last = tuple(self.defaults.values())
+        return {self.count - n: last[len(last) - n :] for n in range(1, len(last) + 1)}
+
     def arranged(self, values: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any] | None:
         """Return the values of all parameters in order; None if a call is wrong."""
-        missing = self.count - len(values)
-        if not named and 0 < missing <= len(self.defaults) and not self.factories:
-            return (*values, *tuple(self.defaults.values())[-missing:])  # the last ones
+        if not named and (further := self.completions.get(len(values))) is not None:
+            return (*values, *further)
         positional = dict(zip(self.positional, values))  # noqa: B905 - either may be shorter
         if len(positional) < len(values) or not positional.keys().isdisjoint(named):
             return None

@@ -119,6 +119,7 @@ DEFERRED = {
     "planner.hints": {"planner.literals"},
     "planner.model.aliases": {"difflib", "fnmatch", "re", "unicodedata"},
     "planner.model.answer": {"json", "planner.model.notebook"},
+    "planner.model.baseline": {"planner.model.backbone"},
     "planner.model.catalogue": {"difflib", "fnmatch"},
     "planner.model.columns.network": {"planner.model.columns.table"},
     "planner.model.link": {"planner.model.notebook"},
@@ -233,6 +234,7 @@ DEFERRED = {
     "relayd.sources.stored": {
         "probes.fleet.file",
         "probes.fleet.sites",
+        "relayd.store.link_blocks",
         "relayd.store.links.states",
         "relayd.store.opening",
         "relayd.store.samples.waiting",

@@ -11,7 +11,6 @@ from functools import cache, lru_cache
 from math import exp, inf, log, sqrt
 
 from planner.hints import TYPE_CHECKING
-from planner.model import backbone
 from planner.model.catalogue import Catalogue, Region
 from planner.model.columns.rows import Ageing, Asked, Joined, LinkRow, Maker, maker_of
 from planner.model.errors import DataError
@@ -34,6 +33,8 @@ from planner.model.units import MBPS_PER_GBPS
 from planner.records import replace
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from planner.model.estimate import AddressKind, Kind
     from planner.model.link_states import Pair
     from planner.model.verification import Verified
@@ -81,14 +82,23 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
     )
 
 
+@cache
+def _backbone() -> ModuleType:
+    from planner.model import backbone  # a plan on measured links needs none
+
+    return backbone
+
+
 def baseline_rtt_ms(src: Region, dst: Region) -> Estimate | None:
     """Return the modelled round-trip time, not below what light in a fibre needs."""
+    backbone = _backbone()
     expected = backbone.rtt_ms(src, dst)
     if expected is None:
         return None
     least = backbone.FIBRE_MS_PER_KM * (backbone.distance_km(src, dst) or 0.0)
-    low = min(expected, max(least, expected / (1 + backbone.P90_ERROR)))
-    return Estimate(low, expected, expected * (1 + backbone.P90_ERROR), BY_BACKBONE)
+    error: float = backbone.P90_ERROR
+    low = min(expected, max(least, expected / (1 + error)))
+    return Estimate(low, expected, expected * (1 + error), BY_BACKBONE)
 
 
 def flow_estimate(

@@ -357,6 +357,7 @@ class Catalogue:
                 rule
                 for rule in self._rules[source.provider]
                 if source.id in rule.sources.ids
+                or source.id.startswith(rule.sources.prefixes)
                 or (rule.sources.others and rule.sources.cover(source, None))
             ]
             self._rules_from[source.id] = found
@@ -369,13 +370,14 @@ def covers(pattern: str, region: Region) -> bool:
 
 
 class _Patterns(NamedTuple):
-    """Patterns of regions: ids written out, and those whose terms must all hold."""
+    """Patterns of regions: ids written out, how ids begin, and those whose terms must all hold."""
 
     ids: frozenset[str]
+    prefixes: tuple[str, ...]
     others: tuple[tuple[tuple[str, str], ...], ...]
 
     def cover(self, region: Region, seen_from: Region | None) -> bool:
-        if region.id in self.ids:
+        if region.id in self.ids or region.id.startswith(self.prefixes):
             return True
         for terms in self.others:
             for kind, text in terms:
@@ -419,7 +421,7 @@ def _may_cover(provider: str, pattern: str) -> bool:
 
 
 def _parsed(patterns: Iterable[str]) -> _Patterns:
-    ids = set()
+    ids, prefixes = set(), []
     others = []
     for pattern in patterns:
         if "&" in pattern:
@@ -428,9 +430,11 @@ def _parsed(patterns: Iterable[str]) -> _Patterns:
         kind, text = _parsed_term(pattern)
         if kind == "id":
             ids.add(text)
+        elif kind == "prefix":
+            prefixes.append(text)
         else:
             others.append(((kind, text),))
-    return _Patterns(frozenset(ids), tuple(others))
+    return _Patterns(frozenset(ids), tuple(prefixes), tuple(others))
 
 
 def _parsed_term(term: str) -> tuple[str, str]:

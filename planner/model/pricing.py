@@ -152,6 +152,8 @@ class FeeRows:
     def _row(self, pairs: Iterable[tuple[str, str]]) -> FeeRow:
         lists: list[tuple[tuple[Tier, ...], str]] = []
         known: dict[tuple[tuple[Tier, ...], str], int] = {}
+        # By the identity of tiers, which the catalogue keeps: hashing them takes longer.
+        seen: dict[tuple[int, str], int] = {}
         of_pair: dict[tuple[str, str], int] = {}
         position = []
         for pair in pairs:
@@ -162,11 +164,15 @@ class FeeRows:
                 except DataError:
                     tiers = ()
                 # What has been billed differs by the source's provider, which tells tiers apart.
-                key = (tiers, provider_of(src))
-                if key not in known:
-                    known[key] = len(lists)
-                    lists.append((tiers, src))
-                of_pair[pair] = known[key]
+                provider = provider_of(src)
+                place = seen.get((id(tiers), provider))
+                if place is None:
+                    place = seen[id(tiers), provider] = known.setdefault(
+                        (tiers, provider), len(lists)
+                    )
+                    if place == len(lists):
+                        lists.append((tiers, src))
+                of_pair[pair] = place
             position.append(of_pair[pair])
         return FeeRow(lists, position)
 

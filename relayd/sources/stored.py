@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -18,8 +18,8 @@ from planner.model.baseline import (
 )
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, RelaydError
-from planner.model.link import Link, Site
-from planner.model.network import Links, Network, NewerSamples, Snapshot
+from planner.model.link import Site
+from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
 from planner.records import replace
 from relayd.store.location import Location, default_file
@@ -92,9 +92,11 @@ class StoreSource:
             network = baseline_network(self.catalogue, ends=between, further=wanted)
         else:
             name, snapshots = opened.row.id, opened.store.snapshots
+            from relayd.store.link_blocks import as_rows  # loaded by now
+
             in_use = self._columns(snapshots.links, name, between)
-            links = _views(in_use, opened.stored_sites, between)
-            others = _views(self._columns(snapshots.others, name, between), (), between)
+            links = as_rows(in_use, opened.stored_sites, between)
+            others = as_rows(self._columns(snapshots.others, name, between), (), between)
             network = Network(opened.stored_sites, links, opened.snapshot, others=others)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
@@ -212,22 +214,6 @@ class _Opened:
             self.states = LinkStates(self.store.database).now(time.time())
 
 
-def _views(links: LinkColumns, regions: Iterable[str], between: tuple[str, str] | None) -> Links:
-    """Return links by source and destination: all, or those out of one region and into another.
-
-    Parameters
-    ----------
-    regions : iterable of str
-        Sources that come first, with or without links.
-    """
-    if between is None:
-        return {region: links.row(region) for region in dict.fromkeys((*regions, *links.sources()))}
-    found: dict[str, dict[str, Link]] = {region: {} for region in regions}
-    for link in links.between(*between):
-        found.setdefault(link.src, {})[link.dst] = link
-    return found
-
-
 def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:
     """Return what a store holds that its newest snapshot does not know."""
     through, made_at_s = (0, 0.0)
@@ -272,9 +258,11 @@ def stored_network(store: Store, snapshot_id: str) -> Network:
     InputError
         If there is none of that name, or it was pruned.
     """
+    from relayd.store.link_blocks import as_rows
+
     row = store.snapshots.get(snapshot_id)
     sites = {site.region: site for site in store.snapshots.sites(row.id)}
-    links = _views(store.snapshots.links(row.id), sites, None)
+    links = as_rows(store.snapshots.links(row.id), sites, None)
     made = Network(sites, links, snapshot_of(row)).with_(aged_to_s=row.created_at_s)
     return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
 

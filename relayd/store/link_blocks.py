@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from planner.model.columns.block import SIDE, Block
-from planner.model.columns.links import LinkColumns
+from planner.model.columns.links import ColumnsRow, LinkColumns
+from planner.model.columns.rows import Among, LinkRow
 from planner.model.estimate import Origin
+from planner.model.network import Links
 from relayd.store.checksums import check_row
 from relayd.store.database import Database
 
@@ -57,3 +59,31 @@ def read_links(
         check_row(database, row, checksum, "a block of links of a snapshot")
         blocks[src_block, dst_block] = Block(content)
     return LinkColumns(names, blocks, origins() if blocks else {})
+
+
+def as_rows(links: LinkColumns, regions: Iterable[str], between: tuple[str, str] | None) -> Links:
+    """Return links by source and destination: all, or those out of one region and into another.
+
+    Links are made when they are asked for: of many a plan reads no more than what is expected.
+
+    Parameters
+    ----------
+    regions : iterable of str
+        Sources that come first, with or without links.
+    between : (src, dst), optional
+        Which region and which other one; without it, all links are returned.
+    """
+    if between is None:
+        return {region: links.row(region) for region in dict.fromkeys((*regions, *links.sources()))}
+    src, dst = between
+    into = {dst: None}
+    rows = {region: LinkRow(Among(ColumnsRow(links, region), into)) for region in regions}
+    further = [region for region in links.numbers if region not in rows]
+    rows |= {
+        region: LinkRow(Among(ColumnsRow(links, region), into))
+        for region in further
+        if region != src and links.link(region, dst) is not None
+    }
+    if src in rows or links.destinations(src):
+        rows[src] = links.row(src)
+    return rows

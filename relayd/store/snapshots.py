@@ -357,7 +357,7 @@ def _estimate(
     if newest_s is not None:
         kind, method, *_, address, figures = origin
         origin = Origin(kind, method, samples, links, newest_s, oldest_s, address, figures)
-    return Estimate(low, expected, high, origin)
+    return Estimate(low, expected, high, origin, None)
 
 
 def _estimate_or_none(
