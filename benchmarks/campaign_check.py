@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import relayd
 from benchmarks.achieved import achieved, with_estimates
 from benchmarks.lab_check import Check, checked_on_lab, quantile
-from planner.model import backbone
+from planner.model.baseline import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from planner.model.estimate import Estimate, exactly

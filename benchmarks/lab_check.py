@@ -22,7 +22,7 @@ from statistics import fmean, median, pstdev
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from planner.model import backbone
+from planner.model.baseline import backbone
 from planner.model.errors import RelaydError
 from probes.lab.controller import Lab
 from probes.lab.measuring import (

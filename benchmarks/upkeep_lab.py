@@ -16,7 +16,7 @@ from statistics import median
 from benchmarks.campaign_check import true_network, unscaled
 from benchmarks.lab_check import quantile
 from benchmarks.table import show
-from planner.model import backbone
+from planner.model.baseline import backbone
 from probes.campaign.limits import CampaignLimits
 from probes.campaign.probing import AS_ASKED
 from probes.campaign.specification import CampaignSpec

@@ -1,4 +1,4 @@
-"""Fit the backbone of :mod:`planner.model.backbone` to pings, and say how far off it is.
+"""Fit the backbone of :mod:`planner.model.baseline.backbone` to pings, and say how far off it is.
 
     python -m scripts.fit_backbone ../shared/data
 
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model import backbone
+from planner.model.baseline import backbone
 from planner.model.catalogue import Region
 from planner.solvers.steiner import Closure, closure
 from relayd.catalogue.loading import load_catalogue

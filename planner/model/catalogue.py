@@ -33,7 +33,7 @@ class Region:
     continent : str
         NAM, SAM, EU, AF, AS or OC (not the ambiguous NA and SA); ``""`` where not known.
     area : str
-        Area of the backbone model in :mod:`planner.model.backbone`, or ``""``.
+        Area of the backbone model in :mod:`planner.model.baseline.backbone`, or ``""``.
     latitude_deg, longitude_deg : float | None
         Of the city centre; None where not known.
     baseline : bool

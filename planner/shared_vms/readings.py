@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.model.answer import PathShare
-from planner.model.baseline import least_cap
+from planner.model.baseline.graph import least_cap
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources

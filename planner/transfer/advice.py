@@ -12,7 +12,8 @@ from math import ceil
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.hints import TYPE_CHECKING
 from planner.model.answer import Advice, AdviceOutcome, Cost
-from planner.model.baseline import baseline_site, least_cap, with_vm_types
+from planner.model.baseline.graph import baseline_site, least_cap
+from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.columns.rows import maker_of, passing
 from planner.model.link import Link

@@ -34,7 +34,7 @@ from itertools import count
 from math import inf
 
 from planner.fields.shared import MOST_VMS
-from planner.model.baseline import least_cap
+from planner.model.baseline.graph import least_cap
 from planner.model.link import Site
 from planner.model.network import MOST_RATES_KEPT, Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 
-from planner.model.backbone import distance_km
+from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import Region
 from probes.analysis.evidence import require
 

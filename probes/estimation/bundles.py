@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.baseline import CAP_ERROR
+from planner.model.baseline.graph import CAP_ERROR
 from planner.model.throughput import MBIT_PER_MB
 from probes.estimation.rolling import Floats, RollingBounds
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.baseline import baseline_site
+from planner.model.baseline.graph import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays, LinkArrays

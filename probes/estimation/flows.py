@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.baseline import CAP_ERROR, origin_of_flow
+from planner.model.baseline.graph import CAP_ERROR, origin_of_flow
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline import baseline_site, flow_cap_gbps
+from planner.model.baseline.graph import baseline_site, flow_cap_gbps
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.model.baseline import BY_BACKBONE, baseline_rtt_ms
+from planner.model.baseline.graph import BY_BACKBONE, baseline_rtt_ms
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays

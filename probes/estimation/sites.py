@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.model.baseline import CAP_ERROR, flow_cap_gbps, within
+from planner.model.baseline.graph import CAP_ERROR, flow_cap_gbps, within
 from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays

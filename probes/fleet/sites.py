@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from planner.model.baseline import CAP_ERROR, least_cap, with_vm_types, within
+from planner.model.baseline.graph import CAP_ERROR, least_cap, within
+from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.catalogue import Catalogue
 from planner.model.columns.rows import LinkRow, Maker, maker_of
 from planner.model.estimate import Estimate, Origin

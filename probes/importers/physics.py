@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.backbone import distance_km
+from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
 from probes.sample_columns import Coded, SampleColumns, first_places

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.baseline import baseline_site
+from planner.model.baseline.graph import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from probes.estimation import THROUGHPUT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.model.baseline import baseline_rtt_ms, flow_cap_gbps
+from planner.model.baseline.graph import baseline_rtt_ms, flow_cap_gbps
 from planner.model.catalogue import Catalogue
 from planner.transfer.all_pairs import Floats, RateBounds
 from probes.estimation.bundles import Windows

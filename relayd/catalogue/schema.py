@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from planner.model.backbone import HUBS_OF_AREA
+from planner.model.baseline.backbone import HUBS_OF_AREA
 from planner.model.catalogue import VmType
 from planner.model.errors import CatalogueError
 from planner.model.quotas.vcpus import family_key

@@ -10,7 +10,7 @@ measurements over private addresses have shown it.
 from __future__ import annotations
 
 from planner.hints import TYPE_CHECKING
-from planner.model.baseline import link_by_models
+from planner.model.baseline.graph import link_by_models
 from planner.model.catalogue import Catalogue
 from planner.model.link import Link, Site
 from planner.model.network import Network

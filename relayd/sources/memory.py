@@ -7,7 +7,7 @@ from math import inf
 from time import time as clock
 
 from planner.exploring.outcome import Outcome
-from planner.model.baseline import with_regions
+from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.link import Site

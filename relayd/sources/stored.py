@@ -9,13 +9,13 @@ from contextlib import suppress
 from functools import partial
 
 from planner.hints import TYPE_CHECKING
-from planner.model.baseline import (
+from planner.model.baseline.graph import (
     baseline_network,
     baseline_regions,
     baseline_site,
     baseline_snapshot,
-    with_regions,
 )
+from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, RelaydError
 from planner.model.link import Site

@@ -12,7 +12,7 @@ from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
 from planner.hints import TYPE_CHECKING
 from planner.model.aliases import Resolution, resolve
-from planner.model.baseline import with_regions, with_vm_types
+from planner.model.baseline.modelled_links import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import InputError
 from planner.model.link import Site

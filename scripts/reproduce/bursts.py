@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.campaign_check import run
-from planner.model import backbone
+from planner.model.baseline import backbone
 from probes.lab.controller import Lab
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE

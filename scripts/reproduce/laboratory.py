@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from planner.model import backbone
+from planner.model.baseline import backbone
 from planner.transfer.all_pairs import Floats
 from probes.analysis.relay_gains import GainDistribution, distribution, throughput_gains
 from probes.analysis.variation import homogeneity, spread

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.baseline import within_cap
+from planner.model.baseline.graph import within_cap
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Origin

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.baseline import larger_than_law, origin_of_law
+from planner.model.baseline.graph import larger_than_law, origin_of_law
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import AddressKind, Origin
@@ -74,7 +74,7 @@ class ProviderLaws:
     def laws(self) -> EstimateArrays:
         """Return one VM pair's saturated throughput by law and caps, shape (n, n).
 
-        As :func:`planner.model.baseline.aggregate_estimate` says of one pair.
+        As :func:`planner.model.baseline.graph.aggregate_estimate` says of one pair.
         """
         caps = least_caps(self._sites, self._address)
         size = len(self._sites)
@@ -142,7 +142,7 @@ def _wider(spread: LawSpread, larger: float) -> LawSpread:
 def within_caps(
     rates: Floats, spreads: Sequence[LawSpread], of_spread: Ints, caps: Bounds
 ) -> tuple[Floats, Floats, Floats]:
-    """Return :func:`planner.model.baseline.within_cap` of many pairs.
+    """Return :func:`planner.model.baseline.graph.within_cap` of many pairs.
 
     Parameters
     ----------

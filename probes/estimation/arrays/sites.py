@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.baseline import flow_cap_gbps
+from planner.model.baseline.graph import flow_cap_gbps
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Estimate
 from planner.model.link import Site
@@ -50,7 +50,7 @@ def ingress(sites: Collection[Site], address: AddressKind | None = None) -> Boun
 
 
 def least_caps(sites: Collection[Site], address: AddressKind | None = None) -> Bounds:
-    """Return :func:`planner.model.baseline.least_cap` of all pairs of n sites, shapes (n, n)."""
+    """Return :func:`.baseline.graph.least_cap` of all pairs of n sites, shapes (n, n)."""
     sends, receives = egress(sites, address).column, ingress(sites, address)
     return sends.where(sends.expected <= receives.expected, receives)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.model import backbone
+from planner.model.baseline import backbone
 from planner.model.errors import InputError
 from probes.lab import profiles
 from probes.lab.controller import Lab, labs

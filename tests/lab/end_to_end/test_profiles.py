@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.model import backbone
+from planner.model.baseline import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import exactly

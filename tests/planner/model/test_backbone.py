@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model import backbone
-from planner.model.backbone import (
+from planner.model.baseline import backbone
+from planner.model.baseline.backbone import (
     FIBRE_MS_PER_KM,
     HUBS,
     HUBS_OF_AREA,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.baseline import baseline_network, with_vm_types
+from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.errors import DataError
 from planner.model.network import Network
 from relayd.catalogue.loading import load_catalogue

@@ -8,7 +8,8 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline import baseline_network, with_regions, with_vm_types
+from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue
 from planner.model.columns.rows import expected_of, maker_of
 from planner.model.document import document_of, network_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.model.baseline import with_vm_types
+from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.estimate import Estimate, Origin, exactly

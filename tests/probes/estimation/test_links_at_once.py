@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from planner.model.baseline import (
+from planner.model.baseline.graph import (
     CAP_ERROR,
     aggregate_estimate,
     baseline_network,

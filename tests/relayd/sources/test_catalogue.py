@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.model.aliases import permitted, resolve
-from planner.model.backbone import distance_km
+from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
 from planner.model.errors import CatalogueError, DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota

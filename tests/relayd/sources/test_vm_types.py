@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline import baseline_link, baseline_site
+from planner.model.baseline.graph import baseline_link, baseline_site
 from planner.model.catalogue import VmType
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices

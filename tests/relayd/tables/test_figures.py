@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline import with_regions, with_vm_types
+from planner.model.baseline.modelled_links import with_regions, with_vm_types
 from planner.model.calibration import calibrated
 from planner.model.columns.arrays import KINDS, ArrayReader, FigureArrays
 from planner.model.columns.rows import expected_in

@@ -1,0 +1,1 @@
+"""What models say before anything is measured: links, sites, and backbones of providers."""
