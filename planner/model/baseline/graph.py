@@ -59,7 +59,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
             within(DEFAULT_WINDOW_MB, WINDOW_ERROR, Origin("baseline", "system-default")),
             private_network=catalogue.region(region).private_network,
         )
-    origin = Origin("baseline", "vm-type", figures=Figures(vm_type=vm.id, note=vm.source))
+    origin = origin_of_vm_type(vm.id, vm.source)
     private_egress_gbps = private_ingress_gbps = None
     if (sends_gbps := vm.region_egress_gbps) is not None and sends_gbps > vm.egress_gbps:
         private_egress_gbps = within(sends_gbps, CAP_ERROR, origin)
@@ -76,6 +76,12 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
         private_ingress_gbps=private_ingress_gbps,
         private_network=catalogue.region(region).private_network,
     )
+
+
+@cache
+def origin_of_vm_type(vm_type: str, note: str) -> Origin:
+    """Return the origin of what is known of a VM by its type: one for all sites that have it."""
+    return Origin("baseline", "vm-type", figures=Figures(vm_type=vm_type, note=note))
 
 
 @cache
