@@ -7,6 +7,7 @@ user's own on top.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import inf
 
 from planner.hints import TYPE_CHECKING
@@ -400,7 +401,7 @@ def _rules_of(provider: str, prices: Iterable[EgressPrice]) -> list[_Rule]:
     for price in prices:
         sources = [pattern for pattern in price.sources if _may_cover(provider, pattern)]
         if sources:
-            rules.append(_Rule(price, _parsed(sources), _parsed(price.destinations)))
+            rules.append(_Rule(price, _parsed(tuple(sources)), _parsed(price.destinations)))
     return rules[::-1]
 
 
@@ -420,7 +421,8 @@ def _may_cover(provider: str, pattern: str) -> bool:
     return first == provider or first in {"continent", "country"} or "*" in first
 
 
-def _parsed(patterns: Iterable[str]) -> _Patterns:
+@lru_cache(maxsize=1024)  # prices share them
+def _parsed(patterns: tuple[str, ...]) -> _Patterns:
     ids, prefixes = set(), []
     others = []
     for pattern in patterns:

@@ -38,7 +38,8 @@ def read_origins(database: Database, key: int) -> dict[int, Origin]:
     for *row, checksum in database.rows(_ORIGINS, (key,)):
         check_row(database, (key, *row), checksum, "an origin of a snapshot's estimates")
         number, kind, method, address, figures = row
-        found[number] = Origin(kind, method, address=address, figures=_figures(figures))
+        # By position: names take longer to be put in order, and there are many.
+        found[number] = Origin(kind, method, 0, 0, None, None, address, _figures(figures))
     return found
 
 

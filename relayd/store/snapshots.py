@@ -281,8 +281,11 @@ class Snapshots:
                     _estimate(origins, *row[3:11]),
                     _estimate(origins, *row[11:19]),
                     _estimate(origins, *row[19:27]),
-                    private_egress_gbps=_estimate_or_none(origins, *row[27:35]),
-                    private_ingress_gbps=_estimate_or_none(origins, *row[35:]),
+                    None,
+                    (),
+                    _estimate_or_none(origins, *row[27:35]),
+                    _estimate_or_none(origins, *row[35:]),
+                    "",
                 )
             )
         return found
