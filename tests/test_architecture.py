@@ -197,14 +197,11 @@ DEFERRED = {
         "probes.analysis.binning",
         "relayd.store.links.series",
     },
-    "relayd.http.monitoring.link_metrics": {"relayd.tables.figures"},
     "relayd.http.routes.network.links": {
         "planner.model.columns.arrays",
         "probes.analysis.geodesic",
     },
-    "relayd.http.routes.network.overview": {"relayd.tables.figures"},
     "relayd.http.server.serving": {"relayd.http.monitoring.telemetry"},
-    "relayd.http.routes.measuring.decisions": {"relayd.snapshots.effects"},
     "relayd.http.server.snapshot_maker": {"relayd.snapshots.building", "relayd.store"},
     "relayd.http.server.watcher_supervisor": {
         "probes.fleet.file",
@@ -455,6 +452,22 @@ def test_the_packages_load_no_heavy_module() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert run.stderr.strip() == ""
+
+
+def test_workers_load_no_web_server() -> None:
+    answers = [module for module in sources() if module.startswith("relayd.http.answers")]
+    waiting, loaded = ["relayd.http.server.workers", *answers], set()
+    while waiting:
+        module = waiting.pop()
+        if module not in loaded and module in sources():
+            waiting += [
+                found.imported
+                for found in imports_of(module)
+                if not found.in_function and not found.for_typing
+            ]
+        loaded.add(module)
+    assert "orjson" in loaded
+    assert not {package_of(module) for module in loaded} & {"aiohttp", "pydantic"}
 
 
 # Where a network is made from nothing. Anywhere else it is derived, by ``Network.with_``.

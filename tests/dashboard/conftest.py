@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.2"}
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's chromium, headless; a page of a context of its own for each test.
 
     Playwright's synchronous interface runs an event loop in this thread as long as it lives, and
-    none of the tests beyond these could run their own.
+    none of the tests that follow could run their own.
     """
     with chromium() as started:
         yield started

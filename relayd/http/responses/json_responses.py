@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-import orjson
 from aiohttp import hdrs, web
 
 from planner.model.network import Snapshot
@@ -17,6 +16,7 @@ from relayd.http.responses.compression import (
     is_known,
     tag_of,
 )
+from relayd.http.responses.encoding import encoded
 
 JSON = "application/json"
 SNAPSHOT_ID = "Relayd-Snapshot"
@@ -38,11 +38,6 @@ def document_response(
 ) -> web.Response:
     """Return a JSON document that names its snapshot, in the document and in the headers."""
     return json_response(encoded({"snapshot": snapshot, **content}), snapshot, status=status)
-
-
-def encoded(value: Any) -> bytes:
-    """Return dicts, lists and dataclasses as JSON; NaN becomes null."""
-    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def json_parts(members: Iterable[tuple[str, Any]]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from planner.model.errors import InputError
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.middleware.stack import REQUEST_ID
 from relayd.http.models.events import EventsQuery
-from relayd.http.responses.json_responses import encoded
+from relayd.http.responses.encoding import encoded
 from relayd.http.route import EVENT_STREAM, RequestContext, Route
 from relayd.store.events import Event
 

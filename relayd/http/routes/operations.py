@@ -9,7 +9,8 @@ from aiohttp import hdrs, web
 
 from relayd.http.models.operations import Health, Readiness, Watch
 from relayd.http.responses.compression import accepts_gzip, compressed_response
-from relayd.http.responses.json_responses import document_response, encoded, json_response
+from relayd.http.responses.encoding import encoded
+from relayd.http.responses.json_responses import document_response, json_response
 from relayd.http.route import RequestContext, Route
 
 METRICS_TYPE = "text/plain"

@@ -19,7 +19,8 @@ from planner.model.estimate import Origin
 from planner.model.link_states import LinkState
 from planner.model.network import Network
 from relayd.catalogue.loading import load_catalogue
-from relayd.http.monitoring.link_metrics import LinkMetrics, link_metrics
+from relayd.http.answers.link_metrics import link_metrics
+from relayd.http.monitoring.link_metrics import LinkMetrics
 from relayd.http.server.current_state import Current
 from relayd.http.server.workers import Workers
 from relayd.sources.memory import MemorySource

@@ -7,17 +7,16 @@ from typing import Any
 
 from aiohttp import web
 
+from relayd.http.answers.decisions import decision_effects, samples_meant
 from relayd.http.models.samples import DecisionAnswer, DecisionRequest, EffectsAnswer
 from relayd.http.responses.json_responses import document_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.http.routes.measuring.quarantine import region_meant
-from relayd.sources.wan import Wan
-from relayd.store import Location, Store, open_store
-from relayd.store.samples.decisions import Selection, decide, selected
-from relayd.store.samples.quarantine import accept, reject, to_decide
+from relayd.store import Store
+from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.quarantine import accept, reject
 
-MOST_EFFECTS = 100
 LIMIT_S = 300.0
 """Longest time for effects: all links are estimated twice."""
 
@@ -74,51 +73,6 @@ def _request(context: RequestContext) -> dict[str, Any]:
         for end in ("src", "dst"):
             selection[end] = region_meant(wan, selection[end], f"selection.{end}")
     return request
-
-
-def samples_meant(_wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
-    """Return about how many samples a decision is, and the last there is; in a worker.
-
-    Raises
-    ------
-    InputError
-        If it can't be made.
-    """
-    through = request["through"]
-    with open_store(location, mode="read") as store:
-        through = store.samples.last_id() if through is None else through
-        found = _meant(store, {**request, "through": through})
-    return {"samples": len(found), "through": through}
-
-
-def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a decision would do, as JSON types; in a process, because it takes a while.
-
-    Raises
-    ------
-    InputError
-        If it can't be made.
-    """
-    from relayd.snapshots.effects import effects_of
-
-    decision = request["decision"]
-    with open_store(location, mode="read") as store:
-        meant = _meant(store, request)
-        if decision == "accept":
-            changed = effects_of(store, wan.catalogue, accepted=meant)
-        else:
-            changed = effects_of(store, wan.catalogue, change=(decision, frozenset(meant)))
-    shown = [effect._asdict() for effect in changed[:MOST_EFFECTS]]
-    return {"total": len(changed), "changed": shown}
-
-
-def _meant(store: Store, request: dict[str, Any]) -> list[Any]:
-    """Return the samples in quarantine that a decision is about, or the ids of others."""
-    database, decision = store.database, request["decision"]
-    if decision in ("accept", "reject"):
-        return to_decide(database, request["quarantined"], accepting=decision == "accept")
-    selection = Selection(**request["selection"])
-    return selected(database, decision, selection, through=request["through"])
 
 
 def _decided(

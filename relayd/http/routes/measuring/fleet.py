@@ -15,7 +15,8 @@ from relayd.campaigns.caps import cap_json, measured_caps
 from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.models.common import attributes_as
 from relayd.http.models.fleet import FleetAnswer, FleetHost, ReferenceCaps, Sites
-from relayd.http.responses.json_responses import document_response, encoded, tagged_response
+from relayd.http.responses.encoding import encoded
+from relayd.http.responses.json_responses import document_response, tagged_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current

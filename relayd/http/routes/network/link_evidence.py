@@ -24,7 +24,8 @@ from relayd.http.models.link_evidence import (
     SummaryQuery,
 )
 from relayd.http.responses.cursors import page_of, position
-from relayd.http.responses.json_responses import document_response, encoded, json_response
+from relayd.http.responses.encoding import encoded
+from relayd.http.responses.json_responses import document_response, json_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of

@@ -18,6 +18,7 @@ from planner.model.errors import DataError
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
+from relayd.http.answers.matrix import matrix_bytes, older_matrix_bytes
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
     Caps,
@@ -30,14 +31,13 @@ from relayd.http.models.network import (
     MatrixQuery,
 )
 from relayd.http.responses.cursors import page_of, position, whole_position
-from relayd.http.responses.json_responses import document_response, encoded, tagged_response
+from relayd.http.responses.encoding import encoded
+from relayd.http.responses.json_responses import document_response, tagged_response
 from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.http.routes.network.link_evidence import finite_as_json, pair_of, sample_as_json
 from relayd.http.server.current_state import Current
-from relayd.sources.memory import MemorySource
 from relayd.sources.stored import snapshot_of, stored_network
-from relayd.sources.wan import Wan
 from relayd.store.samples.pages import sample_page
 
 # How long ages of samples are answered as they were.
@@ -129,23 +129,6 @@ async def get_matrix(context: RequestContext) -> web.Response:
 
 def _asked(query: MatrixQuery, connections: int) -> tuple[Any, ...]:
     return query.metric, connections, query.measured_only, query.digits
-
-
-def older_matrix_bytes(wan: Wan, network: Network, *asked: Any) -> bytes:
-    """Return a matrix of an older snapshot as JSON."""
-    return matrix_bytes(Wan(MemorySource(wan.catalogue, network)), *asked)
-
-
-def matrix_bytes(
-    wan: Wan, metric: Any, connections: int, measured_only: bool, digits: int | None
-) -> bytes:
-    """Return a matrix as JSON."""
-    found = wan.matrix(metric, connections, measured_only=measured_only)
-    values: Any = found.values
-    if digits:
-        # By way of text: a power of ten times a whole number would show a binary fraction's end.
-        values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
-    return encoded(attributes_as(MatrixAnswer, found, values=values))
 
 
 def _link(context: RequestContext) -> Link:

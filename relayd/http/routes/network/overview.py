@@ -10,14 +10,14 @@ import orjson
 from aiohttp import web
 
 from planner.model.estimate import SECONDS_PER_DAY
+from relayd.http.answers.knowledge import knowledge_bytes
 from relayd.http.models.common import attributes_as
 from relayd.http.models.overview import EventSeen, Overview
 from relayd.http.monitoring.estimate_errors import estimate_errors
-from relayd.http.responses.json_responses import document_response, encoded
+from relayd.http.responses.encoding import encoded
+from relayd.http.responses.json_responses import document_response
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
-from relayd.questions.ages import old_prices
-from relayd.sources.wan import Wan
 from relayd.store import Store
 from relayd.store.campaigns.spending import Spending
 from relayd.store.campaigns.totals import campaign_totals
@@ -53,26 +53,6 @@ async def get_overview(context: RequestContext) -> web.Response:
     if service.watcher.is_on:
         content["measuring"]["budget_usd"] = service.settings.watch_daily_budget_usd
     return document_response(current.snapshot, content)
-
-
-def knowledge_bytes(wan: Wan) -> bytes:
-    """Return what is known of links, and which prices are old, as JSON."""
-    from relayd.tables.figures import knowledge, pairs_by_price
-
-    now_s = time.time()
-    found = knowledge(wan.network, now_s)
-    times_s = found.sampled_at_s.tolist()
-    return encoded(
-        {
-            **found.links,
-            "outlived": found.outlived,
-            "newest_sample_s": max(times_s, default=None),
-            "median_sample_s": median(times_s) if times_s else None,
-            "old_prices": old_prices(
-                wan.catalogue, pairs_by_price(wan.network, wan.catalogue), now_s
-            ),
-        }
-    )
 
 
 def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dict[str, Any]:

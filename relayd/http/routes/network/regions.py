@@ -7,7 +7,8 @@ from aiohttp import web
 from planner.model.document import regions_as_json
 from relayd.catalogue.loading import content_of
 from relayd.http.models.network import CatalogueAnswer, Regions
-from relayd.http.responses.json_responses import encoded, tagged_response
+from relayd.http.responses.encoding import encoded
+from relayd.http.responses.json_responses import tagged_response
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 

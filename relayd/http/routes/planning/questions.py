@@ -7,11 +7,13 @@ from typing import Any
 from aiohttp import web
 
 from planner.fields.specified import description_of
+from relayd.http.answers.plans import answer_bytes
 from relayd.http.models.common import attributes_as
 from relayd.http.models.questions import Questions, QuestionSeen
-from relayd.http.responses.json_responses import encoded, json_response, tagged_response
+from relayd.http.responses.encoding import encoded
+from relayd.http.responses.json_responses import json_response, tagged_response
 from relayd.http.route import RequestContext, Route
-from relayd.http.routes.planning.plans import answer_bytes, earlier_answer
+from relayd.http.routes.planning.plans import earlier_answer
 from relayd.questions.registry import QUESTIONS, Question
 
 
