@@ -13,7 +13,7 @@ from itertools import product
 from math import inf, log
 
 from planner.model.units import S_PER_DAY
-from planner.records import NamedTuple, dataclass, replace
+from planner.records import NamedTuple, dataclass
 
 # Of a normal distribution, from the middle to the end of the 90 % range.
 SCORE_90 = 1.645
@@ -59,7 +59,7 @@ class Belief:
         if self.as_of_s is None or now_s <= self.as_of_s:
             return self
         grown = self.variance + drift_a_day**2 * (now_s - self.as_of_s) / S_PER_DAY
-        return replace(self, variance=min(MOST_SPREAD**2, grown), as_of_s=now_s)
+        return Belief(self.mean, min(MOST_SPREAD**2, grown), now_s)
 
     def after(self, sent: Sent, noise: float) -> Belief:
         """Return what is believed after an outcome."""
@@ -92,12 +92,15 @@ def likeliest(priors: Mapping[int, Belief], sent: Sequence[Sent]) -> Wandering:
 def _log_likelihood(model: Wandering, priors: Mapping[int, Belief], sent: Sequence[Sent]) -> float:
     """As :meth:`Belief.at` and :meth:`Belief.after`, in plain numbers: it is most of the work."""
     noise, drift = model.noise**2, model.drift_a_day**2 / S_PER_DAY
+    most = MOST_SPREAD**2
     state = {number: (prior.mean, prior.variance, inf) for number, prior in priors.items()}
     total = 0.0
     for path, log_gbps, ended_s in sent:
         mean, variance, as_of_s = state[path]
         if ended_s > as_of_s:
-            variance = min(MOST_SPREAD**2, variance + drift * (ended_s - as_of_s))
+            variance += drift * (ended_s - as_of_s)
+            if variance > most:
+                variance = most
         spread, off = variance + noise, log_gbps - mean
         total -= log(spread) + off * off / spread
         gain = variance / spread

@@ -99,18 +99,19 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
     priors = {number: path.belief for number, path in enumerate(paths)}
     model = likeliest(priors, ordered)
     beliefs, spent, total = dict(priors), 0.0, 0.0
+    # Time alone moves no mean, so only that of the path that was used is ranked anew.
+    ranks = [_rank(path, number, beliefs[number].mean) for number, path in enumerate(paths)]
     for one in ordered:
         beliefs = _at(beliefs, one.ended_s, model)
-        best = _best(paths, beliefs)
-        predicted = paths[best].value(beliefs[best].mean)
+        _, predicted, best = min(ranks)
         total += predicted
         if one.path != best:
             spent += max(0.0, paths[one.path].value(one.log_gbps) - predicted)
         beliefs[one.path] = beliefs[one.path].after(one, model.noise)
+        ranks[one.path] = _rank(paths[one.path], one.path, beliefs[one.path].mean)
     beliefs = _at(beliefs, now_s, model)
-    best = _best(paths, beliefs)
-    predicted = paths[best].value(beliefs[best].mean)
-    meets = paths[best].meets_limits(beliefs[best].mean)
+    fails, predicted, best = min(ranks)
+    meets = not fails
     allowed = share * (total + predicted)
     tried, most = best, 0.0
     for number, path in enumerate(paths) if share > 0 else ():
@@ -129,12 +130,9 @@ def _at(beliefs: Mapping[int, Belief], now_s: float, model: Wandering) -> dict[i
     return {number: belief.at(now_s, model.drift_a_day) for number, belief in beliefs.items()}
 
 
-def _best(paths: Sequence[Path], beliefs: Mapping[int, Belief]) -> int:
-    def order(number: int) -> tuple[bool, float, int]:
-        path, mean = paths[number], beliefs[number].mean
-        return not path.meets_limits(mean), path.value(mean), number
-
-    return min(beliefs, key=order)
+def _rank(path: Path, number: int, mean: float) -> tuple[bool, float, int]:
+    """Return whether a path fails its limits, what it costs, and its number: the least is best."""
+    return not path.meets_limits(mean), path.value(mean), number
 
 
 def _learnt(path: Path, belief: Belief, predicted: float, model: Wandering) -> float:
