@@ -83,6 +83,7 @@ def _by_cities(
     order = list(numbers)
     for key in distinct(wanted[wanted >= 0]).tolist():
         behind = own.take(np.flatnonzero(known == key))
+        behind = behind.take(own_first(origins, behind.origin))
         for i in np.flatnonzero(wanted == key).tolist():
             between = order[city[src[i]]], order[city[dst[i]]]
             found.set((src[i], dst[i]), _of_cities(between, behind, origins), origins)
@@ -91,7 +92,6 @@ def _by_cities(
 
 def _of_cities(between: tuple[str, str], behind: EstimateArrays, origins: Origins) -> Estimate:
     """Return the round-trip time between two cities from other regions that are in them."""
-    behind = behind.take(own_first(origins, behind.origin))
     origin = of_many("same-cities", behind, origins, Figures(between=between))
     bounds = bounds_of(behind.expected.tolist(), RTT_NOISE)
     return no_surer_than(Estimate(*bounds, origin), SAME_CITIES_ERROR)

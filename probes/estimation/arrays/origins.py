@@ -97,7 +97,12 @@ def changed(
 
 def those(origins: Origins, numbers: NDArray[Any], test: Callable[[Origin], bool]) -> Bools:
     """Return where a test holds of the origin of some numbers."""
-    holds: Bools = np.array([test(origin) for origin in origins.all], np.bool_)[numbers]
+    holds: Bools
+    if numbers.size < len(origins.all):  # such as those of the links between two cities
+        asked = [test(origins.all[number]) for number in numbers.ravel().tolist()]
+        holds = np.array(asked, np.bool_).reshape(numbers.shape)
+    else:
+        holds = np.array([test(origin) for origin in origins.all], np.bool_)[numbers]
     return holds
 
 
