@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
-from multidict import CIMultiDict
 
 
 def shared_head(headers: Mapping[str, str]) -> bytes:
@@ -32,7 +31,8 @@ def shared_head(headers: Mapping[str, str]) -> bytes:
 class PreparedResponse(web.StreamResponse):
     """An answer of status 200, sent with its headers in one piece.
 
-    Its ``headers`` are those of one request alone, which middleware adds; there are few.
+    Its ``headers`` are those of one request alone, which middleware adds; there are few. The id of
+    the request is written apart.
 
     Parameters
     ----------
@@ -42,21 +42,10 @@ class PreparedResponse(web.StreamResponse):
     """
 
     def __init__(self, head: bytes, body: bytes) -> None:
-        # Not those of the base class: it makes a dictionary of headers, which most answers from
-        # the cache don't need, and looks the status up.
-        self._status, self._reason = 200, "OK"
-        self._state = {}
+        super().__init__()
         self._head, self._content = head, body
-        self._own: CIMultiDict[str] | None = None
         self._request_id = b""
         self._writer: AbstractStreamWriter | None = None
-
-    @property
-    def headers(self) -> CIMultiDict[str]:
-        """Those of one request alone, but for its id."""
-        if self._own is None:
-            self._own = CIMultiDict()
-        return self._own
 
     def name_request(self, request_id: str) -> None:
         """Add the header ``X-Request-ID``; the id has no characters that end a line."""
@@ -71,10 +60,10 @@ class PreparedResponse(web.StreamResponse):
         """Write the headers that are still missing; they leave together with the body."""
         if self._writer is not None:
             return self._writer
-        if self._keep_alive is None:
+        if self.keep_alive is None:
             self._keep_alive = request.keep_alive
         version = request.version
-        if self._keep_alive:
+        if self.keep_alive:
             if version == HttpVersion10:
                 self.headers[hdrs.CONNECTION] = "keep-alive"
         elif version == HttpVersion11:
@@ -85,7 +74,7 @@ class PreparedResponse(web.StreamResponse):
             len(self._content),
             _date(int(time.time())),
             self._request_id,
-            b"" if self._own is None else _lines(self._own),
+            _lines(self.headers) if self.headers else b"",
         )
         if request.method == hdrs.METH_HEAD:
             self._content = b""
