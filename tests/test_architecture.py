@@ -132,7 +132,8 @@ DEFERRED = {
     "planner.model.units": {"re"},
     "planner.records": {"dataclasses", "inspect", "planner.literals", "typing"},
     "planner.transfer.bottlenecks": {"planner.transfer.optimum"},
-    "planner.transfer.decision": {"planner.transfer.infeasibility", "planner.transfer.optimum"},
+    "planner.transfer.decision": {"planner.transfer.infeasibility"},
+    "planner.transfer.option_search": {"planner.transfer.optimum"},
     "planner.transfer.recommendation": {
         "planner.transfer.leases.leased_paths",
         "planner.transfer.optimum",

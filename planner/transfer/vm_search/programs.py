@@ -1,4 +1,4 @@
-"""The linear programs of a search over numbers of VMs (:mod:`planner.transfer.vm_search`).
+"""The linear programs of a search over numbers of VMs (:mod:`.branch_and_bound`).
 
 Limits of paths are bounds at the most VMs of a part of the search, which are exact once the VMs at
 the ends are decided; until then, rows ``x <= P n`` are added where a solution breaks them, so that
@@ -8,9 +8,10 @@ All costs are multiplied by the rate R, which makes them linear::
 
     cost R = D sum_p x_p fee_p + 8 D sum_v n_v price_v + t_start R sum_v n_v price_v
 
-The last term is a product of two variables when the rate is free. A part with ``n >= L`` and
-``R >= R0`` uses its lower envelope ``R S(L) + R0 (S(n) - S(L))`` with ``S(n) = sum n_v price_v``
-(McCormick, *Mathematical Programming* 10, 1976), which is exact once all VMs are decided, or R is.
+The last term is a product of two variables when the rate is free. With ``S(n) = sum n_v price_v``
+between ``S0`` and ``S1``, and R between ``R0`` and ``R1``, the product is at least ``R0 S + R S0 -
+R0 S0``, nor than ``R1 S + R S1 - R1 S1`` (McCormick, *Mathematical Programming* 10, 1976). A part
+uses one of them, which is exact at that corner of its ranges.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
 Range: TypeAlias = tuple[int, int]
+Corner: TypeAlias = tuple[float, float]
+"""A share of the rate, and what all VMs cost by the hour."""
 # In place of a relay's position: a path, and the ends of all paths.
 DIRECT = -1
 SOURCE, DESTINATION = -2, -1
@@ -132,7 +135,7 @@ class VmPrograms:
         dst: Range,
         relays: list[Range],
         shares: tuple[float, float],
-        decided_usd_per_h: float,
+        corner: Corner,
         worth_usd: float,
         parent: BoxedSimplex | None = None,
     ) -> tuple[BoxedSimplex, float]:
@@ -142,7 +145,7 @@ class VmPrograms:
         costs and bounds differ.
         """
         least_share, most_share = shares
-        cost, decided = self._costs(relays, least_share, decided_usd_per_h)
+        cost, decided = self._costs(relays, corner)
         most = self.most_shares(src, dst, relays)
         lower = [0.0] * len(most) + [float(src[0]), float(dst[0]), least_share, 0.0, 0.0]
         upper = [*most, float(src[1]), float(dst[1]), most_share, 0.0, 0.0]
@@ -169,27 +172,26 @@ class VmPrograms:
         program = BoxedSimplex(rows, rhs, cost + no_slack, lower + no_slack, upper + slack)
         return program, decided
 
-    def _costs(
-        self, relays: list[Range], least_share: float, decided_usd_per_h: float
-    ) -> tuple[list[float], float]:
+    def _costs(self, relays: list[Range], corner: Corner) -> tuple[list[float], float]:
         """Return the cost of each variable, and what the ranges of relays have decided."""
         transfer, direct, rate = self.transfer, self.direct, self.rate_gbps
         cost = [transfer.volume_gb * direct.usd_per_gb if direct else 0.0]
         decided = 0.0
+        share, usd_per_h = corner
         for relay, (low, _) in zip(self.relays, relays, strict=True):
-            vm_usd = self.vm_usd(relay.vm_usd_per_h, least_share)
+            vm_usd = self.vm_usd(relay.vm_usd_per_h, share)
             fee = transfer.volume_gb * relay.usd_per_gb
             cost += (fee, fee + vm_usd / (relay.vm_gbps / rate))
             decided += low * vm_usd
         start_usd = 0.0
         if not self.fixed_rate:  # the envelope of the start-up term
-            start_usd = self.start_h * decided_usd_per_h
-            decided -= start_usd * least_share
+            start_usd = self.start_h * usd_per_h
+            decided -= start_usd * share
         cost += (
-            self.vm_usd(transfer.src.vm_usd_per_h, least_share),
-            self.vm_usd(transfer.dst.vm_usd_per_h, least_share),
+            self.vm_usd(transfer.src.vm_usd_per_h, share),
+            self.vm_usd(transfer.dst.vm_usd_per_h, share),
             start_usd,
-            self.vm_usd(self.least_relay_usd_per_h, least_share),
+            self.vm_usd(self.least_relay_usd_per_h, share),
             0.0,
         )
         return cost, decided

@@ -2,7 +2,7 @@
 
 :mod:`planner.transfer.problem` states the problem. Few integers matter (VMs at both ends and at
 about eight of sixty relays), and each node of the search is a linear program of a few rows
-(:mod:`planner.transfer.vm_program`). Many relays are nearly equal, and to split on one of them
+(:mod:`.programs`). Many relays are nearly equal, and to split on one of them
 after the other proves little: the search splits on the VMs at all relays together first. Where the
 rate is free, it splits on the rate, too, as long as a program's envelope leaves out more than
 fractions of VMs do.
@@ -11,6 +11,7 @@ fractions of VMs do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import floor, inf, sqrt
@@ -19,7 +20,7 @@ from planner.records import dataclass
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
 from planner.transfer.problem import Relay, TransferProblem
-from planner.transfer.vm_program import DESTINATION, SOURCE, Range, VmPrograms
+from planner.transfer.vm_search.programs import DESTINATION, SOURCE, Corner, Range, VmPrograms
 
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
@@ -30,7 +31,7 @@ ALL_RELAYS = -3  # in place of a relay's position, as SOURCE and DESTINATION
 
 
 @dataclass(slots=True)
-class _Node:
+class Node:
     """A part of the search: ranges of VM counts, and the program for them.
 
     Attributes
@@ -42,6 +43,8 @@ class _Node:
         plans are in other parts.
     worth_usd : float
         The value per rate that the program was built with (see :class:`BestValue`).
+    corner : Corner
+        Of its ranges, where what its program says of start-up costs is exact.
     """
 
     src: Range
@@ -53,9 +56,10 @@ class _Node:
     least_share: float
     most_share: float = 1.0
     worth_usd: float = 0.0
+    corner: Corner = (1.0, 0.0)
 
 
-class _Search(VmPrograms):
+class VmSearch(VmPrograms):
     """Branch and bound, best bound first, whatever the objective."""
 
     def __init__(
@@ -92,7 +96,7 @@ class _Search(VmPrograms):
         src_vms = whole_vms(least_gbps / min(src.cap_gbps, most_out)), src.quota
         dst_vms = whole_vms(least_gbps / min(dst.cap_gbps, most_in)), dst.quota
         fresh = [self._node(src_vms, dst_vms, *self._relay_vms(least_gbps))]
-        queue: list[tuple[float, int, _Node, list[float]]] = []
+        queue: list[tuple[float, int, Node, list[float]]] = []
         order = count()
         while True:
             for part in fresh:
@@ -119,7 +123,7 @@ class _Search(VmPrograms):
 
     # ---- what an objective defines -----------------------------------------------------------
 
-    def _promising(self, node: _Node, bound: float) -> bool:
+    def _promising(self, node: Node, bound: float) -> bool:
         """Whether a part of the search can hold something better than the best so far."""
         raise NotImplementedError
 
@@ -142,7 +146,18 @@ class _Search(VmPrograms):
     def _slowest_share(self, decided_usd_per_h: float) -> float:
         """Return below which rate a part with these VMs can hold nothing better."""
         left_usd = self.budget_usd - self.least_egress_usd - self.start_h * decided_usd_per_h
-        return _least_share(self.full_rate_h * decided_usd_per_h, left_usd)
+        return least_share(self.full_rate_h * decided_usd_per_h, left_usd)
+
+    def _most_usd_per_h(
+        self, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
+    ) -> float:
+        """Return what all VMs of a part cost by the hour at most."""
+        prices = [relay.vm_usd_per_h for relay in self.relays]
+        most = sum([price * high for price, (_, high) in zip(prices, relays, strict=True)])
+        if all_relays:
+            most = min(most, all_relays[1] * max(prices))
+        ends = self.transfer.src, self.transfer.dst
+        return most + src[1] * ends[0].vm_usd_per_h + dst[1] * ends[1].vm_usd_per_h
 
     def _relay_vms(self, least_gbps: float) -> tuple[list[Range], Range | None]:
         """Return how many VMs each relay, and all together, have: at least what direct leaves."""
@@ -167,8 +182,9 @@ class _Search(VmPrograms):
         all_relays: Range | None,
         least_share: float = 0.0,
         most_share: float = 1.0,
-        parent: _Node | None = None,
-    ) -> _Node | None:
+        parent: Node | None = None,
+        near: Corner | None = None,
+    ) -> Node | None:
         if src[0] > src[1] or dst[0] > dst[1]:
             return None
         beyond = _beyond(all_relays, relays)
@@ -194,16 +210,22 @@ class _Search(VmPrograms):
         decided_usd_per_h = src[0] * ends[0].vm_usd_per_h + dst[0] * ends[1].vm_usd_per_h
         decided_usd_per_h += relays_usd_per_h
         worth = self._worth_usd()
+        corner = share, decided_usd_per_h
+        if near and not self.fixed_rate:
+            most_usd_per_h = self._most_usd_per_h(src, dst, relays, all_relays)
+            corner = max(corner, (most_share, most_usd_per_h), key=partial(_product_near, near))
         # What a budget allows is a row of its own, whose coefficients depend on the ranges.
         goes_on = parent.program if parent and self.budget_usd == inf else None
         program, decided = self.program(
-            src, dst, relays, (share, most_share), decided_usd_per_h, worth, goes_on
+            src, dst, relays, (share, most_share), corner, worth, goes_on
         )
         if all_relays:
             has_row = goes_on is not None and parent is not None and parent.all_relays is not None
             self.limit_all_relays(program, beyond, is_new=not has_row)
         constant = decided + self._constant_usd()
-        return _Node(src, dst, relays, all_relays, program, constant, share, most_share, worth)
+        return Node(
+            src, dst, relays, all_relays, program, constant, share, most_share, worth, corner
+        )
 
     def _rounded(self, solution: list[float]) -> Allocation | None:
         """Return a node's flows with whole VMs, if the quotas and the budget allow it."""
@@ -249,7 +271,7 @@ class _Search(VmPrograms):
                 return one
         return best
 
-    def _branches(self, node: _Node, solution: list[float]) -> Iterator[_Node | None]:
+    def _branches(self, node: Node, solution: list[float]) -> Iterator[Node | None]:
         """Split a node on the VM count whose rounding would cost most."""
         transfer = self.transfer
         best, which, (low, high), vms = (-1.0, 0.0), 0, (0, 0), 0.0
@@ -280,9 +302,11 @@ class _Search(VmPrograms):
                     weight = (_rounding(loads[k]) * relay.vm_usd_per_h, loads[k])
                     if weight > best:
                         best, which, (low, high), vms = weight, k, (least, most), loads[k]
-        if (share := self._rate_to_split(node, solution, best[0])) is not None:
+        near = solution[self.share_column], self._usd_per_h(node, solution)
+        if (share := self._rate_to_split(node, near, best[0])) is not None:
+            of_vms = node.src, node.dst, node.relays, node.all_relays
             for shares in ((node.least_share, share), (share, node.most_share)):
-                yield self._node(node.src, node.dst, node.relays, node.all_relays, *shares, node)
+                yield self._node(*of_vms, *shares, node, near)
             return
         if low == high:
             return
@@ -298,33 +322,35 @@ class _Search(VmPrograms):
                 relays = relays.copy()
                 relays[which] = part
             shares = node.least_share, node.most_share
-            yield self._node(src, dst, relays, together, *shares, node)
+            yield self._node(src, dst, relays, together, *shares, node, near)
 
-    def _rate_to_split(
-        self, node: _Node, solution: list[float], rounding_usd_per_h: float
-    ) -> float | None:
+    def _usd_per_h(self, node: Node, solution: list[float]) -> float:
+        """Return what all VMs of a solution cost by the hour."""
+        src, dst = self.transfer.src, self.transfer.dst
+        usd_per_h = solution[self.src_column] * src.vm_usd_per_h
+        usd_per_h += solution[self.dst_column] * dst.vm_usd_per_h
+        usd_per_h += solution[self.idle_column] * self.least_relay_usd_per_h
+        for k, (relay, (low, _)) in enumerate(zip(self.relays, node.relays, strict=True)):
+            vms = low + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
+            usd_per_h += vms * relay.vm_usd_per_h
+        return usd_per_h
+
+    def _rate_to_split(self, node: Node, near: Corner, rounding_usd_per_h: float) -> float | None:
         """Return where to split the rates of a node: None if splitting on VMs proves more.
 
-        What the envelope leaves out is ``t_start (R - R0) (S(n) - S(L))``.
+        What the envelope leaves out is ``t_start (R - R0) (S - S0)``, with the corner's R0 and S0.
         """
         if self.fixed_rate or not self.start_h or not self.counts_cost:
             return None
-        ends = self.transfer.src, self.transfer.dst
-        usd_per_h = (solution[self.src_column] - node.src[0]) * ends[0].vm_usd_per_h
-        usd_per_h += (solution[self.dst_column] - node.dst[0]) * ends[1].vm_usd_per_h
-        usd_per_h += solution[self.idle_column] * self.least_relay_usd_per_h
-        for k, relay in enumerate(self.relays):
-            vms = solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
-            usd_per_h += vms * relay.vm_usd_per_h
         least, most = node.least_share, node.most_share
-        left_out = usd_per_h * self.start_h * (solution[self.share_column] - least)
+        left_out = self.start_h * (near[0] - node.corner[0]) * (near[1] - node.corner[1])
         rounding = rounding_usd_per_h * (self.full_rate_h + self.start_h * least)
         if left_out <= 2 * rounding or most < least * SAME_RATE:
             return None
         return sqrt(least * most)
 
     def _without_hopeless_relays(
-        self, node: _Node, bound: float, solution: list[float]
+        self, node: Node, bound: float, solution: list[float]
     ) -> list[float]:
         """Leave out for good the relays whose first VM would cost more than the best so far.
 
@@ -347,99 +373,7 @@ class _Search(VmPrograms):
         return [x for j, x in enumerate(solution) if j not in columns]
 
 
-class LeastCost(_Search):
-    """The cheapest allocation at exactly a rate."""
-
-    fixed_rate = True
-
-    def _promising(self, node: _Node, bound: float) -> bool:  # noqa: ARG002
-        best = self.best
-        return best is None or bound < best.cost_usd * (1 - GAP)
-
-    def _consider(self, found: Allocation) -> None:
-        if self.best is None or found.cost_usd < self.best.cost_usd:
-            self.best = found
-
-    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        return one.cost_usd <= best.cost_usd * (1 + EQUAL)
-
-
-class BestValue(_Search):
-    """The least ``cost + time value x duration``, with the rate free.
-
-    A ratio of linear functions, ``(cost R + time value 8 D) / R``, is below q exactly where
-    ``cost R + time value 8 D - q R`` is below zero (Dinkelbach, *On nonlinear fractional
-    programming*, Management Science 13, 1967). q is the best value so far. It falls during the
-    search, and a part that held nothing below a larger q holds nothing below a smaller one: a
-    single tree does.
-    """
-
-    def __init__(
-        self,
-        transfer: TransferProblem,
-        relays: Sequence[Relay],
-        rate_gbps: float,
-        budget_usd: float,
-        at_least_gbps: float,
-        time_value_usd_per_h: float,
-        best: Allocation,
-    ) -> None:
-        super().__init__(transfer, relays, rate_gbps, budget_usd, at_least_gbps)
-        self.time_usd = time_value_usd_per_h * self.full_rate_h
-        self.best = best
-        self.value_usd = self._value(best)
-
-    def _value(self, found: Allocation) -> float:
-        return found.cost_usd + self.time_usd * self.rate_gbps / found.rate_gbps
-
-    def _promising(self, node: _Node, bound: float) -> bool:
-        # The bound was computed with the value of then: in terms of today's it is higher.
-        bound += (node.worth_usd - self.value_usd) * node.least_share
-        return bound < -GAP * self.value_usd * node.least_share
-
-    def _consider(self, found: Allocation) -> None:
-        if (value := self._value(found)) < self.value_usd:
-            self.best, self.value_usd = found, value
-
-    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        return self._value(one) <= self._value(best) * (1 + EQUAL)
-
-    def _worth_usd(self) -> float:
-        return self.value_usd
-
-    def _constant_usd(self) -> float:
-        return self.time_usd
-
-    def _slowest_share(self, decided_usd_per_h: float) -> float:
-        left_usd = self.value_usd - self.least_egress_usd - self.start_h * decided_usd_per_h
-        slowest = _least_share(self.time_usd + self.full_rate_h * decided_usd_per_h, left_usd)
-        return max(slowest, super()._slowest_share(decided_usd_per_h))
-
-
-class GreatestRate(_Search):
-    """The greatest rate, whatever the cost within the budget."""
-
-    counts_cost = False
-
-    def _promising(self, node: _Node, bound: float) -> bool:  # noqa: ARG002
-        return self.best is None or -bound * self.rate_gbps > self.best.rate_gbps * (1 + GAP)
-
-    def _consider(self, found: Allocation) -> None:
-        if self.best is None or found.rate_gbps > self.best.rate_gbps:
-            self.best = found
-
-    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        return one.rate_gbps >= best.rate_gbps * (1 - EQUAL)
-
-    def _worth_usd(self) -> float:
-        return 1.0
-
-    def _slowest_share(self, decided_usd_per_h: float) -> float:
-        reached = self.best.rate_gbps / self.rate_gbps if self.best else 0.0
-        return max(reached, super()._slowest_share(decided_usd_per_h))
-
-
-def _least_share(usd_at_full_rate: float, left_usd: float) -> float:
+def least_share(usd_at_full_rate: float, left_usd: float) -> float:
     """Return the share s at which ``usd_at_full_rate / s`` is all that is left."""
     if left_usd > 0:
         return usd_at_full_rate / left_usd
@@ -452,6 +386,11 @@ def _beyond(all_relays: Range | None, relays: list[Range]) -> Range:
         return 0, 0
     decided = sum([least for least, _ in relays])
     return max(0, all_relays[0] - decided), all_relays[1] - decided
+
+
+def _product_near(near: Corner, corner: Corner) -> float:
+    """Return what a rate times what VMs cost is at least, by the envelope that touches a corner."""
+    return corner[0] * near[1] + corner[1] * near[0] - corner[0] * corner[1]
 
 
 def _rounding(vms: float) -> float:

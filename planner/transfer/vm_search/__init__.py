@@ -1,0 +1,1 @@
+"""The search over numbers of VMs: its programs, its tree, and what it looks for."""
