@@ -19,7 +19,7 @@ from planner.model.columns.rows import (
 )
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate
-from planner.model.link import Expected, Link, Site
+from planner.model.link import Expected, Link, Site, expected_rates_gbps
 from planner.records import dataclass, field, fields
 
 if TYPE_CHECKING:
@@ -464,7 +464,7 @@ class Rates:
         """Return Gbit/s towards every site in the network's order; 0 where there is no link."""
         if src not in self._rows:
             if self._bound == "expected":
-                found = self._expected(self._network.expected_out_of(src))
+                found = expected_rates_gbps(self._network.expected_out_of(src), self._connections)
             else:
                 row = self._network.links.get(src, {})
                 found = self._rates(row.get(dst) for dst in self._network.sites)
@@ -475,7 +475,7 @@ class Rates:
         """Return Gbit/s from every site in the network's order; 0 where there is no link."""
         if dst not in self._columns:
             if self._bound == "expected":
-                found = self._expected(self._network.expected_into(dst))
+                found = expected_rates_gbps(self._network.expected_into(dst), self._connections)
             else:
                 links = self._network.links
                 found = self._rates(
@@ -483,10 +483,6 @@ class Rates:
                 )
             self._columns[dst] = found
         return self._columns[dst]
-
-    def _expected(self, links: Iterable[Expected | None]) -> list[float]:
-        connections = self._connections
-        return [link.rate_gbps(connections) if link else 0.0 for link in links]
 
     def _rates(self, links: Iterable[Link | None]) -> list[float]:
         connections, bound = self._connections, self._bound

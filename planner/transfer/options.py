@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from math import inf
 
@@ -118,9 +119,9 @@ class OptionEvaluator:
         rows: dict[tuple[str, bool], list[float]] = self.network.kept.setdefault("rtt_ms", {})
         src, dst, network = self.request.src, self.request.dst, self.network
         if (src, True) not in rows:
-            rows[src, True] = [_rtt_ms(link) for link in network.expected_out_of(src)]
+            rows[src, True] = _rtts_ms(network.expected_out_of(src))
         if (dst, False) not in rows:
-            rows[dst, False] = [_rtt_ms(link) for link in network.expected_into(dst)]
+            rows[dst, False] = _rtts_ms(network.expected_into(dst))
         return [a + b for a, b in zip(rows[src, True], rows[dst, False], strict=True)]
 
     def path_ramp_up_s(self, relay: int | None) -> float:
@@ -229,5 +230,5 @@ def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
     ]
 
 
-def _rtt_ms(link: Expected | None) -> float:
-    return link.rtt_ms if link else inf
+def _rtts_ms(links: Iterable[Expected | None]) -> list[float]:
+    return [link.rtt_ms if link else inf for link in links]
