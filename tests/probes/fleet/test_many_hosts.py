@@ -64,7 +64,7 @@ def test_a_hundred_hosts_are_logged_in_to_a_few_at_a_time(tmp_path: Path) -> Non
     own.write_public_key(tmp_path / "authorized")
     _Server.making = _Server.most = _Server.total = 0
 
-    async def main() -> tuple[list[str], float]:
+    async def main() -> tuple[list[str], float, int]:
         async def listening() -> asyncssh.SSHAcceptor:
             return await asyncssh.listen(
                 "127.0.0.1",
@@ -95,8 +95,7 @@ def test_a_hundred_hosts_are_logged_in_to_a_few_at_a_time(tmp_path: Path) -> Non
         # The last one is not there: it fails alone.
         servers[-1].close()
         await servers[-1].wait_closed()
-        # Both ends are in this process, which may answer late on a busy machine.
-        timeouts = Timeouts(connect_s=60, login_s=60, keepalive_s=60, command_s=120)
+        timeouts = Timeouts(connect_s=60, login_s=60, command_s=120)
         async with Sessions(Fleet(hosts), "many", at_once=_AT_ONCE, timeouts=timeouts) as sessions:
 
             async def ask(name: str) -> str:
@@ -112,12 +111,13 @@ def test_a_hundred_hosts_are_logged_in_to_a_few_at_a_time(tmp_path: Path) -> Non
             tracemalloc.stop()
             again = await asyncio.gather(*(ask(name) for name in list(hosts)[:-1]))
             assert again == answers[:-1]
+            made = _Server.total  # before it ends: hosts that are slow to clean up are met again
         for server in servers:
             server.close()
-        return answers, used_kib
+        return answers, used_kib, made
 
-    answers, used_kib = asyncio.run(main())
+    answers, used_kib, made = asyncio.run(main())
     assert answers == [*(f"h{number}" for number in range(_HOSTS - 1)), "unreachable"]
     assert 1 < _Server.most <= _AT_ONCE
-    assert _Server.total == _HOSTS - 1  # one connection a host, however often it is asked
+    assert made == _HOSTS - 1  # one connection a host, however often it is asked
     assert used_kib < _HOSTS * _MOST_KIB
