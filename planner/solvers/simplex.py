@@ -140,7 +140,9 @@ class BoxedSimplex:
         """
         count = len(cost)
         self.lower[:count], self.upper[:count] = lower, upper
-        self._price([*cost, *self._objective[count:]])
+        objective = [*cost, *self._objective[count:]]
+        if objective != self._objective:
+            self._price(objective)
 
     def value(self, solution: list[float]) -> float:
         """Return the objective of a solution."""

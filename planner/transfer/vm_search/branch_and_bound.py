@@ -211,7 +211,7 @@ class VmSearch(VmPrograms):
         decided_usd_per_h += relays_usd_per_h
         worth = self._worth_usd()
         corner = share, decided_usd_per_h
-        if near and not self.fixed_rate:
+        if near:
             most_usd_per_h = self._most_usd_per_h(src, dst, relays, all_relays)
             corner = max(corner, (most_share, most_usd_per_h), key=partial(_product_near, near))
         # What a budget allows is a row of its own, whose coefficients depend on the ranges.
@@ -220,8 +220,8 @@ class VmSearch(VmPrograms):
             src, dst, relays, (share, most_share), corner, worth, goes_on
         )
         if all_relays:
-            has_row = goes_on is not None and parent is not None and parent.all_relays is not None
-            self.limit_all_relays(program, beyond, is_new=not has_row)
+            is_new = not (goes_on and parent and parent.all_relays)
+            self.limit_all_relays(program, beyond, is_new=is_new)
         constant = decided + self._constant_usd()
         return Node(
             src, dst, relays, all_relays, program, constant, share, most_share, worth, corner
@@ -302,8 +302,10 @@ class VmSearch(VmPrograms):
                     weight = (_rounding(loads[k]) * relay.vm_usd_per_h, loads[k])
                     if weight > best:
                         best, which, (low, high), vms = weight, k, (least, most), loads[k]
-        near = solution[self.share_column], self._usd_per_h(node, solution)
-        if (share := self._rate_to_split(node, near, best[0])) is not None:
+        near = None
+        if not self.fixed_rate:
+            near = solution[self.share_column], self._usd_per_h(node, solution)
+        if near and (share := self._rate_to_split(node, near, best[0])) is not None:
             of_vms = node.src, node.dst, node.relays, node.all_relays
             for shares in ((node.least_share, share), (share, node.most_share)):
                 yield self._node(*of_vms, *shares, node, near)
@@ -340,7 +342,7 @@ class VmSearch(VmPrograms):
 
         What the envelope leaves out is ``t_start (R - R0) (S - S0)``, with the corner's R0 and S0.
         """
-        if self.fixed_rate or not self.start_h or not self.counts_cost:
+        if not self.start_h or not self.counts_cost:
             return None
         least, most = node.least_share, node.most_share
         left_out = self.start_h * (near[0] - node.corner[0]) * (near[1] - node.corner[1])

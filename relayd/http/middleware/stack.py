@@ -96,16 +96,14 @@ class MiddlewareStack:
             if service.is_stopping or connections.are_too_many:
                 response.force_close()
             if not response.prepared:
-                if isinstance(response, PreparedResponse):
-                    response.name_request(request_id)
-                else:
-                    own = response.headers
+                own = response.headers
+                if not isinstance(response, PreparedResponse):
                     for name, value in _SECURITY:
                         if name not in own:
                             own[name] = value
-                    own[REQUEST_ID] = request_id
+                own[REQUEST_ID] = request_id
                 if has_tls:
-                    response.headers[HSTS[0]] = HSTS[1]
+                    own[HSTS[0]] = HSTS[1]
                 if origins:
                     _allow_origin(request, response, origins)
             if changes:

@@ -31,8 +31,7 @@ def shared_head(headers: Mapping[str, str]) -> bytes:
 class PreparedResponse(web.StreamResponse):
     """An answer of status 200, sent with its headers in one piece.
 
-    Its ``headers`` are those of one request alone, which middleware adds; there are few. The id of
-    the request is written apart.
+    Its ``headers`` are those of one request alone, which middleware adds.
 
     Parameters
     ----------
@@ -44,12 +43,7 @@ class PreparedResponse(web.StreamResponse):
     def __init__(self, head: bytes, body: bytes) -> None:
         super().__init__()
         self._head, self._content = head, body
-        self._request_id = b""
         self._writer: AbstractStreamWriter | None = None
-
-    def name_request(self, request_id: str) -> None:
-        """Add the header ``X-Request-ID``; the id has no characters that end a line."""
-        self._request_id = b"X-Request-ID: %b\r\n" % request_id.encode()
 
     @property
     def prepared(self) -> bool:
@@ -60,21 +54,21 @@ class PreparedResponse(web.StreamResponse):
         """Write the headers that are still missing; they leave together with the body."""
         if self._writer is not None:
             return self._writer
+        own = self.headers
         if self.keep_alive is None:
             self._keep_alive = request.keep_alive
         version = request.version
         if self.keep_alive:
             if version == HttpVersion10:
-                self.headers[hdrs.CONNECTION] = "keep-alive"
+                own[hdrs.CONNECTION] = "keep-alive"
         elif version == HttpVersion11:
-            self.headers[hdrs.CONNECTION] = "close"
-        self._head = b"HTTP/%d.%d 200 OK\r\n%bContent-Length: %d\r\nDate: %b\r\n%b%b\r\n" % (
+            own[hdrs.CONNECTION] = "close"
+        self._head = b"HTTP/%d.%d 200 OK\r\n%bContent-Length: %d\r\nDate: %b\r\n%b\r\n" % (
             *version,
             self._head,
             len(self._content),
             _date(int(time.time())),
-            self._request_id,
-            _lines(self.headers) if self.headers else b"",
+            _lines(own),
         )
         if request.method == hdrs.METH_HEAD:
             self._content = b""
