@@ -21,13 +21,9 @@ $(BIN)/.runtime: pyproject.toml relayd/version.py
 	$(PIP) --editable .
 	@touch $@
 
-$(BIN)/.fleet: $(BIN)/.runtime
-	$(PIP) --editable '.[fleet]'
-	@touch $@
-
 $(BIN)/.dev: $(BIN)/.runtime
 	$(PIP) --upgrade 'pip>=25.1'
-	$(PIP) --editable '.[all]' --group dev
+	$(PIP) --editable . --group dev
 	@touch $@
 
 # The engines that the examples run are large, and only their tests need them.
@@ -45,7 +41,7 @@ demo: setup  ## Set up and recommend a first transfer
 	@echo '$$ relayd plan --src us-east --dst sa --volume 500GB'
 	@$(BIN)/relayd plan --src us-east --dst sa --volume 500GB
 
-demo-lab: $(BIN)/.fleet  ## Emulate twelve datacenters, measure them, plan on that (needs root)
+demo-lab: $(BIN)/.runtime  ## Emulate twelve datacenters, measure them, plan on that (needs root)
 	@sh scripts/install_tools.sh lab
 	@scripts/demo_lab.sh $(BIN)/relayd
 
@@ -84,11 +80,10 @@ test-lab-pairs: dev tools  ## Of them, those that run two at a time: commands, f
 # Engines that go into no environment with others: each has one with relayd and its extra alone.
 ENGINES := airflow plot ray skypilot
 # A notebook needs what runs it, and what its questions need.
-WITH_plot := ,solver
 NEEDED_plot := nbclient ipykernel
 $(VENV)/engines/%/.installed: pyproject.toml relayd/version.py
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*$(WITH_$*)]' $(NEEDED_$*)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]' $(NEEDED_$*)
 	@touch $@
 
 test-integrations: engines tools $(ENGINES:%=$(VENV)/engines/%/.installed)  ## Run engines that CI has no time for, each with its extra alone (needs root)

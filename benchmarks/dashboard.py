@@ -18,15 +18,14 @@ from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from playwright.sync_api import Browser, CDPSession, Page
 
 from benchmarks.service import make_store
 from benchmarks.table import show, written
 from tests.dashboard.browser import chromium, settle, watched
 from tests.http.running import served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, CDPSession, Page
 
 ROUNDS = 5
 MANY = 300

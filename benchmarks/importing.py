@@ -19,12 +19,9 @@ from contextlib import ExitStack, contextmanager
 from itertools import cycle, islice, permutations
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from benchmarks.table import peak_mb, show
-
-if TYPE_CHECKING:
-    from tests.postgresql import PostgresqlServer
+from tests.postgresql import PostgresqlServer
 
 ROWS = 1_000_000
 HEADER = (

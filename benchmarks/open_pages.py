@@ -19,7 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from playwright.sync_api import CDPSession, Page
 
 from benchmarks.service import make_store
 from benchmarks.table import show
@@ -28,9 +30,6 @@ from relayd.client.blocking import RemoteWan
 from relayd.dashboard.pages import PAGES
 from tests.dashboard.browser import chromium
 from tests.http.running import served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import CDPSession, Page
 
 PAIR = "src=azure:eastus&dst=aws:ap-northeast-1"
 ADDRESSES = {"pair": f"/pair?{PAIR}", "plan": f"/plan?{PAIR}&volume_gb=1000", "map": f"/map?{PAIR}"}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from math import inf
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from planner.model.estimate import AddressKind
-from planner.records import NamedTuple
 
 Metric: TypeAlias = Literal[
     "rtt_ms",

@@ -10,13 +10,11 @@ print(plan.verdict, plan.reason)
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from relayd.version import __version__
 
-TYPE_CHECKING = False  # to type checkers true; `typing` itself takes as long as all of this
 if TYPE_CHECKING:
-    from typing import Any
-
     from planner.broadcast.plan import BroadcastPlan
     from planner.broadcast.request import BroadcastRequest
     from planner.comparison.plan import Ranking

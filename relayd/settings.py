@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError
-from planner.records import dataclass
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from relayd.store.location import Location
+from relayd.store.location import Location, parse_location
 
 FILE_NAME = "config.toml"
 
@@ -57,12 +54,6 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         If the file is malformed, has an unknown key, or was named and is missing.
     """
     from_file, path = _file_settings(environment)
-    if not from_file and not any(name.startswith("RELAYD_") for name in environment):
-        return Settings()  # as most often, and before any of what reads them is loaded
-    from pathlib import Path
-
-    from relayd.store.location import parse_location
-
     known = {"db", "catalogues", "fleet", *_SCALARS}
     for key, value in from_file.items():
         if key not in known:
@@ -101,16 +92,13 @@ def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], s
     named = environment.get("RELAYD_CONFIG")
     path = named or _default_path(environment)
     try:
-        with open(path, "rb") as file:
-            content = file.read()
+        content = Path(path).read_bytes()
     except FileNotFoundError:
         if named:
             raise InputError("RELAYD_CONFIG", "names a file that is missing", value=named) from None
         return {}, None
     except OSError as error:
         raise InputError(path, f"can't be read ({error.strerror})") from None
-    import tomllib
-
     try:
         return tomllib.loads(content.decode()), path
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -120,7 +108,5 @@ def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], s
 
 
 def _default_path(environment: Mapping[str, str]) -> str:
-    # The rule of the XDG base directory specification; platformdirs costs more to import than
-    # the whole of this function.
-    base = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(base, "relayd", FILE_NAME)
+    base = environment.get("XDG_CONFIG_HOME")
+    return str((Path(base) if base else Path.home() / ".config") / "relayd" / FILE_NAME)

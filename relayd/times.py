@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # to type checkers true
-if TYPE_CHECKING:
-    from datetime import datetime, timezone
-else:
-    # What `datetime` has of it, without the same in Python, which it loads first.
-    from _datetime import datetime, timezone
-
-UTC = timezone.utc
+from datetime import UTC, datetime
 
 
 def utc_text(at_s: float) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
 
 mpl.use("svg")
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from scripts.shuffle_study import Case
+from scripts.shuffle_study import Case
 
 # Okabe and Ito's palette, told apart by colour-blind people too; shapes differ as well.
 STYLES = {

@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from playwright.sync_api import Page
 
 from benchmarks.service import make_store
 from probes.importers.physics import PhysicalGate
@@ -27,9 +28,6 @@ from scripts.small_png import pixels, with_palette
 from tests.dashboard.browser import chromium, settle, watched
 from tests.dashboard.transfers import report_transfers
 from tests.http.running import ROOT, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1440, 900

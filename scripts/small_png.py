@@ -5,13 +5,10 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from playwright.sync_api import Page
 
 MOST_COLOURS = 256
 # The browser decodes what it has drawn: PNG has filters that are slow to undo in Python.

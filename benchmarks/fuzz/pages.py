@@ -14,8 +14,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
+
+from playwright.sync_api import Browser, Page
 
 from benchmarks.fuzz.findings import Findings
 from benchmarks.fuzz.mutations import HOSTILE, NUMBERS
@@ -23,9 +25,6 @@ from planner.fields.specified import description_of
 from relayd.questions.registry import QUESTIONS
 from tests.dashboard.browser import chromium
 from tests.http.running import REGIONS, Served, make_store
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 ENVIRONMENT = {"RELAYD_SERVE_REFRESH_S": "0.2", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "1"}
 READERS = 6

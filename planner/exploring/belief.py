@@ -9,11 +9,12 @@ wander and how noisy outcomes are is chosen by what makes the outcomes likeliest
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import inf, log
+from typing import NamedTuple
 
 from planner.model.units import S_PER_DAY
-from planner.records import NamedTuple, dataclass
 
 # Of a normal distribution, from the middle to the end of the 90 % range.
 SCORE_90 = 1.645

@@ -15,10 +15,10 @@ then; the last trial may exceed the share by what it cost more than was expected
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, log, sqrt
 
 from planner.exploring.belief import Belief, Sent, Wandering, likeliest
-from planner.records import dataclass
 
 # Transfers to come for which what is learnt now is taken to hold.
 HORIZON = 50

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import Any, TypeVar
 
 from planner.fields.kinds import Kind, check_count, list_schema
 from planner.fields.specified import Field, Specified, fields_of, schema_of
-from planner.hints import Any, TypeVar
 from planner.model.errors import InputError
 
 S = TypeVar("S", bound=Specified)

@@ -6,14 +6,12 @@ that a person writes, and returns the normalised value. Reading a normalised val
 
 from __future__ import annotations
 
+import json  # few fields are documents
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
+from typing import Any, ClassVar, Generic, TypeVar
 
-from planner.hints import TYPE_CHECKING, Any, Generic, TypeVar
 from planner.model.errors import InputError
-
-if TYPE_CHECKING:
-    from typing import ClassVar
 
 T = TypeVar("T")
 
@@ -328,8 +326,6 @@ class AnswerDocument(Kind[Any]):
         found = value
         remedy = "Give what was answered: the object, or its JSON."
         if isinstance(value, str):
-            import json  # few fields are documents
-
             try:
                 found = json.loads(value)
             except (ValueError, RecursionError) as fault:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, isfinite
+from typing import Any, ClassVar
 
 from planner.fields.kinds import Kind
-from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError
 from planner.model.units import (
     parse_duration_s,
@@ -15,9 +15,6 @@ from planner.model.units import (
     parse_time_value_usd_per_h,
     parse_volume_gb,
 )
-
-if TYPE_CHECKING:
-    from typing import Any, ClassVar
 
 MOST_VOLUME_GB = 1e9
 """An exabyte: more is a slip of the unit."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from functools import cached_property
 from math import inf
+from typing import Any, Literal, TypeAlias
 
 from planner.fields.kinds import ByPlace, Count, Flag, Name, Names, OneOf
 from planner.fields.quantities import LEAST_FIGURE, Duration, MoneyPerHour, Proportion, Volume
@@ -21,15 +23,11 @@ from planner.fields.specified import (
     field,
     specified,
 )
-from planner.hints import TYPE_CHECKING, from_literals
 from planner.model.errors import InputError
-from planner.records import KW_ONLY
+from planner.model.estimate import WantedAddresses
 
-if TYPE_CHECKING:
-    from typing import Any
+RelaysOfMany: TypeAlias = Literal["any", "none"]
 
-    from planner.literals import RelaysOfMany as RelaysOfMany
-    from planner.model.estimate import WantedAddresses
 
 DEFAULT_CONNECTIONS = 64
 DEFAULT_CONNECTIONS_OF_MANY = 1024
@@ -301,7 +299,3 @@ class RelayingRequest(RuledRequest):
 
     _: KW_ONLY
     vms: Whole = vms_field("VMs in each region, as far as vCPU quotas allow.", default=1)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = from_literals

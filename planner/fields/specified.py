@@ -17,23 +17,25 @@ line, HTTP schema, client and documentation are made from :func:`fields_of`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches  # for what goes wrong alone: start-up needs no difflib
 from math import isfinite
-
-from planner.fields.kinds import Kind, object_schema
-from planner.hints import (
+from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Generic,
+    Never,
     ParamSpec,
+    Self,
+    TypeAlias,
     TypeVar,
     dataclass_transform,
     overload,
 )
-from planner.model.errors import InputError
-from planner.records import dataclass, fields
 
-if TYPE_CHECKING:
-    from typing import ClassVar, Never, Self, TypeAlias
+from planner.fields.kinds import Kind, object_schema
+from planner.model.errors import InputError
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
@@ -364,8 +366,6 @@ def _is_finite(text: str) -> bool:
 
 def unknown_field(given: str, known: Mapping[str, Field[Any, Any]]) -> InputError:
     """Return an error that names the nearest known field."""
-    from difflib import get_close_matches  # for what goes wrong alone: start-up needs no difflib
-
     keys = [field.key for field in known.values()]
     near = get_close_matches(given, [*keys, *known], 1, 0.5)
     remedy = f"Did you mean `{near[0]}`?" if near else f"Fields are {', '.join(keys)}."

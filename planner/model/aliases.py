@@ -8,11 +8,15 @@ and accents do not matter.
 
 from __future__ import annotations
 
+import re  # what most names are found without
 from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+from unicodedata import combining, normalize
 
 from planner.model.catalogue import CONTINENTS, Catalogue, Region
 from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
-from planner.records import NamedTuple
 
 _OTHERS_SHOWN = 4
 _ZONE = r"(.*\d)-?[a-f]"
@@ -179,8 +183,6 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
     # Zones are named after their region: us-east-1a (AWS), us-central1-a (Google).
     if name[-1:] not in "abcdef":
         return [], False
-    import re  # what most names are found without
-
     zone = re.fullmatch(_ZONE, name)
     return [r.id for r in regions if zone and _folded(r.name) == zone[1]], False
 
@@ -217,8 +219,6 @@ def _selected(
         unknown = frozenset(r.id for r in everywhere if not trait(r))
         return RegionSet(certain, certain | unknown)
     if "*" in text:
-        from fnmatch import fnmatchcase
-
         glob = _folded(text).replace("[", "[[]")
         ids = frozenset(r.id for r in everywhere if fnmatchcase(_folded(r.id), glob))
     else:
@@ -248,16 +248,12 @@ def _folded(text: str) -> str:
     """Without regard to case, accents and runs of spaces."""
     if text.isascii():
         return " ".join(text.casefold().split())
-    from unicodedata import combining, normalize
-
     letters = (c for c in normalize("NFKD", text) if not combining(c))
     return " ".join("".join(letters).casefold().split())
 
 
 def _near(text: str, catalogue: Catalogue, known: Collection[str]) -> list[str]:
     """Return names that look like this one, as they are spelled, the nearest first."""
-    from difflib import get_close_matches
-
     alias = _folded(text).rpartition(":")[2]
     if members := _members(alias, catalogue):
         return list(members)[:_NEAR_SHOWN]

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import json  # an answer for people is not written as JSON
 import marshal
 from _blake2 import blake2b  # that of `hashlib`, which loads OpenSSL
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import chain
 from math import isfinite
 from operator import attrgetter
+from typing import Any, Literal, TypeVar
 
-from planner.hints import TYPE_CHECKING, TypeVar
+from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
-from planner.records import dataclass, field, fields, is_dataclass
-
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from planner.model.estimate import AddressKind
-    from planner.model.notebook import Table
+from planner.model.notebook import Table, escaped, html_table
 
 ID_DIGITS = 12
 # The newest format that writes equal values as equal bytes: later ones refer to objects.
@@ -41,14 +38,10 @@ class Answer:
 
     def model_dump_json(self, indent: int | None = None) -> str:
         """Return the plan as a JSON document (RFC 8259: no NaN, no infinity)."""
-        import json  # an answer for people is not written as JSON
-
         return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
 
     def _repr_html_(self) -> str:
         """Return a table of what was decided, and the reason, for notebooks."""
-        from planner.model.notebook import escaped, html_table
-
         table = html_table(repr(self)[1:-1], *self._table())
         return f"{table}<p>{escaped(self.reason)}</p>"
 

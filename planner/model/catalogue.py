@@ -7,15 +7,15 @@ user's own on top.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase  # which few catalogues need
 from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
-from planner.hints import TYPE_CHECKING
 from planner.model.errors import DataError, InputError
-from planner.records import NamedTuple, dataclass, field, replace
-
-if TYPE_CHECKING:
-    from planner.model.quotas.vcpus import VcpuQuota
+from planner.model.quotas.vcpus import VcpuQuota
 
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 _NEAR_SHOWN = 4
@@ -272,8 +272,6 @@ class Catalogue:
 
     def near_vm_types(self, provider: str, type_id: str) -> str:
         """Return what to write in place of an id that is not in the catalogue, for an error."""
-        from difflib import get_close_matches
-
         known = [known for known in self.vm_types if known.startswith(f"{provider}:")]
         if not known:
             return "Add it to a catalogue file of your own."
@@ -463,8 +461,6 @@ def _holds(kind: str, text: str, region: Region, seen_from: Region | None) -> bo
     if kind == "country":
         return region.country == text
     if kind == "glob":
-        from fnmatch import fnmatchcase  # which few catalogues need
-
         return fnmatchcase(region.id, text.replace("[", "[[]").replace("?", "[?]"))
     if seen_from is None:
         return False

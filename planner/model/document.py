@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, fields
 from itertools import chain
 from math import inf, isfinite
 from typing import Any, TypeVar
 
-from planner.literals import METHODS
 from planner.model.catalogue import Catalogue, Region
 from planner.model.columns.rows import passing
 from planner.model.errors import FormatError
 from planner.model.estimate import (
     BOUNDS,
+    METHODS,
     Estimate,
     Figures,
     Origin,
@@ -32,7 +33,6 @@ from planner.model.link import (
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
-from planner.records import asdict, fields
 
 T = TypeVar("T")
 

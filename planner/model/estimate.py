@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import exp, inf, log, sqrt
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from planner.hints import TYPE_CHECKING, Any, TypeVar, from_literals
-from planner.records import NamedTuple, dataclass
+Addresses: TypeAlias = Literal["public", "private", "both"]
+AddressKind: TypeAlias = Literal["public", "private"]
+Bound: TypeAlias = Literal["low", "expected", "high"]
+CutCause: TypeAlias = Literal["time", "volume", "undecided", "burst"]
+HeldTo: TypeAlias = Literal["vm-caps", "aggregate"]
+Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
+Method: TypeAlias = Literal[
+    "unknown",  # saved before methods were recorded
+    "stated",  # by the caller, taken as exact
+    "median-of-samples",
+    "contradicted-sample",  # by its law, and there is no other sample
+    # Round-trip times
+    "opposite-direction",
+    "same-cities",
+    "backbone",
+    "location-unknown",
+    # Throughput of one flow
+    "window-over-rtt",
+    "share-of-aggregate",
+    # Aggregate throughput
+    "provider-pair-law",
+    "shifted-law",  # by links of the same providers and class of distance
+    "neighbouring-links",  # the law shifted by links between the same two parts of the world
+    "vm-caps",
+    "one-connection",
+    # Caps and windows of VMs
+    "vm-type",
+    "vm-type-unknown",
+    "system-default",
+    "fleet-file",
+    "cap-probe",
+    "cap-probe-lower-bound",
+    "caps-of-vm-type",
+    "link-above-cap",
+    "token-bucket",  # what lasts once a burst is over
+    "flows-into-region",
+    "flows-into-vm-type",
+    "link-state",  # a link that is down
+]
+WantedAddresses: TypeAlias = Literal["auto", "public", "private"]
+METHODS: frozenset[str] = frozenset(get_args(Method))
 
-if TYPE_CHECKING:
-    from planner.literals import Addresses as Addresses
-    from planner.literals import AddressKind as AddressKind
-    from planner.literals import Bound as Bound
-    from planner.literals import CutCause as CutCause
-    from planner.literals import HeldTo as HeldTo
-    from planner.literals import Kind as Kind
-    from planner.literals import Method as Method
-    from planner.literals import WantedAddresses as WantedAddresses
 
 BOUNDS: tuple[Bound, Bound, Bound] = ("low", "expected", "high")
 ADDRESS_KINDS: tuple[AddressKind, ...] = ("public", "private")
@@ -460,7 +492,3 @@ def figures_of(found: Mapping[str, Any]) -> Figures:
     if "rate_cut" in known:
         known["rate_cut"] = RateCut(**known["rate_cut"])
     return Figures(*map(known.get, Figures._fields))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = from_literals

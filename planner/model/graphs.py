@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from planner.model.errors import InputError, not_installed
+from planner.model.errors import InputError
 from planner.model.estimate import Estimate, exactly
 from planner.model.link import Link, Site, limit_of
 from planner.model.units import MBPS_PER_GBPS
@@ -98,24 +98,11 @@ def parts_of_networkx(graph: nx.DiGraph) -> Parts:
     )
 
 
-def imported_networkx() -> Any:
-    """Return networkx.
-
-    Raises
-    ------
-    InputError
-        If it is not installed.
-    """
-    try:
-        import networkx
-    except ModuleNotFoundError:
-        raise not_installed("networkx", "graphs", "make a graph of a network") from None
-    return networkx
-
-
 def digraph(sites: Iterable[Site], links: Iterable[Link], **attributes: str) -> nx.DiGraph:
     """See :meth:`planner.model.network.Network.to_networkx`."""
-    graph = imported_networkx().DiGraph(**attributes)
+    import networkx as nx  # takes longer to load than most plans take
+
+    graph = nx.DiGraph(**attributes)
     for site in sites:
         graph.add_node(
             site.region,

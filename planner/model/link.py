@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
 
-from planner.hints import TYPE_CHECKING, from_literals
-from planner.model.estimate import Estimate, Fading, RateCut
+from planner.model.estimate import AddressKind, Bound, Estimate, Fading, RateCut
+from planner.model.notebook import html_table
+from planner.model.quotas.vcpus import VmQuota
 from planner.model.units import MBPS_PER_GBPS
-from planner.records import NamedTuple, dataclass
 
-if TYPE_CHECKING:
-    from planner.literals import LimitedBy as LimitedBy
-    from planner.literals import LinkFigure as LinkFigure
-    from planner.model.estimate import AddressKind, Bound
-    from planner.model.quotas.vcpus import VmQuota
+LimitedBy: TypeAlias = Literal["vm", "window", "path", "unknown"]
+LinkFigure: TypeAlias = Literal["rtt_ms", "per_flow_mbps", "aggregate_gbps"]
+
 
 LIMITED_BY: tuple[LimitedBy, ...] = ("vm", "window", "path", "unknown")
 AT_LIMIT = 0.93
@@ -69,8 +69,6 @@ class Link:
         )
 
     def _repr_html_(self) -> str:
-        from planner.model.notebook import html_table
-
         rows = [_cells(name, getattr(self, name)) for name in LINK_FIGURES]
         return html_table(f"{self.src} -> {self.dst}", ESTIMATE_CELLS, rows)
 
@@ -182,8 +180,6 @@ class Site:
         )
 
     def _repr_html_(self) -> str:
-        from planner.model.notebook import html_table
-
         rows = [_cells(name, getattr(self, name)) for name in SITE_FIGURES]
         return html_table(f"{self.region}, {self.vm_type}", ESTIMATE_CELLS, rows)
 
@@ -238,7 +234,3 @@ SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
 """The same of a site."""
 PRIVATE_CAPS = ("private_egress_gbps", "private_ingress_gbps")
 """Those of a site that may be missing."""
-
-
-if not TYPE_CHECKING:
-    __getattr__ = from_literals

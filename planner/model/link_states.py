@@ -7,13 +7,13 @@ link that is down carries nothing, and one that is degraded carries what it can 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Literal, TypeAlias
 
 from planner.model.estimate import Figures, Origin, exactly
 from planner.model.link import Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
-from planner.records import dataclass, replace
 
 Condition: TypeAlias = Literal["up", "degraded", "down"]
 Pair: TypeAlias = tuple[str, str]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from planner.hints import TYPE_CHECKING, from_literals
+import numpy as np
+
+from planner.model.columns.arrays import ArrayReader
 from planner.model.columns.rows import (
     Aged,
     Among,
@@ -18,20 +22,18 @@ from planner.model.columns.rows import (
     replaced,
 )
 from planner.model.errors import DataError, InputError
-from planner.model.estimate import Estimate
+from planner.model.estimate import AddressKind, Bound, Estimate
+from planner.model.graphs import digraph, parts_of_matrices, parts_of_networkx
 from planner.model.link import Expected, Link, Site, expected_rates_gbps
-from planner.records import dataclass, field, fields
+from planner.model.link_states import LinkState, Pair
+from planner.model.notebook import html_table
+from planner.model.verification import Verified
 
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
     import networkx as nx
-    import numpy as np
 
-    from planner.literals import WhyNewer as WhyNewer
-    from planner.model.estimate import AddressKind, Bound
-    from planner.model.link_states import LinkState, Pair
-    from planner.model.verification import Verified
+WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
+
 
 MOST_RATES_KEPT = 60
 
@@ -115,8 +117,6 @@ class Network:
 
     def _repr_html_(self) -> str:
         """Return a table of the sites and how many links leave each, for notebooks."""
-        from planner.model.notebook import html_table
-
         counts = self._links_out()
         rows = [
             (
@@ -133,8 +133,6 @@ class Network:
 
     def _links_out(self) -> dict[str, int]:
         """Return how many links leave each region."""
-        from planner.model.columns.arrays import ArrayReader
-
         reader = ArrayReader(self.sites)
         return {src: reader.count(row) for src, row in self.usual.items()}
 
@@ -381,8 +379,6 @@ class Network:
         InputError
             If shapes disagree, names repeat or a figure is negative or infinite.
         """
-        from planner.model.graphs import parts_of_matrices
-
         sites, links = parts_of_matrices(
             regions, aggregate_gbps, rtt_ms, per_flow_mbps, egress_gbps, ingress_gbps
         )
@@ -400,14 +396,10 @@ class Network:
         InputError
             If an edge has no rate, or a figure is negative or infinite.
         """
-        from planner.model.graphs import parts_of_networkx
-
         return cls(*parts_of_networkx(graph))
 
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph; each estimate becomes ``name``, ``name_low``, ``name_high``."""
-        from planner.model.graphs import digraph
-
         snapshot = self.snapshot
         return digraph(self.sites.values(), self, snapshot=snapshot.id, as_of=snapshot.as_of)
 
@@ -487,7 +479,3 @@ class Rates:
     def _rates(self, links: Iterable[Link | None]) -> list[float]:
         connections, bound = self._connections, self._bound
         return [link.rate_gbps(connections, bound) if link else 0.0 for link in links]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = from_literals

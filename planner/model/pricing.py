@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from typing import NamedTuple, Protocol, TypeAlias
 
-from planner.hints import TYPE_CHECKING, Protocol
+import numpy as np
+
 from planner.model.catalogue import Catalogue, Tier
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
-from planner.records import NamedTuple
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    import numpy as np
-
 
 # A network is usually priced by one catalogue.
 MOST_CATALOGUES_KEPT = 8

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import inf, log2
-
-from planner.hints import TYPE_CHECKING
-from planner.records import NamedTuple, dataclass
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 # Round trips until a bundle of connections, or a fixed transfer, is up to speed.
 RAMP_UP_ROUND_TRIPS = 8.5

@@ -8,12 +8,9 @@ the unit as a suffix, so that no conversion hides in an expression.
 from __future__ import annotations
 
 import math
+import re  # which most quantities do without
 
-from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError
-
-if TYPE_CHECKING:
-    import re
 
 BITS_PER_BYTE = 8
 MBPS_PER_GBPS = 1000.0
@@ -184,8 +181,6 @@ def _parts(text: str) -> tuple[str, str] | None:
 
 
 def _matched(pattern: str, text: str) -> re.Match[str] | None:
-    import re  # which most quantities do without
-
     return re.fullmatch(pattern, text)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.units import gbps_text
-from planner.records import dataclass
 
 RECENT_S = 48 * 3600.0
 MEASURING_ERROR = 0.05

@@ -14,12 +14,9 @@ from array import array
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import erf, exp, inf, log, pi, sqrt
+from typing import Literal, NamedTuple, TypeAlias
 
-from planner.hints import TYPE_CHECKING, from_literals
-from planner.records import NamedTuple
-
-if TYPE_CHECKING:
-    from planner.literals import Risk as Risk
+Risk: TypeAlias = Literal["averse", "neutral", "bold"]
 
 
 RISK_WEIGHTS: dict[Risk, float] = {"averse": 5.0, "neutral": 1.0, "bold": 0.2}
@@ -196,7 +193,3 @@ def _beyond(ratios: Sequence[float], margin: float) -> list[float]:
         (log(ratio) if 0 < ratio < inf else MOST_SPREAD if ratio > 0 else -MOST_SPREAD) - least
         for ratio in ratios
     ]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = from_literals

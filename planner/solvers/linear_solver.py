@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.model.errors import not_installed
-
 
 def solver_library() -> Any:
-    """Return the module ``pywraplp``.
+    """Return the module ``pywraplp``."""
+    from ortools.linear_solver import pywraplp
 
-    Raises
-    ------
-    InputError
-        If OR-Tools is not installed: with pandas, which it needs, it is larger than all else.
-    """
-    try:
-        from ortools.linear_solver import pywraplp
-    except ModuleNotFoundError:
-        raise not_installed("ortools", "solver", "answer this question") from None
     return pywraplp
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
+from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
-from planner.hints import TYPE_CHECKING
 from planner.model.answer import Advice, AdviceOutcome, Cost
 from planner.model.baseline.graph import baseline_site, least_cap
 from planner.model.baseline.modelled_links import with_vm_types
@@ -29,9 +29,6 @@ from planner.transfer.options import Option
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import may_have_slow_connections, measured_connections, ramp
 from planner.transfer.single_path import greatest_rate_gbps
-
-if TYPE_CHECKING:
-    from typing import Any
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's links

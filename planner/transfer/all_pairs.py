@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, log1p
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
 from planner.solvers.joint import BOUND_SCORE, DRAWS, LEAST_REGRET, RISK_WEIGHTS, Risk, scores
 from planner.transfer.allocation import EQUAL
 from planner.transfer.uncertainty.link_figures import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DIRECT = -1
 """In place of a relay's position."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, inf
 
 from planner.model.units import S_PER_H
-from planner.records import dataclass
 from planner.transfer.problem import Relay, TransferProblem
 
 # Figures are good to several percent: 1e-9 relative is equality.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.answer import Bottleneck
 from planner.model.estimate import Estimate
 from planner.model.units import MBPS_PER_GBPS, gbps_text
-from planner.records import replace
 from planner.transfer.decision import Decider, Decision
+from planner.transfer.optimum import rate_duals  # where there are relays
 
 MARGINAL = 1e-6
 PER_VM = "Gbit/s per VM"
@@ -71,8 +73,6 @@ class Bottlenecks:
                 return (Bottleneck(what, f"{src} -> {dst}", flow, "Gbit/s per connection"),)
             region = {"egress cap": src, "ingress cap": dst}.get(what, f"{src} -> {dst}")
             return (Bottleneck(what, region, rate, PER_VM),)
-        from planner.transfer.optimum import rate_duals  # where there are relays
-
         whole = decision.transfer
         used = replace(
             whole,

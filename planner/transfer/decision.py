@@ -7,11 +7,13 @@ cost plus the value of time; or where the direct path cannot meet the request's 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from planner.model.errors import InfeasibleError, no_path
-from planner.records import NamedTuple, dataclass
 from planner.solvers.joint import Gain
+from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.option_search import OptionSearch
 from planner.transfer.options import Option
 from planner.transfer.problem import TransferProblem, quotas_may_bind
@@ -109,8 +111,6 @@ class Decider(OptionSearch):
             raise no_path(self.request.src, self.request.dst)
         choice = self.choice
         if choice is None:
-            from planner.transfer.infeasibility import why_infeasible
-
             most = [transfer.src.quota, transfer.dst.quota]
             most += [relay.quota for relay in transfer.relays]
             raise why_infeasible(

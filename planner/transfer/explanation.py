@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from math import inf
 
-from planner.hints import TYPE_CHECKING
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.rate_cuts.averages import burst_in_words, in_words
 from planner.model.units import duration_text, gbps_text
-from planner.solvers.joint import Gain
+from planner.model.verification import Verified
+from planner.solvers.joint import Gain, Risk
 from planner.transfer.allocation import EQUAL
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import LEAST_LATENCY_GAIN_MS, Decider, Decision
 from planner.transfer.options import Option
 from planner.transfer.single_path import best_on_path
-
-if TYPE_CHECKING:
-    from planner.model.verification import Verified
-    from planner.solvers.joint import Risk
 
 HARDLY_FASTER = 1.05
 WELL_ABOVE = 1.25

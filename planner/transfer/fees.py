@@ -11,12 +11,12 @@ not depend on the division, and elsewhere only up to what the division adds to t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
 from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, metered_usd_per_gb
-from planner.records import replace
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.problem import TransferProblem
 from planner.transfer.request import TransferRequest

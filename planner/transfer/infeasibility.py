@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import ceil, floor, inf
 
 from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError
 from planner.model.units import too_short_texts
-from planner.records import replace
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest

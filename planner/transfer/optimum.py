@@ -8,10 +8,10 @@ The cost-time frontier is the least cost at every rate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from planner.model.units import S_PER_H
-from planner.records import dataclass, field, replace
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import (
     EQUAL,

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from math import inf
+from typing import Self, TypeAlias
 
 from planner.fields.shared import MOST_VMS
-from planner.hints import TYPE_CHECKING
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
 from planner.transfer.allocation import EQUAL, Allocation
+from planner.transfer.optimum import fastest, least_value  # not where direct is best
 from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import Relay, TransferProblem, transfer_problem, within
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
@@ -26,9 +27,6 @@ from planner.transfer.single_path import (
     ranked_relays,
 )
 from planner.transfer.uncertainty.comparison import OptionComparison
-
-if TYPE_CHECKING:
-    from typing import Self, TypeAlias
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -272,8 +270,6 @@ class OptionSearch(OptionEvaluator):
         return self.option(fastest_there_is) if fastest_there_is else None
 
     def _anywhere(self, transfer: TransferProblem, rate: float) -> Allocation | None:
-        from planner.transfer.optimum import fastest, least_value  # not where direct is best
-
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
 
         def solve(at_fees: TransferProblem) -> Allocation | None:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import Literal, TypeAlias
 
-from planner.hints import TYPE_CHECKING
-from planner.model.estimate import Estimate
+from planner.model.estimate import Bound, Estimate
 from planner.model.link import Expected
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
-from planner.records import dataclass
 from planner.transfer.allocation import Allocation
 from planner.transfer.fees import MeteredFees
 from planner.transfer.request import TransferRequest
 from planner.transfer.uncertainty.link_figures import LinkFiguresTable, link_figures
-
-if TYPE_CHECKING:
-    from typing import Literal, TypeAlias
-
-    from planner.model.estimate import Bound
 
 
 @dataclass(slots=True)  # not frozen, as allocations are not

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from planner.hints import TYPE_CHECKING, from_literals
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
 from planner.model.answer import Advice, Bottleneck, Cost, PathShare, Recommendation
+from planner.model.notebook import Table
 from planner.model.units import gbps_text
-from planner.records import dataclass, field
 
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from planner.literals import Verdict as Verdict
-    from planner.model.notebook import Table
+Verdict: TypeAlias = Literal["direct", "relay", "split"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +287,3 @@ class Plan(Recommendation):
             )
             for path in self.paths
         ]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = from_literals

@@ -30,6 +30,7 @@ OR-Tools, in a form to read and to test against.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 
@@ -39,7 +40,6 @@ from planner.model.link import Site
 from planner.model.network import MOST_RATES_KEPT, Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.records import dataclass, replace
 from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from math import ceil
 
-from planner.hints import TYPE_CHECKING
 from planner.model.answer import Cost, identified
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InfeasibleError
@@ -19,6 +18,8 @@ from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.bottlenecks import Bottlenecks
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.explanation import Explanation
+from planner.transfer.leases.leased_paths import leased_paths
+from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.options import Option
 from planner.transfer.plan import (
     DirectOption,
@@ -28,11 +29,10 @@ from planner.transfer.plan import (
     PathPlan,
     Plan,
     RelayOption,
+    Verdict,
 )
+from planner.transfer.repeated.exploring import explored
 from planner.transfer.request import TransferRequest
-
-if TYPE_CHECKING:
-    from planner.transfer.plan import Verdict
 
 
 def recommend(
@@ -77,8 +77,6 @@ def recommend(
     exploration, why = None, ""
     beware: tuple[str, ...] = ()
     if request.explore:
-        from planner.transfer.repeated.exploring import explored
-
         decision, exploration, why, beware = explored(decider, decision, now_s)
     explanation = Explanation(decider, decision, catalogue, now_s)
     chosen = decision.chosen
@@ -126,8 +124,6 @@ def _leases(
 ) -> tuple[LeasedPath, ...]:
     if not request.leases:
         return ()
-    from planner.transfer.leases.leased_paths import leased_paths
-
     return leased_paths(request, network, prices, chosen)
 
 
@@ -274,8 +270,6 @@ class _PlanBuilder:
         )
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
-        from planner.transfer.optimum import cost_time_frontier
-
         points = []
         for allocation in cost_time_frontier(self.widest.transfer, fees=self.widest.fees):
             option = self.decider.option(allocation)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import cached_property
 from math import inf
+from typing import Any, Literal, TypeAlias
 
+from planner.exploring.outcome import Outcome
 from planner.fields.items import Items
 from planner.fields.kinds import Count, Region
 from planner.fields.quantities import LEAST_FIGURE, Money, Proportion, Rate
@@ -31,18 +34,12 @@ from planner.fields.specified import (
     field,
     specified,
 )
-from planner.hints import TYPE_CHECKING, from_literals
 from planner.model.errors import InputError
 from planner.model.units import duration_s
-from planner.records import KW_ONLY
+from planner.solvers.joint import Risk
+from planner.transfer.leases.leased_link import LeasedLink
 
-if TYPE_CHECKING:
-    from typing import Any
-
-    from planner.exploring.outcome import Outcome
-    from planner.literals import Objective as Objective
-    from planner.solvers.joint import Risk
-    from planner.transfer.leases.leased_link import LeasedLink
+Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
 
 
 # Below this, a share of a VM's connections is too coarse to split a transfer over paths.
@@ -58,14 +55,10 @@ MOST_LEASES = 1000
 
 
 def _outcome() -> type[Outcome]:
-    from planner.exploring.outcome import Outcome
-
     return Outcome
 
 
 def _leased_link() -> type[LeasedLink]:
-    from planner.transfer.leases.leased_link import LeasedLink
-
     return LeasedLink
 
 
@@ -198,7 +191,3 @@ class TransferRequest(RuledRequest):
             left_s = self.deadline_s - ramp_up_s
             least = max(least, duration_s(self.volume_gb, 1.0) / left_s if left_s > 0 else inf)
         return least
-
-
-if not TYPE_CHECKING:
-    __getattr__ = from_literals

@@ -18,6 +18,7 @@ from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_text
 from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL
 from planner.transfer.decision import Chosen, Decider, Decision
+from planner.transfer.optimum import most_rate_gbps
 from planner.transfer.options import Option
 from planner.transfer.problem import most_vms, quotas_may_bind
 from planner.transfer.request import TransferRequest
@@ -156,8 +157,6 @@ class _FewestVms:
 
     def _least_value(self, decider: Decider) -> float:
         """Return what no plan of a decider is better than: the greatest rate at the least fee."""
-        from planner.transfer.optimum import most_rate_gbps
-
         request, transfer = self.request, decider.transfer
         most_gbps = most_rate_gbps(transfer)
         if most_gbps <= 0 or request.least_rate_gbps() > most_gbps * (1 + EQUAL):

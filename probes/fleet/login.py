@@ -11,9 +11,10 @@ import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
+import asyncssh
+
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Host
-from probes.fleet.ssh import asyncssh
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
+import asyncssh
+
 from probes.fleet.failures import ProbeError, missing_tool
 from probes.fleet.hosts import Host
 from probes.fleet.login import Timeouts, printable, reason_of
@@ -23,7 +25,6 @@ from probes.fleet.remote import (
     remote_line,
     tethered,
 )
-from probes.fleet.ssh import asyncssh
 
 MOST_OUTPUT_BYTES = 32 * 2**20
 # OpenSSH lets a connection have ten channels (MaxSessions); some are kept for ending processes.

@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from types import TracebackType
 
+import asyncssh
+
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts, connect
 from probes.fleet.session import HostSession
-from probes.fleet.ssh import asyncssh
 
 
 class Sessions:

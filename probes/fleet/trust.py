@@ -6,11 +6,12 @@ import asyncio
 import os
 from collections.abc import Sequence
 
+import asyncssh
+
 from planner.model.errors import InputError
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.login import Timeouts, connect, has_known_key, known_hosts
-from probes.fleet.ssh import asyncssh
 
 
 async def offered_keys(

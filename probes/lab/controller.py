@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -360,8 +361,6 @@ def _labs_locked() -> Iterator[None]:
 
 
 def _line_within(descriptor: int, timeout_s: float) -> bytes:
-    import select
-
     content = b""
     deadline = time.monotonic() + timeout_s
     while select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))[0]:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from planner.model.errors import RelaydError
+from probes.lab.linux import CLONE_NEWNET, become_root_of_new_user_namespace, unshare
 
 _PACKAGES = {
     "ip": "iproute2",
@@ -70,8 +71,6 @@ def _where(tool: str) -> str | None:
 
 def _user_namespaces_refused() -> str:
     """Try to enter a user namespace in a child; returns why it can't be done, or ``""``."""
-    from probes.lab.linux import CLONE_NEWNET, become_root_of_new_user_namespace, unshare
-
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from planner.model.errors import FormatError, InputError
@@ -128,8 +129,6 @@ class Topology:
         InputError
             If the lab has no such site; names what is near.
         """
-        from difflib import get_close_matches
-
         names = [site.region for site in self.sites]
         if region in names:
             return names.index(region)

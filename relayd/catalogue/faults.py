@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from planner.model.catalogue import CONTINENTS
 from planner.model.errors import CatalogueError
-from planner.records import NamedTuple
 
 _SHOWN = 3
 

@@ -11,25 +11,25 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import tomllib
 from _blake2 import blake2b  # that of `hashlib`, which loads OpenSSL
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from math import inf
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, NamedTuple
 
-from planner.hints import TYPE_CHECKING
+from platformdirs import user_cache_dir
+
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
 from planner.model.errors import CatalogueError
-from planner.records import NamedTuple, astuple
+from planner.model.quotas.vcpus import VcpuQuota
+from relayd.catalogue.faults import CatalogueFile, Layer
+from relayd.catalogue.lists import document_of_list
 from relayd.catalogue.overlays import overlays_in_force
 from relayd.catalogue.vm_table import VmPriceTable, VmTable, price_rows_of, rows_of
-from relayd.folders import user_cache_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
-
-    from planner.model.quotas.vcpus import VcpuQuota
-    from relayd.catalogue.faults import CatalogueFile, Layer
 
 BUILT_IN = (
     "regions.toml",
@@ -96,8 +96,6 @@ def documents_in_force(user_files: Sequence[Path] = ()) -> list[CatalogueFile]:
 
 def built_in_folder() -> Path:
     """Return the folder of the built-in tables: ``configs/`` in a checkout, else in the package."""
-    from pathlib import Path
-
     return Path(_built_in_folder())
 
 
@@ -141,22 +139,16 @@ def _digest(files: Sequence[_Source]) -> str:
 
 
 def _checked(files: Sequence[_Source]) -> dict[str, Any]:
-    from relayd.catalogue.schema import check
+    from relayd.catalogue.schema import check  # pydantic: only where the cache does not serve
 
     return check(_as_documents(files))
 
 
 def _as_documents(files: Sequence[_Source]) -> list[CatalogueFile]:
-    from relayd.catalogue.faults import CatalogueFile
-
     return [CatalogueFile(f.name, _document(f), f.layer) for f in files]
 
 
 def _document(file: _Source) -> dict[str, Any]:
-    import tomllib
-
-    from relayd.catalogue.lists import document_of_list
-
     if file.layer == "built-in" and file.name.endswith(".csv"):
         return document_of_list(file.name, file.content.decode())
     try:
@@ -227,8 +219,6 @@ def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
 def _quotas_of(rows: Sequence[Any]) -> tuple[VcpuQuota, ...]:
     if not rows:
         return ()
-    from planner.model.quotas.vcpus import VcpuQuota
-
     return tuple(
         VcpuQuota(region, family, vcpus, used, tuple(types), source)
         for region, family, vcpus, used, types, source in rows
@@ -267,7 +257,7 @@ def _cache_folder() -> str | None:
     if chosen := os.environ.get("RELAYD_CACHE_DIR"):
         return chosen
     try:
-        return user_cache_folder()
+        return user_cache_dir("relayd", appauthor=False)
     except (OSError, RuntimeError):
         return None
 
@@ -298,9 +288,6 @@ def _from_cache(folder: str, digest: str) -> Catalogue | None:
 
 
 def _to_cache(name: str, digest: str, content: dict[str, Any]) -> None:
-    from pathlib import Path
-    from tempfile import mkdtemp
-
     payload, folder = marshal.dumps(content), Path(name)
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple
+from typing import Any, Generic, TypeVar
 
-from planner.hints import Any, Generic, TypeVar
 from planner.model.catalogue import VmType
-from planner.records import astuple
 
 ValueT = TypeVar("ValueT")
 Rows = dict[str, bytes]

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches  # for errors alone
 from typing import Any, NoReturn
 
 from planner.model.errors import InputError
@@ -158,6 +159,4 @@ class _Intermixed:
 
 
 def _near(word: str, known: Any) -> list[str]:
-    from difflib import get_close_matches  # for errors alone
-
     return get_close_matches(word, [name for name in known if len(name) > 2], 2, 0.7)

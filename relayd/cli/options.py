@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from dataclasses import replace
 from math import inf
+from pathlib import Path
 
-from planner.hints import TYPE_CHECKING
 from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, UnknownRegionError
-from planner.records import replace
 from relayd.catalogue.loading import load_catalogue
-from relayd.folders import paths_of
 from relayd.settings import Settings, load_settings
 from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
 from relayd.store import Location, default_path, parse_location
 from relayd.store.location import SERVICE_SCHEMES, address_in
 from relayd.times import seconds_of
-
-if TYPE_CHECKING:
-    import argparse
 
 MOST_WHOLE = 2**53
 """Of numbers that are given; the service has the same bound. JSON's readers know no larger ones."""
@@ -30,7 +27,7 @@ def wan_of(options: argparse.Namespace) -> Wan:
     """Open the store and the catalogue that a command names, or a mirror of a service."""
     settings = load_settings()
     if fleet := getattr(options, "fleet", None):
-        settings = replace(settings, fleet=paths_of([fleet])[0])
+        settings = replace(settings, fleet=Path(fleet))
     if url := service_address(options, settings):
         return _copy_of(url, options.catalogue, options.ca)
     if options.ca:
@@ -40,7 +37,7 @@ def wan_of(options: argparse.Namespace) -> Wan:
             value=options.ca,
             remedy="Give --db https://...",
         )
-    return open_with(settings, options.db or settings.db, paths_of(options.catalogue))
+    return open_with(settings, options.db or settings.db, [*map(Path, options.catalogue)])
 
 
 def service_address(options: argparse.Namespace, settings: Settings) -> str | None:
@@ -75,7 +72,7 @@ def store_location(options: argparse.Namespace, settings: Settings) -> Location:
 
 def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:
     """Return the catalogue with the files of the settings and of the command line."""
-    return load_catalogue((*settings.catalogues, *paths_of(options.catalogue)))
+    return load_catalogue((*settings.catalogues, *map(Path, options.catalogue)))
 
 
 def region_id(name: str | None, field: str, catalogue: Catalogue) -> str:

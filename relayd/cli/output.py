@@ -7,7 +7,9 @@ import csv
 import io
 import json
 import os
+import shlex  # these two take long to load, and few commands page
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -63,9 +65,6 @@ def print_rows(
 
 def page(shown: str) -> None:
     """Print text; through a pager (``PAGER``, else ``less``) where it is longer than the screen."""
-    import shlex  # these two take long to load, and few commands page
-    import subprocess
-
     pager = shlex.split(os.environ.get("PAGER", "less"))
     long = shown.count("\n") + 1 >= shutil.get_terminal_size().lines
     if not (long and sys.stdout.isatty() and pager and shutil.which(pager[0])):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import sys
 
-from planner.hints import TYPE_CHECKING
 from planner.model.errors import InputError, RelaydError
 from relayd.cli.text import filled, safe_output
-
-if TYPE_CHECKING:
-    import argparse
+from relayd.cli.wording import worded, worded_json
 
 
 def run(arguments: list[str]) -> int:
@@ -32,12 +30,12 @@ def _run(arguments: list[str]) -> int:
 
             print(introduction())
             return 0
-        options = _parsed(arguments)
+        from relayd.cli.parser import parse
+
+        options = parse(arguments)
         code = options.run(options)
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
-        from relayd.cli.wording import worded, worded_json
-
         renamed = getattr(options, "renamed", {}) | _named_elsewhere(options)
         about = error, getattr(options, "request", None), renamed
         as_json = getattr(options, "json", bool({"--json", "-j"} & {*arguments}))
@@ -61,18 +59,6 @@ def _run(arguments: list[str]) -> int:
         print("relayd: interrupted", file=sys.stderr)
         return 130
     return int(code or 0)
-
-
-def _parsed(arguments: list[str]) -> argparse.Namespace:
-    """Return the options of a command line; argparse is loaded where they are not plain."""
-    if arguments[0] == "plan":
-        from relayd.cli.plain_parser import plain_options
-
-        if (options := plain_options(arguments[1:])) is not None:
-            return options
-    from relayd.cli.parser import parse
-
-    return parse(arguments)
 
 
 def _named_elsewhere(options: argparse.Namespace | None) -> dict[str, str]:

@@ -9,17 +9,15 @@ command prints passes :func:`safe_output`, which shows such characters as JSON e
 from __future__ import annotations
 
 import os
+import re
+import shutil  # nothing is asked of a terminal where there is none
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from itertools import zip_longest
-
-from planner.hints import TYPE_CHECKING, cast
-from planner.records import dataclass
-
-if TYPE_CHECKING:
-    import re
-    from typing import Any, TextIO
+from textwrap import wrap  # where a terminal is narrow
+from typing import Any, TextIO, cast
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
@@ -37,8 +35,6 @@ def neutralised(text: str) -> str:
     r"""Return text with control characters as escapes such as ``\u001b``."""
     if text.replace("\n", "").replace("\t", "").isprintable():  # as nearly always
         return text
-    import re
-
     return re.sub(_UNSAFE, _escaped, text)
 
 
@@ -135,8 +131,6 @@ def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
 
 
 def _folded(cell: str, width: int) -> list[str]:
-    from textwrap import wrap  # where a terminal is narrow
-
     return wrap(cell, width, break_on_hyphens=False)
 
 
@@ -243,8 +237,6 @@ def _wrapped(words: str, width: int, indent: str) -> list[str]:
 
 def columns() -> int:
     """Return how many characters a line of the terminal has; 80 where there is none."""
-    import shutil  # nothing is asked of a terminal where there is none
-
     return shutil.get_terminal_size().columns
 
 

@@ -6,14 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from planner.fields.specified import fields_of
+from planner.fields.specified import Specified, fields_of
 from planner.model.errors import InputError, RelaydError
-
-if TYPE_CHECKING:
-    from planner.fields.specified import Specified
-
 
 Renamed: TypeAlias = Mapping[str, str]
 """Name of a field to what its option is called by a command."""

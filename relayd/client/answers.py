@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from functools import reduce
 from math import inf
 from operator import getitem
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from planner.model.errors import FormatError
 from planner.model.network import Snapshot
-
-if TYPE_CHECKING:
-    from relayd.tables.matrices import Matrix
+from relayd.tables.matrices import Matrix
 
 T = TypeVar("T")
 
@@ -116,10 +115,6 @@ def _read(reader: TypeAdapter[T], content: bytes | Mapping[str, Any]) -> T:
 
 def matrix_of(document: Mapping[str, Any]) -> Matrix:
     """Return a matrix with NaN where the document has null."""
-    import numpy as np
-
-    from relayd.tables.matrices import Matrix
-
     values = np.array(
         [[np.nan if value is None else value for value in row] for row in document["values"]],
         dtype=float,

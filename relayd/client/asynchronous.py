@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from planner.exploring.outcome import Outcome
@@ -30,6 +30,7 @@ from relayd.questions.methods import AskingAsync
 from relayd.questions.registry import question_of
 from relayd.store.events import Event
 from relayd.store.transfers import WantedState
+from relayd.tables.matrices import Matrix, MatrixMetric
 from relayd.transfers.register import MOST_LISTED
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -37,9 +38,6 @@ from relayd.transfers.requests import (
     TransferStartRequest,
 )
 from relayd.transfers.tracked import TrackedTransfer, TransferDetails, outcome_of
-
-if TYPE_CHECKING:
-    from relayd.tables.matrices import Matrix, MatrixMetric
 
 BATCH = 1000
 """Requests that go into one call of the service at most."""

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError  # takes 70 ms
+
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
@@ -55,8 +57,6 @@ def plan_of(plan: Answer | Mapping[str, Any] | str) -> Plan:
     """
     if isinstance(plan, Plan):
         return plan
-    from pydantic import TypeAdapter, ValidationError  # takes 70 ms
-
     try:
         return TypeAdapter(Plan).validate_python(document_of(plan))
     except ValidationError as faults:

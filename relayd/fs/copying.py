@@ -14,10 +14,10 @@ from planner.model.units import BYTES_PER_GB, usd_text
 from relayd.fs.forecasting import CopyForecast, forecast_of
 from relayd.fs.reporting import LABEL, reported
 from relayd.sources.opening import opened
+from relayd.sources.wan import Wan
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
-    from relayd.sources.wan import Wan
 
 DEFAULT_STREAMS = 8
 PIECE_BYTES = 8_000_000

@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
+from planner.transfer.plan import Plan
+from relayd.sources.wan import Wan
 
 if TYPE_CHECKING:
-    from planner.transfer.plan import Plan
     from relayd.client.blocking import RemoteWan
-    from relayd.sources.wan import Wan
 
 STORES_DIFFER = (
     "These are rates between VMs: an object store, or this machine's disk, may be slower."

@@ -6,16 +6,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from planner.model.errors import RelaydError
 from planner.model.units import BYTES_PER_GB
 from relayd.client.blocking import RemoteWan
 from relayd.fs.forecasting import CopyForecast
-
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
+from relayd.sources.wan import Wan
 
 LABEL = "relayd.fs.copy"
 REPORT_EVERY_S = 5.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from probes.samples import Metric
 from relayd.history.source import SampleHistory, SeriesSpan, Vote
 from relayd.store import Store
+from relayd.store.database import Database
 from relayd.store.samples.columns import (
     ROW,
     BothKinds,
@@ -25,9 +25,6 @@ from relayd.store.samples.columns import (
 )
 from relayd.store.samples.retention import vm_votes
 from relayd.store.transfers import Transfers, WantedTransfers
-
-if TYPE_CHECKING:
-    from relayd.store.database import Database
 
 MOST_TRANSFERS = 100_000
 _SELECT = (

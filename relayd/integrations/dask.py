@@ -13,20 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
+from dask.typing import Key
 from distributed import Client, Scheduler, Worker, futures_of, wait
 from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
+from distributed.scheduler import TaskState
 from distributed.shuffle._core import id_from_key
 
 from planner.model.errors import InputError
 from planner.model.units import BYTES_PER_GB
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
+from relayd.sources.wan import Wan
 
 if TYPE_CHECKING:
-    from dask.typing import Key
-    from distributed.scheduler import TaskState
-
     from relayd.client.blocking import RemoteWan
-    from relayd.sources.wan import Wan
 
 CONNECTIONS_SETTING = "distributed.p2p.comm.concurrency"
 CONNECTIONS = 10

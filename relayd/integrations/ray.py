@@ -20,10 +20,10 @@ from planner.model.units import BYTES_PER_GB
 from planner.placement.plan import TaskPlacement
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
 from relayd.sources.opening import opened
+from relayd.sources.wan import Wan
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
-    from relayd.sources.wan import Wan
 
 SHARE = 0.001
 """Of a node's resource of its region: as many tasks fit as CPUs allow."""

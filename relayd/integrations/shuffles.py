@@ -16,10 +16,10 @@ from planner.placement.request import ReduceRequest
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.request import ShuffleRequest
 from relayd.sources.opening import opened
+from relayd.sources.wan import Wan
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
-    from relayd.sources.wan import Wan
 
 # Goals decide the placement; the transfers that follow from it are as quick as they can be.
 _GOALS = {"objective", "deadline_s", "margin", "relays"}

@@ -22,10 +22,10 @@ from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.model.errors import DataError, InputError, UnknownRegionError
 from planner.model.units import S_PER_H
 from relayd.sources.opening import open as open_wan
+from relayd.sources.wan import Wan
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
-    from relayd.sources.wan import Wan
 
 VARIABLE = "RELAYD_READS"
 """Of a task: ``aws:us-east-1=500GB, gcp:us-central1=20GB``."""

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from planner.model.errors import FormatError, InputError, not_installed
 from planner.model.units import BYTES_PER_GB
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
+from relayd.sources.wan import Wan
 
 if TYPE_CHECKING:
     from relayd.client.blocking import RemoteWan
-    from relayd.sources.wan import Wan
 
 ATTRIBUTE = "REGION"
 """Of an executor, as Spark logs ``SPARK_EXECUTOR_ATTRIBUTE_REGION`` of its environment."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
 
 from planner.fields.shared import PricedRequest
-from planner.hints import TypeVar
 from planner.model.answer import Recommendation
 from planner.model.catalogue import Catalogue, EgressPrice
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.network import Network
-from planner.records import replace
 from relayd.questions.disputes import dispute_notes
+from relayd.questions.newer_samples import newer_sample_notes
 from relayd.times import seconds_of, utc_date
 
 MOST_NAMED = 3
@@ -40,8 +41,6 @@ def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pai
     outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
     further = dispute_notes(network, answer, asked)
     if network.newer_samples is not None:
-        from relayd.questions.newer_samples import newer_sample_notes
-
         further = (*newer_sample_notes(network), *further)
     if not outdated and not further:
         return answer

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
-from planner.hints import TYPE_CHECKING
 from planner.model.estimate import Estimate
 from planner.model.link import LINK_FIGURES
 from planner.model.network import Network
-from planner.records import NamedTuple
-
-if TYPE_CHECKING:
-    from probes.samples import Metric
+from probes.samples import Metric
 
 LEAST_DISPUTED = 2
 DISPUTED_SHARE = 0.1

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
+import numpy  # noqa: F401 - so that its library is among them
+from threadpoolctl import ThreadpoolController
 
 
 class _Users:
@@ -50,7 +49,6 @@ def one_matrix_thread() -> Iterator[None]:
 @cache
 def _controller() -> ThreadpoolController:
     """Return what controls the libraries that are loaded by now; finding them takes 1 ms."""
-    import numpy  # noqa: F401 - so that its library is among them
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

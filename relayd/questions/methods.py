@@ -9,37 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
+from inspect import Parameter, Signature  # a command asks without a method
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from planner.broadcast.plan import BroadcastPlan
+from planner.broadcast.request import BroadcastRequest
+from planner.comparison.plan import Ranking
+from planner.comparison.request import ComparisonRequest
 from planner.fields.specified import Field, Specified, fields_of
-from planner.hints import TYPE_CHECKING, ParamSpec, TypeVar
+from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.placement.request import ReduceRequest, TasksRequest
+from planner.replanning.plan import Replan
+from planner.replanning.request import ReplanRequest
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.request import ScheduleRequest
+from planner.shuffle.plan import ShufflePlan
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.plan import Plan
+from planner.transfer.request import TransferRequest
 from relayd.questions.registry import QUESTIONS, Question
 
+P = ParamSpec("P")
+A = TypeVar("A")
+
+
 if TYPE_CHECKING:
-    from inspect import Parameter, Signature
-    from typing import Any, Concatenate
-
-    from planner.broadcast.plan import BroadcastPlan
-    from planner.broadcast.request import BroadcastRequest
-    from planner.comparison.plan import Ranking
-    from planner.comparison.request import ComparisonRequest
-    from planner.placement.plan import ReducePlacement, TaskPlacement
-    from planner.placement.request import ReduceRequest, TasksRequest
-    from planner.replanning.plan import Replan
-    from planner.replanning.request import ReplanRequest
-    from planner.schedule.plan import SchedulePlan
-    from planner.schedule.request import ScheduleRequest
-    from planner.shuffle.plan import ShufflePlan
-    from planner.shuffle.request import ShuffleRequest
-    from planner.transfer.plan import Plan
-    from planner.transfer.request import TransferRequest
-
-    P = ParamSpec("P")
-    A = TypeVar("A")
 
     def _method(
         request: Callable[P, Specified], answer: type[A]
     ) -> Callable[Concatenate[Any, P], A]: ...
-
     def _coroutine(
         request: Callable[P, Specified], answer: type[A]
     ) -> Callable[Concatenate[Any, P], Awaitable[A]]: ...
@@ -108,9 +107,6 @@ for _question in QUESTIONS:
 
 def signature(question: Question) -> Signature:
     """Return the signature of the method that asks a question."""
-    from inspect import Parameter, Signature  # a command asks without a method
-    from typing import Any
-
     positional = question.request.positional()
 
     def parameter(field: Field[Any, Any]) -> Parameter:
@@ -130,8 +126,6 @@ def signature(question: Question) -> Signature:
 
 def documentation(question: Question) -> str:
     """Return the help of the method that asks a question."""
-    from textwrap import fill
-
     lines = [f"{question.summary}.", "", "Parameters", "----------"]
     for field in fields_of(question.request).values():
         accepts = field.kind.accepts

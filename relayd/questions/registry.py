@@ -7,19 +7,14 @@ needed, so that a command loads one question alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from typing import Any, cast
 
-from planner.hints import TYPE_CHECKING, cast
-from planner.records import dataclass, field
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from planner.fields.specified import Specified
-    from planner.model.answer import Answer
+from planner.fields.specified import Specified
+from planner.model.answer import Answer
 
 
 @dataclass(frozen=True)

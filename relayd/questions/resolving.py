@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from planner.fields.shared import PricedRequest, RuledRequest
-from planner.hints import TYPE_CHECKING
 from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from relayd.questions.network_view import NetworkView
+from relayd.questions.network_view import NetworkView
 
 
 def by_regions(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> dict[str, Any]:

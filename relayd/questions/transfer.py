@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
-from planner.hints import TYPE_CHECKING
+from planner.exploring.outcome import DIRECT, Outcome
+from planner.model.calibration import calibrated
 from planner.model.errors import InputError
-from planner.records import replace
+from planner.transfer.leases.leased_link import LeasedLink
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.questions.ages import dated, refuse_old
+from relayd.questions.network_view import NetworkView
+from relayd.questions.outcomes import possible_outcomes
 from relayd.questions.resolving import by_regions, prices, vm_types
-
-if TYPE_CHECKING:
-    from planner.exploring.outcome import Outcome
-    from planner.transfer.leases.leased_link import LeasedLink
-    from relayd.questions.network_view import NetworkView
 
 
 def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
@@ -49,13 +48,9 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     network = wan.network_between(source, target, vm_types(wan, request), request.addresses)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
-        from planner.model.calibration import calibrated
-
         network = calibrated(network, verified, now_s)
     refuse_old(request, wan.catalogue, network, [(source, target)])
     if resolved.outcomes:
-        from relayd.questions.outcomes import possible_outcomes
-
         outcomes, doubts = possible_outcomes(wan.catalogue, network, resolved)
         resolved, notes = replace(resolved, outcomes=outcomes), (*notes, *doubts)
     plan = recommend(
@@ -71,8 +66,6 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
 
 def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
     """Return an outcome with ids of regions in place of names."""
-    from planner.exploring.outcome import DIRECT
-
     where = f"outcomes {outcome.id}"
     found = {
         end: wan.resolve(getattr(outcome, end), f"{where}, {end}").region_id

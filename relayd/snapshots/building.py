@@ -20,7 +20,6 @@ from probes.estimation.current_samples import LinkShift, add_current
 from probes.estimation.estimator import Dispute, Estimates
 from probes.importers.physics import PhysicalGate
 from probes.samples import OWN, Reported, Sample
-from relayd.garbage import without_collection
 from relayd.snapshots.gathering import FaultySeries, Gathered, gathered
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
@@ -77,13 +76,12 @@ def make_snapshot(
         return snapshot_of(latest)
     metadata.set(BEGUN, time.time())
     try:
-        with without_collection():
-            found = gathered(store, catalogue, through=samples_through, anew=anew, fresh=fresh)
-            for shift in found.shifts:
-                on_shift(shift)
-            for left_out in found.left_out:
-                on_left_out(left_out)
-            return _made(store, catalogue, found, decisions_through)
+        found = gathered(store, catalogue, through=samples_through, anew=anew, fresh=fresh)
+        for shift in found.shifts:
+            on_shift(shift)
+        for left_out in found.left_out:
+            on_left_out(left_out)
+        return _made(store, catalogue, found, decisions_through)
     except Exception:
         with suppress(RelaydError):  # the first error counts
             metadata.set(FAILED, time.time())

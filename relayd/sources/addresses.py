@@ -9,14 +9,11 @@ measurements over private addresses have shown it.
 
 from __future__ import annotations
 
-from planner.hints import TYPE_CHECKING
 from planner.model.baseline.graph import link_by_models
 from planner.model.catalogue import Catalogue
+from planner.model.estimate import AddressKind, WantedAddresses
 from planner.model.link import Link, Site
 from planner.model.network import Network
-
-if TYPE_CHECKING:
-    from planner.model.estimate import AddressKind, WantedAddresses
 
 
 def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddresses) -> Network:

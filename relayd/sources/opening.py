@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
 
-from planner.hints import TYPE_CHECKING, overload
 from planner.model.errors import InputError
 from relayd.catalogue.loading import load_catalogue
-from relayd.folders import paths_of
 from relayd.settings import Settings, load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store.location import SERVICE_SCHEMES, Location
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Literal
-
     from relayd.client.blocking import RemoteWan
     from relayd.sources.mirror import MirroredWan
 
@@ -95,7 +92,7 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
             remedy="Give the service's address, such as http://127.0.0.1:8080.",
         )
     settings = load_settings()
-    return open_with(settings, db or None, paths_of(catalogues))
+    return open_with(settings, db or None, [Path(name) for name in catalogues])
 
 
 def _open_service(

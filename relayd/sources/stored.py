@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
-from planner.hints import TYPE_CHECKING
+from planner.exploring.outcome import Outcome
 from planner.model.baseline.graph import (
     baseline_network,
     baseline_regions,
@@ -17,25 +18,25 @@ from planner.model.baseline.graph import (
 )
 from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue
+from planner.model.columns.links import LinkColumns
 from planner.model.errors import InputError, RelaydError
 from planner.model.link import Site
+from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
-from planner.records import replace
-from relayd.store.location import Location, default_file
+from planner.model.verification import Verified
+from probes.fleet.file import load_fleet
+from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
+from relayd.sources.shared_columns import SharedColumns
+from relayd.store.link_blocks import as_rows
+from relayd.store.links.states import LinkStates
+from relayd.store.location import Location, default_path
+from relayd.store.opening import Store, open_if_there, open_store
+from relayd.store.samples.waiting import newer_samples
+from relayd.store.snapshots import SnapshotRow
+from relayd.store.verifications import Verifications
 from relayd.times import seconds_of, utc_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from planner.exploring.outcome import Outcome
-    from planner.model.columns.links import LinkColumns
-    from planner.model.link_states import LinkState, Pair
-    from planner.model.verification import Verified
-    from probes.fleet.sites import FleetSite
-    from relayd.sources.shared_columns import SharedColumns
-    from relayd.store.opening import Store
-    from relayd.store.snapshots import SnapshotRow
+from relayd.transfers.register import outcomes_of
 
 
 class StoreSource:
@@ -92,8 +93,6 @@ class StoreSource:
             network = baseline_network(self.catalogue, ends=between, further=wanted)
         else:
             name, snapshots = opened.row.id, opened.store.snapshots
-            from relayd.store.link_blocks import as_rows  # loaded by now
-
             in_use = self._columns(snapshots.links, name, between)
             links = as_rows(in_use, opened.stored_sites, between)
             others = as_rows(self._columns(snapshots.others, name, between), (), between)
@@ -127,8 +126,6 @@ class StoreSource:
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
         """Return what finished transfers between two regions had, by ids."""
-        from relayd.transfers.register import outcomes_of
-
         store = self._open().store
         return () if store is None else outcomes_of(store.database, src, dst)
 
@@ -159,12 +156,10 @@ class StoreSource:
 
 def _store_at(named: Location | str | None) -> Store | None:
     """Open a store; None where there is none yet, and none was named."""
-    if named is None and not os.path.exists(default_file()):
+    if named is None and not default_path().exists():
         return None  # before any database is loaded
-    from relayd.store.opening import open_if_there, open_store
-
     if named is None:
-        return open_if_there(default_file())
+        return open_if_there(default_path())
     return open_store(named, mode="read")
 
 
@@ -201,16 +196,12 @@ class _Opened:
         self.newer = newer_than(store, self.row) if store else None
         # Usually there are none, and nothing more is loaded.
         if store and store.database.row("SELECT 1 FROM verifications LIMIT 1"):
-            from relayd.store.verifications import Verifications
-
             self.verified = Verifications(store.database).by_pair()
 
     def read_states(self) -> None:
         """Read which links are down or degraded."""
         self.states = {}
         if self.store and self.store.database.row("SELECT 1 FROM link_states LIMIT 1"):
-            from relayd.store.links.states import LinkStates
-
             self.states = LinkStates(self.store.database).now(time.time())
 
 
@@ -222,17 +213,12 @@ def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | Non
     last = store.database.row("SELECT last_sample_id FROM batches ORDER BY id DESC LIMIT 1")
     if last is None or last[0] <= through:
         return None  # as most often, and nothing more is loaded
-    from relayd.store.samples.waiting import newer_samples
-
     return newer_samples(store.database, through, made_at_s, time.time())
 
 
 def _sites_of(path: Path | None, catalogue: Catalogue) -> Mapping[str, FleetSite]:
     if path is None:
         return {}
-    from probes.fleet.file import load_fleet
-    from probes.fleet.sites import fleet_sites
-
     return fleet_sites(load_fleet(path), catalogue)
 
 
@@ -245,8 +231,6 @@ def _of_today(site: Site, catalogue: Catalogue) -> Site:
 def _with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, FleetSite]) -> Network:
     if not fleet:  # as most often: nothing more is loaded
         return network
-    from probes.fleet.sites import with_fleet
-
     return with_fleet(network, catalogue, fleet)
 
 
@@ -258,8 +242,6 @@ def stored_network(store: Store, snapshot_id: str) -> Network:
     InputError
         If there is none of that name, or it was pruned.
     """
-    from relayd.store.link_blocks import as_rows
-
     row = store.snapshots.get(snapshot_id)
     sites = {site.region: site for site in store.snapshots.sites(row.id)}
     links = as_rows(store.snapshots.links(row.id), sites, None)

@@ -7,29 +7,28 @@ from _thread import allocate_lock
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
+from planner.exploring.outcome import Outcome
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
-from planner.hints import TYPE_CHECKING
 from planner.model.aliases import Resolution, resolve
 from planner.model.baseline.modelled_links import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import InputError
+from planner.model.estimate import WantedAddresses
 from planner.model.link import Site
+from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
+from planner.model.quotas.sites import with_quotas
 from relayd.questions.methods import Asking
 from relayd.questions.registry import question_of
 from relayd.sources.addresses import over_addresses
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from planner.exploring.outcome import Outcome
-    from planner.model.estimate import WantedAddresses
-    from planner.model.link_states import LinkState, Pair
-    from relayd.sources.source import Source
-    from relayd.tables.link_table import LinkTable
-    from relayd.tables.matrices import Matrix, MatrixMetric
+from relayd.sources.memory import MemorySource
+from relayd.sources.source import Source
+from relayd.tables.figures import matrix_of, measured_regions
+from relayd.tables.link_table import LinkTable
+from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 
 MOST_PARTS_READ = 2
 MOST_DERIVED_KEPT = 32
@@ -209,8 +208,6 @@ class Wan(Asking):
         """Return a network with what the catalogue's quotas leave at its sites."""
         if not self.catalogue.vcpu_quotas:
             return network
-        from planner.model.quotas.sites import with_quotas
-
         how = ("vCPU quotas",)
         return cache.derived(network, how, partial(with_quotas, network, self.catalogue))
 
@@ -298,8 +295,6 @@ class Wan(Asking):
         InputError
             If there is none, or this is a copy of a service's newest.
         """
-        from relayd.sources.memory import MemorySource
-
         return Wan(MemorySource(self.catalogue, self._source.earlier(snapshot)))
 
     def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
@@ -314,8 +309,6 @@ class Wan(Asking):
 
     def links(self, src: str | None = None, dst: str | None = None) -> LinkTable:
         """Return links, all or those from or into one region."""
-        from relayd.tables.link_table import LinkTable
-
         source = self.resolve(src, "src").region_id if src else None
         target = self.resolve(dst, "dst").region_id if dst else None
         network = self.network
@@ -347,9 +340,6 @@ class Wan(Asking):
         measured_only : bool
             Leave out regions none of whose throughput was measured, also as relays.
         """
-        from relayd.tables.figures import matrix_of, measured_regions
-        from relayd.tables.matrices import MATRIX_METRICS
-
         if metric not in MATRIX_METRICS:
             raise InputError("metric", f"must be one of {', '.join(MATRIX_METRICS)}", value=metric)
         network = self.network

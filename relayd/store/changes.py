@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass  # these two are for writers alone
 import os
+import socket
 import time
 from typing import NamedTuple
 
@@ -61,9 +63,6 @@ def changes(database: Database, *, limit: int) -> list[RecordedChange]:
 
 def this_user() -> str:
     """Return ``user@machine`` of this program."""
-    import getpass  # these two are for writers alone
-    import socket
-
     try:
         name = getpass.getuser()
     except (OSError, KeyError):  # a container's user may have no name

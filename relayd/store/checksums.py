@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from struct import Struct
+from typing import Any
 from zlib import crc32
 
-from planner.hints import TYPE_CHECKING
 from relayd.store.database import Database
 from relayd.store.failures import altered
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _EXACT = 2**53
 _COLUMNS = {

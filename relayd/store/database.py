@@ -22,14 +22,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import repeat
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from planner.hints import TYPE_CHECKING
-from planner.records import NamedTuple
 from relayd.store.failures import superseded
 from relayd.store.location import Location
-
-if TYPE_CHECKING:
-    from typing import Any, ClassVar, Literal, TypeAlias
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
+from pathlib import Path
 
-from planner.hints import TYPE_CHECKING
 from planner.model.errors import StoreError
 from relayd.store.location import Address, Location, shown
-from relayd.store.sqlite.engine import sqlite3
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIELD = "--db"
 FREE_SPACE = "Free some space and run this again. What it was storing was not; all from before is."

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import ipaddress
+import re
+from pathlib import Path
+from typing import TypeAlias
 
-from planner.hints import TYPE_CHECKING
-from relayd.folders import user_data_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import TypeAlias
+from platformdirs import user_data_path
 
 _SCHEME = r"(?i)[a-z][a-z0-9+.-]*://"
 _CONCEALED = r"(?i)([?&](?:[^=&#]*(?:pass|secret|token)[^=&#]*)=)[^&#]*"
@@ -56,14 +54,7 @@ Location: TypeAlias = "Path | Address"
 
 def default_path() -> Path:
     """Return the default location of this user's database; it need not exist."""
-    from pathlib import Path
-
-    return Path(default_file())
-
-
-def default_file() -> str:
-    """Return the name of :func:`default_path`."""
-    return os.path.join(user_data_folder(), "relayd.db")  # noqa: PTH118 - pathlib loads slowly
+    return user_data_path("relayd", appauthor=False) / "relayd.db"
 
 
 SERVICE_SCHEMES = frozenset({"http", "https"})
@@ -74,11 +65,8 @@ def address_in(written: str | Path | Address) -> Address | None:
     """Return the address that a user wrote; None for the path of a file."""
     if isinstance(written, Address):
         return written
-    if isinstance(written, str) and "://" in written:
-        import re
-
-        if re.match(_SCHEME, written):
-            return Address(written)
+    if isinstance(written, str) and re.match(_SCHEME, written):
+        return Address(written)
     return None
 
 
@@ -94,8 +82,6 @@ def parse_location(written: str | Path | Address, folder: Path | None = None) ->
     """
     if (address := address_in(written)) is not None:
         return address
-    from pathlib import Path
-
     assert not isinstance(written, Address)
     return folder / written if folder else Path(written)
 
@@ -103,8 +89,6 @@ def parse_location(written: str | Path | Address, folder: Path | None = None) ->
 def shown(location: Location | str) -> str:
     """Return a location as messages show it: without a password, and paths as `pathlib` does."""
     if isinstance(location, str):
-        from pathlib import Path
-
         location = Path(location)
     return str(location)
 
@@ -113,8 +97,6 @@ def is_loopback(host: str) -> bool:
     """Return whether a host is this machine for sure: any other name may lead anywhere."""
     if host == "localhost":
         return True
-    import ipaddress
-
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -123,8 +105,6 @@ def is_loopback(host: str) -> bool:
 
 def _masked(url: str) -> str:
     """Return an address without passwords, also where one was not encoded as it should be."""
-    import re
-
     scheme, _, rest = re.sub(_CONCEALED, r"\1***", url).partition("://")
     # Up to the last @, because the password may hold one, or a slash.
     login, at, host = rest.rpartition("@")

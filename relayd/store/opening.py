@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
 
-from planner.hints import TYPE_CHECKING, cast
 from planner.model.errors import StoreError
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, OutdatedError, failure
+from relayd.store.leases import DATABASE_TIMEOUT_S, Lease, Role  # threads: reading needs none
 from relayd.store.location import SERVICE_SCHEMES, Address, Location, address_in
+from relayd.store.samples.reading import StoredSamples  # planning reads snapshots alone
 from relayd.store.snapshots import Snapshots
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Literal, TypeAlias
-
-    from relayd.store.leases import Lease, Role
-    from relayd.store.samples.reading import StoredSamples
+from relayd.store.sqlite.opening import open_file
 
 Mode: TypeAlias = 'Literal["read", "write", "create"]'
 
@@ -47,8 +43,6 @@ class Store:
     @cached_property
     def samples(self) -> StoredSamples:
         """Every measurement, with where it came from."""
-        from relayd.store.samples.reading import StoredSamples  # planning reads snapshots alone
-
         return StoredSamples(self.database)
 
     @property
@@ -68,8 +62,6 @@ class Store:
 
     def new_lease(self, role: Role) -> Lease:
         """Return a lease of a role, not acquired yet."""
-        from relayd.store.leases import DATABASE_TIMEOUT_S, Lease  # threads: reading needs none
-
         return Lease(
             lambda: (
                 open_store(
@@ -143,8 +135,6 @@ def open_store(
     """
     address = address_in(where)
     if address is None:
-        from relayd.store.sqlite.opening import open_file
-
         found = cast("Path | str", where)
         try:
             return Store(open_file(found, mode, busy_timeout_s, keep_copy=keep_copy))
@@ -159,7 +149,7 @@ def open_store(
 
 def open_if_there(where: Path | str | Address) -> Store | None:
     """Open a store for reading; None where there is none yet."""
-    if address_in(where) is None and not os.path.exists(cast("Path | str", where)):
+    if address_in(where) is None and not Path(cast("Path | str", where)).exists():
         return None
     try:
         return open_store(where, mode="read")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from json import loads
 
 from planner.model.estimate import Figures, Origin, figures_as_json, figures_of
 from relayd.store.checksums import check_row, with_checksum
 from relayd.store.database import Database
-from relayd.store.json_text import loads
 
 _ORIGINS = (
     "SELECT number, kind, method, address, figures, checksum FROM origins WHERE snapshot_key = ?"
@@ -16,8 +17,6 @@ _ORIGINS = (
 
 def save_origins(database: Database, key: int, numbers: dict[Origin, int]) -> None:
     """Save the origins of a snapshot under their numbers."""
-    import json
-
     rows = []
     for origin, number in numbers.items():
         figures = None if origin.figures is None else json.dumps(figures_as_json(origin.figures))

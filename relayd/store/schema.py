@@ -9,18 +9,16 @@ number in the file's header; :mod:`relayd.store.postgresql.schema` has its own w
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path  # reading runs no scripts
 
-from planner.hints import TYPE_CHECKING
 from relayd.store.database import Database
 from relayd.store.failures import damaged, failure, too_new
+from relayd.store.link_rows import convert  # reading converts nothing
 from relayd.store.location import Location
 from relayd.store.sqlite.database import SqliteDatabase
-from relayd.store.sqlite.engine import sqlite3
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 APPLICATION_ID = 0x72656C79
 """Marks a database as ours in the header of the file: ``rely`` in ASCII."""
@@ -107,8 +105,6 @@ def run_script(
     before, mark, after = sql.partition(CONVERTING)
     run(before)
     if mark:
-        from relayd.store.link_rows import convert  # reading converts nothing
-
         convert(database, back=back)
         run(after)
 
@@ -162,8 +158,6 @@ def script(number: int, folder: str = ".") -> str:
 
 
 def _scripts(number: int, folder: str) -> Iterator[Path]:
-    from pathlib import Path  # reading runs no scripts
-
     return Path(MIGRATIONS, folder).glob(f"{number:04}_*.sql")
 
 

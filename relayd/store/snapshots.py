@@ -5,24 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any, NamedTuple
 
-from planner.hints import TYPE_CHECKING
 from planner.model.columns.links import LinkColumns, Origins
+from planner.model.columns.table import LinkArrays  # with NumPy, which reading does without
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import PRIVATE_CAPS, SITE_FIGURES, Link, Site
-from planner.records import NamedTuple
 from relayd.store.checksums import check_row, row_checksum, with_checksum
 from relayd.store.database import Database
+from relayd.store.events import Events
 from relayd.store.failures import reason
 from relayd.store.link_blocks import read_links
 from relayd.store.origins import read_origins, save_origins
+from relayd.store.regions import region_id  # reading looks none up
 from relayd.times import utc_date
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from planner.model.columns.table import LinkArrays
 
 # In the order of the parameters of _estimate.
 _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
@@ -108,8 +105,6 @@ class Snapshots:
         StoreError
             If the database can't take it.
         """
-        from planner.model.columns.table import LinkArrays  # with NumPy, which reading does without
-
         database = self._database
         with database.transaction():
             if database.row(
@@ -169,8 +164,6 @@ class Snapshots:
                 (saved.links, saved.sites, row_checksum((key, *saved)), key),
             )
             if event is not None:
-                from relayd.store.events import Events
-
                 Events(database).add("snapshot", saved.id, event)
         return saved
 
@@ -329,8 +322,6 @@ class _Numbers(dict[str, int]):
         self._database = database
 
     def __missing__(self, name: str) -> int:
-        from relayd.store.regions import region_id  # reading looks none up
-
         self[name] = number = region_id(self._database, name)
         return number
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from planner.model.link_states import Pair
 from planner.model.verification import Verified, VerifiedPath
+from probes.samples import Sample
 from relayd.store.checksums import stamp
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.regions import region_id
+from relayd.store.samples.writing import SampleWriter
 from relayd.version import __version__
-
-if TYPE_CHECKING:
-    from probes.samples import Sample
 
 _COLUMNS = (
     "plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, alone, "
@@ -104,8 +103,6 @@ class Verifications:
         int
             How many samples were new.
         """
-        from relayd.store.samples.writing import SampleWriter
-
         database, accepted = self._database, 0
         with database.transaction():
             if samples:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.estimate import Kind
 from planner.model.network import Snapshot
 from planner.model.notebook import html_table, shortened
-from planner.records import dataclass
 from relayd.tables.link_table import imported_pandas
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from numpy.typing import NDArray
 
 MatrixMetric: TypeAlias = Literal[
     "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"

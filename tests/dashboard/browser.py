@@ -6,12 +6,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, Page, Request
 
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 # A page that loads asks for one thing after the other; one that is used asks at once.

@@ -10,16 +10,13 @@ from fcntl import LOCK_EX, flock
 from itertools import permutations
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.dashboard.browser import Watched, chromium, watched
 from tests.http.running import Served, imported, served
 from tests.shared_data import shared
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 # Looks at the store often, so that tests that change it need not wait.
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.2"}

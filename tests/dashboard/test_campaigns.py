@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns
@@ -17,9 +18,6 @@ from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import GCP, SA, US, fleet_file, store_with_history
 from tests.http.running import Served, run, served
 from tests.probes.fleet.machines import machines, need
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 LIVE, POLLING = "p.live[data-state=live]", "p.live[data-state=polling]"
 

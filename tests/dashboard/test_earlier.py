@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.dashboard.browser import WAIT_MS, Watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import SA, US, store_with_history
 from tests.http.running import Served, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 ASKED = {"src": US, "dst": SA, "volume_gb": 1000, "vms": 1, "relays": "none"}
 

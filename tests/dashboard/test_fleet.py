@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from probes.liveness.link_health import LinkHealth
 from relayd.catalogue.loading import load_catalogue
@@ -21,9 +22,6 @@ from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file, store_with_histo
 from tests.http.running import Served, eventually, served
 from tests.http.test_fleet import rates
 from tests.probes.fleet.machines import machines, need
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 LIVE = "p.live[data-state=live]"
 

@@ -6,11 +6,10 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
@@ -20,9 +19,6 @@ from tests.dashboard.browser import WAIT_MS, Watched, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, store_with_history
 from tests.http.running import Served, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 ASKED = {"src": "azure:eastus", "dst": "aws:ap-northeast-1", "volume_gb": "20TB"}
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from probes.campaign.state import ProbeOutcome
 from probes.campaign.tasks import ProbeTask
@@ -27,9 +26,6 @@ from relayd.store.tokens import Tokens
 from tests.dashboard.browser import watched
 from tests.dashboard.conftest import QUICK
 from tests.http.running import served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 HTML = "aws:<img src=x onerror=window.ran=1>"
 TURNED = "azure:\u202eus-east\u0007"

@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from playwright.sync_api import Browser, Page
 
 from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK, synthetic_store
 from tests.http.running import Served, eventually, imported, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 SRC = "azure:eastus"
 LINES, POINTS = "#map .line", "#map .region[data-region]"

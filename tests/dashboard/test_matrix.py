@@ -7,18 +7,16 @@ from collections import Counter
 from itertools import pairwise, permutations
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from playwright.sync_api import Browser, Page
 
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import SA, US, store_with_history
 from tests.http.running import Served, eventually, run, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 LEVELS = 9
 GRID = "?measured=1"  # the 63 regions that were measured

@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Browser
 
 from probes.samples import Quarantined, Sample
 from relayd.catalogue.loading import load_catalogue
@@ -19,9 +19,6 @@ from relayd.store.tokens import Tokens
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.http.running import Served, eventually, served, with_limit
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 US, SA, WEST = "aws:us-east-1", "aws:sa-east-1", "aws:us-west-2"
 SIZES = [(1440, False), (1024, True), (390, False)]

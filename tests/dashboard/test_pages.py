@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Browser
 
 from relayd.dashboard.pages import DOCS, PAGES, SIGN_IN, Page
 from tests.dashboard.browser import settle, watched
 from tests.http.running import Served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 QUERIES = {"pair": "?src={0}&dst={1}", "plan": "?src={0}&dst={1}&volume_gb=500"}
 PAIR = ("azure:eastus", "aws:sa-east-1")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, Page
 
 from tests.dashboard.browser import Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.pair_store import DST, OTHERS, ROUND_TRIPS, SRC, make_pair_store
 from tests.http.running import Served, eventually, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 TIMEOUT_MS = 30_000
 GRID = ("azure:eastus", "aws:sa-east-1")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from probes.liveness.link_health import LinkHealth
 from relayd.catalogue.loading import load_catalogue
@@ -22,9 +21,6 @@ from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, SA, US
 from tests.http.running import Served, served
 from tests.http.test_fleet import DAY_S, rates, snapshot_then
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page, Route
 
 ASKED = {"src": "azure:eastus", "dst": "aws:ap-northeast-1", "volume_gb": "20TB"}
 DEADLINE_S = 8 * 3600

@@ -8,18 +8,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from playwright.sync_api import Browser, Page
 
 from planner.fields.specified import fields_of
 from planner.transfer.request import TransferRequest
 from tests.dashboard.browser import Watched, watched
 from tests.http.running import ROOT, Served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 PAIR = {"src": "azure:eastus", "dst": "aws:sa-east-1"}
 ANSWER = "#verdict"

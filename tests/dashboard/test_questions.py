@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from playwright.sync_api import Browser, Page
 
 import relayd
 from planner.fields.specified import fields_of
@@ -18,9 +19,6 @@ from relayd.emitting.formats import FORMATS
 from relayd.questions.registry import QUESTIONS, Question
 from tests.dashboard.browser import settle, watched
 from tests.http.running import Served, eventually
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 ANSWER = "#verdict"
 PAIR = {"src": "azure:eastus", "dst": "aws:sa-east-1", "volume_gb": 500}

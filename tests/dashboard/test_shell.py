@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from relayd.dashboard.assets import FILES
 from relayd.dashboard.pages import PAGES
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.http.running import Served, make_store, run, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 MOST_FIRST_VIEW_BYTES = 150_000
 WITHOUT_STORAGE = (

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Route, expect
 
 from relayd.dashboard.pages import PAGES, Page
 from tests.dashboard.browser import WAIT_MS, settle, watched
 from tests.http.running import Served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Route
 
 PAIR = "src=azure:eastus&dst=aws:sa-east-1"
 QUERIES = {"home": f"?{PAIR}", "map": f"?{PAIR}", "pair": f"?{PAIR}", "plan": f"?{PAIR}"}

@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from relayd.client.blocking import RemoteWan
 from tests.dashboard.browser import WAIT_MS, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.transfers import HOSTILE, report_transfers
 from tests.http.running import Served, run, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")

@@ -114,16 +114,6 @@ def test_answers_go_by_states_until_they_are_taken_back_or_too_old(store: Store,
     assert relayd.open(db).plan(*ask, relays="none").reason == usual.reason
 
 
-def test_a_store_without_states_loads_nothing_for_them(db: Path) -> None:
-    program = (
-        "import sys, relayd\n"
-        f"relayd.open({str(db)!r}).plan('us-east', 'sa')\n"
-        "sys.exit(any(m in sys.modules for m in "
-        "('planner.model.calibration', 'relayd.store.links.states', 'relayd.watch')))"
-    )
-    assert subprocess.run([sys.executable, "-c", program], cwd=_ROOT).returncode == 0
-
-
 # ---- money and hours -----------------------------------------------------------------------------
 
 

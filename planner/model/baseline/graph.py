@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from math import exp, inf, log, sqrt
+from types import ModuleType
 
-from planner.hints import TYPE_CHECKING
+from planner.model.baseline import backbone  # a plan on measured links needs none
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import DataError
-from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin
 from planner.model.link import Link, Site, limit_of
+from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import (
     DEFAULT_WINDOW_MB,
@@ -29,12 +31,6 @@ from planner.model.throughput import (
     per_flow_mbps,
 )
 from planner.model.units import MBPS_PER_GBPS
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from planner.model.estimate import AddressKind, Kind
-    from planner.model.link_states import Pair
 
 AS_OF = "2022-05-01"
 WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
@@ -86,8 +82,6 @@ def origin_of_vm_type(vm_type: str, note: str) -> Origin:
 
 @cache
 def _backbone() -> ModuleType:
-    from planner.model.baseline import backbone  # a plan on measured links needs none
-
     return backbone
 
 

@@ -7,18 +7,15 @@ with VMs of another type. What models say is that of :mod:`planner.model.baselin
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from planner.hints import TYPE_CHECKING
 from planner.model.baseline.graph import baseline_link, baseline_site, link_by_models
 from planner.model.catalogue import Catalogue
 from planner.model.columns.rows import Ageing, Asked, Joined, LinkRow, Maker, maker_of
 from planner.model.link import Expected, Link, Site
+from planner.model.link_states import Pair
 from planner.model.network import Links, Network
-from planner.records import replace
-
-if TYPE_CHECKING:
-    from planner.model.link_states import Pair
-    from planner.model.verification import Verified
+from planner.model.verification import Verified
 
 MOST_EXPECTED_KEPT = 20_000
 

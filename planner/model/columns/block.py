@@ -12,11 +12,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from struct import pack
-
-from planner.hints import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 SIDE = 32
 """Sources and destinations of a block."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import nan
+from typing import Any
 
-from planner.hints import TYPE_CHECKING
 from planner.model.columns.block import (
     ADDRESS,
     COUNTS,
@@ -24,9 +24,6 @@ from planner.model.columns.block import (
 from planner.model.columns.rows import Ageing, Asked, LinkRow, Maker
 from planner.model.estimate import ADDRESS_KINDS, AGELESS, Estimate, Origin, Prior, aged_levels
 from planner.model.link import FADING, LIMITED_BY, LINK_FIGURES, Expected, Link
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Origins:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from planner.model.columns.block import SIDE, Block, Buffer
 from planner.model.columns.links import ColumnsRow, LinkColumns, Origins
 from planner.model.columns.rows import Joined, LinkRow, Maker, maker_of
+from planner.model.columns.table import LinkArrays  # of NumPy, which readers need not have
 from planner.model.document import members_of, network_with, no_network, origin_as_json, origin_of
 from planner.model.estimate import Origin
 from planner.model.link import Link
@@ -78,8 +79,6 @@ def _made(
     layer: int, links: Links, of_row: Mapping[str, list[int]]
 ) -> Generator[Buffer, None, _Layer]:
     """Yield the blocks of links that are not stored, and note their rows; return their layer."""
-    from planner.model.columns.table import LinkArrays  # of NumPy, which readers need not have
-
     numbers = {src: number for number, src in enumerate(links)}
     origins = Origins()
     sources = list(links)

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from planner.hints import TYPE_CHECKING
 from planner.model.link import Expected, Link
-
-if TYPE_CHECKING:
-    from typing import Any, TypeAlias
 
 Ageing: TypeAlias = tuple[float, float | None]
 """As :meth:`.Link.aged` is told."""

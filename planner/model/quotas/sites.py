@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 
-from planner.hints import TYPE_CHECKING
 from planner.model.catalogue import Catalogue, covers
 from planner.model.errors import InfeasibleError
 from planner.model.link import Site
 from planner.model.network import Network
-from planner.records import replace
-
-if TYPE_CHECKING:
-    from planner.model.quotas.vcpus import VcpuQuota, VmQuota
+from planner.model.quotas.vcpus import (  # few catalogues have quotas
+    PROVIDER_NAMES,
+    VcpuQuota,
+    VmQuota,
+    family_key,
+)
 
 REGIONS_NAMED = 5
 
@@ -26,8 +28,6 @@ def with_quotas(network: Network, catalogue: Catalogue) -> Network:
     """
     if not catalogue.vcpu_quotas:
         return network
-    from planner.model.quotas.vcpus import VmQuota, family_key  # few catalogues have quotas
-
     of_region: dict[str, list[VcpuQuota]] = {}
     for quota in catalogue.vcpu_quotas:
         of_region.setdefault(quota.region, []).append(quota)
@@ -116,8 +116,6 @@ def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
 
 def _request_for(site: Site, wanted: int) -> str:
     """Return whom to ask for what, so that a number of VMs may run at a site."""
-    from planner.model.quotas.vcpus import PROVIDER_NAMES
-
     short = _too_small(site, wanted)
     provider = site.region.partition(":")[0]
     what = " and ".join(str(quota.vcpus_for(wanted)) for quota in short)

@@ -16,8 +16,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from itertools import takewhile
-
-from planner.records import NamedTuple
+from typing import NamedTuple
 
 MOST_VCPUS = 10_000_000
 PROVIDER_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}

@@ -9,17 +9,14 @@ it is on the safe side. So is what more VMs have: the volume at the first rate c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from planner.hints import TYPE_CHECKING
 from planner.model.columns.rows import expected_in, replaced
 from planner.model.estimate import RateCut
 from planner.model.link import Expected, Link, Site
+from planner.model.link_states import Pair
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, duration_text
-from planner.records import replace
-
-if TYPE_CHECKING:
-    from planner.model.link_states import Pair
 
 
 def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> Network:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import ceil, inf
+from typing import NamedTuple
 
 from planner.model.answer import Cost
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
-from planner.records import NamedTuple
 from planner.transfer.allocation import EQUAL
 from planner.transfer.leases.leased_link import LeasedLink
 from planner.transfer.options import Option

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp, inf, log, sqrt
+from typing import NamedTuple
 
 from planner.exploring.belief import SCORE_90, Belief, Sent
 from planner.exploring.choice import Path, PathChoice, choose
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.units import S_PER_H, duration_s, gbps_text
-from planner.records import NamedTuple, replace
 from planner.transfer.decision import Decider, Decision
 from planner.transfer.options import Option
 from planner.transfer.plan import Exploration, KnownRate

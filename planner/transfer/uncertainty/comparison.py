@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import TypeAlias
 
-from planner.hints import TYPE_CHECKING
 from planner.model.estimate import Estimate
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, S_PER_H
@@ -38,9 +38,6 @@ from planner.transfer.uncertainty.link_figures import (
     factor_of,
     spreads_of,
 )
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
 RELAY_PROCESSING_MS = 1.0

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import exp, sqrt
+from typing import NamedTuple, TypeAlias
 
-from planner.hints import TYPE_CHECKING
-from planner.model.estimate import BOUNDS, Estimate
+from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.network import MOST_RATES_KEPT, Network
 from planner.model.units import MBPS_PER_GBPS
-from planner.records import NamedTuple
 from planner.solvers.joint import multiples, quantiles, spread
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from planner.model.estimate import Bound
 
 # Dimensions of the draws; relay number k has three of its own behind them.
 SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)

@@ -11,12 +11,12 @@ fractions of VMs do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import floor, inf, sqrt
 
-from planner.records import dataclass
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
 from planner.transfer.problem import Relay, TransferProblem

@@ -19,15 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 from operator import add
+from typing import TypeAlias
 
-from planner.hints import TYPE_CHECKING
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import scarce_connections
 from planner.transfer.problem import Relay, TransferProblem
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
 Range: TypeAlias = tuple[int, int]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.backtesting.request import BacktestRequest
+from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult, StrategyResult
+from relayd.backtesting.running import replayed
 from relayd.cli import text
 from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block, percent
-
-if TYPE_CHECKING:
-    from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult, StrategyResult
 
 NAMES = {
     "relayd": "following relayd",
@@ -35,8 +33,6 @@ def run(options: argparse.Namespace) -> int:
 def ask(options: argparse.Namespace) -> Backtest:
     """Turn the options into a replay, and run it."""
     # Only now: NumPy reads how many threads it may use when it is first imported.
-    from relayd.backtesting.running import replayed
-
     request = request_from(options, BacktestRequest)
     return replayed(request, options.db, options.dask, options.catalogue)
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.backtesting.decisions.request import DecisionsRequest
+from relayd.backtesting.decisions.result import DecisionsBenchmark, PlannerResult, SplitResult
+from relayd.backtesting.decisions.running import compared
 from relayd.cli import text
 from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block, percent
-
-if TYPE_CHECKING:
-    from relayd.backtesting.decisions.result import DecisionsBenchmark, PlannerResult, SplitResult
 
 NAMES = {
     "direct": "always direct",
@@ -40,8 +38,6 @@ def run(options: argparse.Namespace) -> int:
         if not Path(name).is_file():
             raise InputError("FILE", "is not a file that can be read", value=name)
     # Only now: NumPy reads how many threads it may use when it is first imported.
-    from relayd.backtesting.decisions.running import compared
-
     found = compared(request, options.files, options.later, options.catalogue)
     print(found.model_dump_json(indent=2) if options.json else human(found))
     return 0

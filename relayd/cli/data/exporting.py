@@ -8,20 +8,17 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from planner.model.document import document_of
 from planner.model.errors import InputError
-from planner.model.graphs import imported_networkx
+from planner.model.network import Network
 from relayd.cli.options import store_location, time_s, wan_of
 from relayd.cli.output import unwritable
 from relayd.cli.text import formula_safe
 from relayd.settings import load_settings
 from relayd.store import open_store
 from relayd.store.samples.data_set import write_data_set
-
-if TYPE_CHECKING:
-    from planner.model.network import Network
 
 FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 
@@ -98,7 +95,8 @@ def write_csv(network: Network, stream: TextIO) -> None:
 
 def write_graphml(network: Network, stream: TextIO) -> None:
     """Write GraphML, for networkx, Gephi and others."""
-    networkx = imported_networkx()
+    import networkx
+
     stream.writelines(line + "\n" for line in networkx.generate_graphml(network.to_networkx()))
 
 
@@ -125,7 +123,8 @@ def write_node_link(network: Network, stream: TextIO) -> None:
     github.com/netcontract/ncflow) and of ``networkx.node_link_graph(content, edges="links")``.
     Such programs know no caps of nodes: a link's capacity is what it has alone.
     """
-    networkx = imported_networkx()
+    import networkx
+
     graph = network.to_networkx()
     for src, dst, link in graph.edges(data=True):
         caps = (graph.nodes[src]["egress_gbps"], graph.nodes[dst]["ingress_gbps"])

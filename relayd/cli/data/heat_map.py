@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan
-from typing import TYPE_CHECKING
 
 from relayd.cli import text
-
-if TYPE_CHECKING:
-    from relayd.tables.matrices import Matrix
+from relayd.tables.matrices import Matrix
 
 # Of the 256 colours of a terminal (https://en.wikipedia.org/wiki/ANSI_escape_code#8-bit): from dark
 # to light, so that the order shows without colour vision; and the same without colours.

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,20 +18,20 @@ from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import ImportOptions, addressed, read_many
+from probes.importers.parquet import samples_of
 from probes.importers.physics import PhysicalGate
 from probes.sample_columns import SampleColumns, grouped
 from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import tell_left_out
 from relayd.cli.text import redrawn
+from relayd.history.data_set import DataSetHistory  # few imports are of such
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
+from relayd.store.samples.data_set import files_of
 from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
-
-if TYPE_CHECKING:
-    from relayd.history.data_set import DataSetHistory
 
 PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
@@ -115,9 +115,6 @@ def _files(path: Path, options: argparse.Namespace) -> list[_Input]:
         return [_Input(_readable(path), path.name)]
     if options.format != "parquet":
         raise InputError(str(path), "is a folder", remedy="Name the files in it.")
-    from relayd.history.data_set import DataSetHistory  # few imports are of such
-    from relayd.store.samples.data_set import files_of
-
     files = [_readable(file) for file in files_of(path)]
     data_set = DataSetHistory(path) if options.newest else None
     return [_Input(file, str(file.relative_to(path)), data_set) for file in files]
@@ -175,8 +172,6 @@ def _import(
     batch = Batch(name, options.format, digest, described)
     with path.open("rb") as stream:
         if file.data_set:
-            from probes.importers.parquet import samples_of
-
             newest = samples_of(file.data_set.newest(path, MOST_JUDGED), chosen)
             rows = addressed(newest, chosen)
         else:

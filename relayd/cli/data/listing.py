@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.model.aliases import resolve_many
 from planner.model.catalogue import Region
@@ -19,11 +19,9 @@ from relayd.cli import text
 from relayd.cli.data.heat_map import heat_map
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.output import Row, print_rows
+from relayd.sources.wan import Wan
+from relayd.tables.matrices import Matrix
 from relayd.times import utc_text
-
-if TYPE_CHECKING:
-    from relayd.sources.wan import Wan
-    from relayd.tables.matrices import Matrix
 
 
 def regions(options: argparse.Namespace) -> int:

@@ -26,9 +26,6 @@ from relayd.version import __version__
 State = Literal["ok", "note", "problem"]
 # Module: the extra that brings it, and what it is for.
 EXTRAS = {
-    "ortools": ("solver", "broadcasts, schedules, placements, some shuffles"),
-    "asyncssh": ("fleet", "measuring, verifying and watching"),
-    "networkx": ("graphs", "graphs of networks, GraphML"),
     "psycopg": ("postgresql", "stores on a PostgreSQL server"),
     "pandas": ("pandas", "data frames of links and matrices"),
     "pyarrow": ("parquet", "listings as Parquet"),

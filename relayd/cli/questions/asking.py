@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from itertools import groupby
+from typing import Any, TypeVar
 
 from planner.fields.kinds import Flag
 from planner.fields.specified import Field, Specified, fields_of
-from planner.hints import TYPE_CHECKING, Any, TypeVar
 from planner.model.errors import InputError
+from relayd.cli.questions.reading import from_file  # csv and json: no word needs them
 from relayd.settings import load_settings
-
-if TYPE_CHECKING:
-    import argparse
 
 R = TypeVar("R", bound=Specified)
 Fields = list[Field[Any, Any]]
@@ -100,8 +99,6 @@ def dest_of(option: str) -> str:
 def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
     first = fields[0]
     if first.kind.metavar == "FILE":
-        from relayd.cli.questions.reading import from_file  # csv and json: no word needs them
-
         return from_file(fields, words[-1])
     if isinstance(first.kind, Flag):
         return {first.name: True}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.fields.kinds import assignments
-from planner.hints import TYPE_CHECKING
 from planner.model.answer import Cost
 from planner.model.errors import InputError
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from planner.records import replace
 from planner.transfer.plan import Exploration, LeasedPath, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli import text
@@ -17,10 +17,8 @@ from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
 from relayd.cli.questions.asking import request_from
 from relayd.cli.text import filled
+from relayd.emitting.formats import DEFAULT_PORT, emit
 from relayd.sources.wan import Wan
-
-if TYPE_CHECKING:
-    import argparse
 
 STORED = "store"
 """In place of a file of outcomes: those of transfers that were reported."""
@@ -57,8 +55,6 @@ def _request(options: argparse.Namespace, wan: Wan) -> TransferRequest:
 
 def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
     """Return the plan as a script or a configuration of a tool."""
-    from relayd.emitting.formats import DEFAULT_PORT, emit
-
     port = whole_number(options.port, "--port") if options.port else DEFAULT_PORT
     endpoints: dict[str, list[str]] = {}
     for name, addresses in assignments(options.endpoint, "--endpoint", None).items():

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from planner.fields.specified import Specified
-from planner.hints import TYPE_CHECKING
 from planner.model.answer import Advice, OneMoreVm, Recommendation
+from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from planner.model.units import duration_text, usd_text
 from relayd.cli import text
 from relayd.cli.options import wan_of
 from relayd.cli.questions.asking import one_thread, request_from
 from relayd.cli.text import filled, notes_block, styled
-
-if TYPE_CHECKING:
-    import argparse
-    from typing import Any
-
-    from planner.model.estimate import AddressKind
 
 
 def ask_and_print(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError
+from probes.fleet.file import load_fleet
+from probes.fleet.hosts import Fleet
 from relayd.http.responses.problems import ProblemError
-
-if TYPE_CHECKING:
-    from probes.fleet.hosts import Fleet
 
 
 def regions_of(path: Path | None) -> frozenset[str]:
@@ -41,8 +39,6 @@ def fleet_of(path: Path) -> Fleet:
     ProblemError
         503 if it can't be used; the log says why.
     """
-    from probes.fleet.file import load_fleet
-
     try:
         return load_fleet(path)
     except InputError as error:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from relayd.campaigns.forecast import forecast_campaign
+from relayd.campaigns.inputs import MeasuredFleet
+from relayd.http.campaigns.fleet_file import fleet_of
+from relayd.http.campaigns.process import spec_of
 from relayd.sources.wan import Wan
-from relayd.store import Location
+from relayd.store import Location, open_store
 
 
 def forecast(wan: Wan, fleet: Path, location: Location, request: dict[str, Any]) -> dict[str, Any]:
@@ -17,12 +21,6 @@ def forecast(wan: Wan, fleet: Path, location: Location, request: dict[str, Any])
     InputError, ProblemError
         If the request or the fleet file can't be used.
     """
-    from relayd.campaigns.forecast import forecast_campaign
-    from relayd.campaigns.inputs import MeasuredFleet
-    from relayd.http.campaigns.fleet_file import fleet_of
-    from relayd.http.campaigns.process import spec_of
-    from relayd.store import open_store
-
     hosts = fleet_of(fleet)
     with open_store(location, mode="read") as store:
         measured = MeasuredFleet(hosts, wan.catalogue, store)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
+from relayd.http.models.problems import Kind
 from relayd.http.responses.problems import ProblemError
 from relayd.store.tokens import Scope, Token, digest_of
-
-if TYPE_CHECKING:
-    from relayd.http.models.problems import Kind
 
 _BEARER = "bearer "
 _MOST_TOKEN = 512

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import ValidationError
 
 from planner.model.errors import (
     AmbiguousRegionError,
@@ -15,11 +17,7 @@ from planner.model.errors import (
     StoreError,
     UnknownRegionError,
 )
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
-    from relayd.http.models.problems import Kind
+from relayd.http.models.problems import Kind
 
 MEDIA_TYPE = "application/problem+json"
 MOST_SHOWN = 200

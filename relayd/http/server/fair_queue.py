@@ -11,12 +11,9 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
+from relayd.http.models.problems import Kind
 from relayd.http.responses.problems import ProblemError
-
-if TYPE_CHECKING:
-    from relayd.http.models.problems import Kind
 
 CALLER: ContextVar[object] = ContextVar("caller", default="the service itself")
 """For whom something is done: the number of a token, an address, or the service itself."""

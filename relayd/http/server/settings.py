@@ -12,7 +12,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
-from planner.model.errors import InputError, not_installed
+from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.extras import is_installed
 from relayd.store.location import is_loopback
@@ -339,8 +339,6 @@ def _problems(settings: ServiceSettings) -> Any:
         path = getattr(settings, name)
         if path is not None and not os.access(path, os.R_OK):
             yield InputError(name, "is not a file that can be read", value=str(path))
-    if settings.fleet and not is_installed("asyncssh"):
-        yield not_installed("asyncssh", "fleet", "log in to hosts")
     if settings.watch_daily_budget_usd:
         if not settings.fleet:
             yield InputError(

@@ -10,8 +10,9 @@ from planner.model.errors import RelaydError
 from relayd.http.middleware.logs import Log
 from relayd.http.responses.problems import ProblemError, problem_of
 from relayd.http.server.workers import Workers
+from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
-from relayd.store import Location
+from relayd.store import Location, open_store
 from relayd.times import utc_text
 
 FIRST_AFTER_S = 1.0
@@ -119,9 +120,6 @@ class SnapshotMaker:
 
 def make(wan: Wan, path: Location) -> tuple[str | None, list[str]]:
     """Make a snapshot in a process of its own; return its id, and the series that it leaves out."""
-    from relayd.snapshots.building import make_snapshot
-    from relayd.store import open_store
-
     left_out: list[str] = []
     with open_store(path, mode="write") as store:
         snapshot = make_snapshot(

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.model.errors import RelaydError
+from probes.fleet.file import load_fleet
+from relayd.catalogue.loading import load_catalogue
 from relayd.http.middleware.logs import Log
 from relayd.http.processes.peers import Peers
 from relayd.http.server.settings import ServiceSettings, watch_options
 from relayd.store import Location
-
-if TYPE_CHECKING:
-    from relayd.watch.watcher import Watcher
+from relayd.watch.watcher import Watcher
 
 RETRY_AFTER_S = 5.0
 STOP_TIMEOUT_S = 15.0
@@ -145,8 +145,6 @@ class WatcherSupervisor:
         }
 
     def _make(self) -> Watcher:
-        from probes.fleet.file import load_fleet
-        from relayd.catalogue.loading import load_catalogue
         from relayd.watch.watcher import Watcher
 
         assert self._settings.fleet

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.model.link_states import LinkState, Pair
+from probes.liveness.link_health import LinkHealth
 from relayd.store.database import Database
 from relayd.store.regions import region_id
 from relayd.times import utc_text
-
-if TYPE_CHECKING:
-    from probes.liveness.link_health import LinkHealth
 
 _SELECT = (
     "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "

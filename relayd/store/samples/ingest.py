@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,7 +12,6 @@ from typing import NamedTuple
 
 from probes.sample_columns import SampleColumns, grouped
 from probes.samples import OWN, Quarantined, Sample, Skipped
-from relayd.garbage import without_collection
 from relayd.store.opening import Store
 from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.quarantine import add_quarantined
@@ -130,18 +130,11 @@ def ingest(
     InputError
         If a sample has a value that no measurement can have, or names beyond the limits.
     """
-    import json
-
     database = store.database
     tally = _Tally()
     accepted = seen = samples_seen = kept_apart = 0
     is_bulk = False
-    with (
-        without_collection(),
-        database.trusting_references(),
-        ExitStack() as bulk,
-        database.transaction(),
-    ):
+    with database.trusting_references(), ExitStack() as bulk, database.transaction():
         writer = SampleWriter(
             database,
             name=batch.name,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
+from pathlib import Path  # a plan shows none
+from typing import Any
 
-from planner.hints import TYPE_CHECKING
 from relayd.store.database import Column, Database, Same, Values
 from relayd.store.failures import translated
-from relayd.store.sqlite.engine import sqlite3
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
 
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
 _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
@@ -52,8 +49,6 @@ class SqliteDatabase(Database):
     @cached_property
     def path(self) -> Path:
         """The path of the file as the user spelled it."""
-        from pathlib import Path  # a plan shows none
-
         return Path(self._named)
 
     @property

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import stat
 import time
+from pathlib import Path  # reading creates nothing
+from typing import Literal
 
-from planner.hints import TYPE_CHECKING
 from planner.model.errors import StoreError
 from relayd.store.failures import (
     damaged,
@@ -23,11 +25,7 @@ from relayd.store.failures import (
 from relayd.store.location import shown
 from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION, upgrade, version
 from relayd.store.sqlite.database import SqliteDatabase
-from relayd.store.sqlite.engine import sqlite3
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Literal
+from relayd.store.sqlite.kept_copy import copy_before_upgrade
 
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
 _WAL_KEPT_BYTES = 16 * 2**20
@@ -94,8 +92,6 @@ def _size_bytes(target: str, named: Path | str) -> int | None:
 
 def _create_file(target: str) -> None:
     """Create an empty file that only this user may read, in folders of the same kind."""
-    from pathlib import Path  # reading creates nothing
-
     for folder in reversed(Path(target).parents):
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -218,10 +214,6 @@ def _open_for_writing(
     database = SqliteDatabase(connection, named)
 
     def before() -> None:
-        from pathlib import Path
-
-        from relayd.store.sqlite.kept_copy import copy_before_upgrade
-
         copy_before_upgrade(
             Path(target), Path(named), lambda: _connect(target, "mode=ro", timeout_s)
         )

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.literals import METHODS
 from planner.model.document import link_as_json, link_of
 from planner.model.estimate import (
+    METHODS,
     SECONDS_PER_DAY,
     Addresses,
     AddressKind,

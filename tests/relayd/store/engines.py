@@ -7,13 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psycopg
 
 from relayd.store import schema
 from tests.postgresql import PostgresqlServer
-
-if TYPE_CHECKING:
-    import psycopg
 
 
 class Spot(ABC):

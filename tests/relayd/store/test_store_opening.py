@@ -7,6 +7,7 @@ import random
 import shutil
 import socket
 import sqlite3
+import sqlite3 as engine
 import stat
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from relayd.store import default_path, open_store
 from relayd.store.opening import Mode
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.schema import APPLICATION_ID
-from relayd.store.sqlite.engine import sqlite3 as engine
 from relayd.store.upkeep.versions import downgrade
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")

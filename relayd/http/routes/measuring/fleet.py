@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from planner.model.catalogue import Catalogue
 from planner.model.document import site_as_json
+from probes.fleet.hosts import Host
 from relayd.campaigns.caps import cap_json, measured_caps
 from relayd.http.campaigns.fleet_file import fleet_of
 from relayd.http.models.common import attributes_as
@@ -21,9 +22,6 @@ from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.http.server.current_state import Current
 from relayd.store.links.states import LinkStates
-
-if TYPE_CHECKING:
-    from probes.fleet.hosts import Host
 
 
 async def get_fleet(context: RequestContext) -> web.Response:

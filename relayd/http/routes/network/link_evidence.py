@@ -5,12 +5,14 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+import numpy as np
 from aiohttp import web
 
 from planner.model.document import estimate_as_json
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate
 from planner.model.network import Snapshot
+from probes.analysis.binning import bins, histogram, joined
 from relayd.http.models.common import attributes_as
 from relayd.http.models.link_evidence import (
     LEAST_FOR_SHAPE,
@@ -30,6 +32,7 @@ from relayd.http.responses.problems import ProblemError
 from relayd.http.route import RequestContext, Route
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
 from relayd.store.links.events import NEWEST, Position, link_events
+from relayd.store.links.series import link_series, metrics_seen
 from relayd.store.opening import Store
 from relayd.store.samples.reading import StoredSample
 
@@ -48,11 +51,6 @@ async def get_link_summary(context: RequestContext) -> web.Response:
 
 
 def _summary(store: Store, snapshot: Snapshot, src: str, dst: str, query: SummaryQuery) -> bytes:
-    import numpy as np
-
-    from probes.analysis.binning import bins, histogram, joined
-    from relayd.store.links.series import link_series, metrics_seen
-
     series = link_series(
         store.database,
         src,

@@ -12,12 +12,14 @@ from typing import Any
 from aiohttp import web
 
 from planner.model.catalogue import Region
+from planner.model.columns.arrays import KINDS, ArrayReader
 from planner.model.columns.rows import passing
 from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
+from probes.analysis.geodesic import GLASS, propagation
 from relayd.http.answers.matrix import matrix_bytes, older_matrix_bytes
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
@@ -158,8 +160,6 @@ def _usd_per_gb(current: Current, link: Link) -> float | None:
 
 
 def _light(src: Region, dst: Region, link: Link) -> dict[str, Any] | None:
-    from probes.analysis.geodesic import GLASS, propagation
-
     found = propagation(src, dst, link.rtt_ms.expected)
     if found is None:
         return None
@@ -183,8 +183,6 @@ def _links_after(
     targets = sorted(network.sites) if dst is None else [dst]
     reader = None
     if query.source:
-        from planner.model.columns.arrays import KINDS, ArrayReader
-
         reader, kind = ArrayReader(targets), KINDS.index(query.source)
     for source in sorted(network.links) if src is None else [src]:
         if after and source < after[0]:
