@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from prometheus_client import Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -15,13 +16,15 @@ from relayd.http.middleware.logs import Log
 from relayd.http.monitoring.link_metrics import LinkMetrics
 from relayd.http.monitoring.metrics import Metrics, campaign_families
 from relayd.http.monitoring.summing import Families, metrics_of, summed
-from relayd.http.monitoring.telemetry import Telemetry
 from relayd.http.processes.peers import Peers
 from relayd.http.responses.problems import ProblemError
 from relayd.http.server.current_state import Current
 from relayd.http.server.store_access import StoreAccess
 from relayd.http.server.workers import Workers
 from relayd.store.campaigns.totals import CampaignTotals, campaign_totals
+
+if TYPE_CHECKING:
+    from relayd.http.monitoring.telemetry import Telemetry
 
 SPENDING_WAIT_S = 2.0
 """For what campaigns have taken: metrics go without it sooner than a scrape gives up."""

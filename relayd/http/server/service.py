@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair, still_believed
@@ -20,7 +20,6 @@ from relayd.http.middleware.logs import Log
 from relayd.http.monitoring.estimate_errors import estimate_errors
 from relayd.http.monitoring.exposition import Exposition
 from relayd.http.monitoring.metrics import Metrics
-from relayd.http.monitoring.telemetry import Telemetry
 from relayd.http.processes.peers import Peers
 from relayd.http.responses.problems import ProblemError
 from relayd.http.server.connections import Connections, most_connections
@@ -43,6 +42,9 @@ from relayd.store.samples.decisions import all_heeded
 from relayd.store.samples.newest import newest_samples
 from relayd.store.tokens import Token, Tokens
 from relayd.store.verifications import Verifications
+
+if TYPE_CHECKING:
+    from relayd.http.monitoring.telemetry import Telemetry
 
 TELL_EVERY_S = 1.0
 """How often processes of one service tell each other of themselves."""

@@ -11,7 +11,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -22,7 +22,6 @@ from relayd.http.description.openapi import document
 from relayd.http.middleware.headers import SECURITY_HEADERS
 from relayd.http.middleware.logs import Log, LogHandler
 from relayd.http.middleware.rate_limits import RateLimits
-from relayd.http.monitoring.telemetry import Telemetry
 from relayd.http.processes.folder import shared_folder
 from relayd.http.processes.parent import ProcessGroup
 from relayd.http.processes.peers import LEADER, Peers, SharedState
@@ -34,6 +33,9 @@ from relayd.http.server.service import Service
 from relayd.http.server.settings import ServiceSettings
 from relayd.store import Location
 from relayd.store.kept_token import FirstToken
+
+if TYPE_CHECKING:
+    from relayd.http.monitoring.telemetry import Telemetry
 
 MOST_LINE = 8190
 """Bytes of a request line, and of a header."""
