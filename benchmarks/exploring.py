@@ -1,7 +1,7 @@
 """What exploring brings where many transfers go: ``python -m benchmarks.exploring``.
 
 Simulated networks whose paths keep their rates, jump, or wander; and, with ``--surveys THROUGHPUT
-LATENCY``, measured ones: estimates are those of a split of ``relayd bench-decisions``, and what was
+LATENCY``, measured ones: estimates are those of a split of ``benchmarks.decisions``, and what was
 measured is the truth. Beside it: always the path that is predicted to be best by estimates and by
 the same outcomes, of the paths that were used.
 """
@@ -19,13 +19,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.decisions.survey import JANUARY_2022_S, Split, read_survey, splits
 from benchmarks.table import show
 from planner.exploring.belief import Belief, Sent
 from planner.exploring.choice import Path, choose
 from planner.exploring.outcome import DIRECT
 from planner.transfer.recommendation import recommend
-from relayd.backtesting.decisions.request import DecisionsRequest
-from relayd.backtesting.decisions.survey import Split, read_survey, splits
+from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import load_catalogue
 
 PATHS = 6
@@ -166,9 +166,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = _simulated(options.seeds, options.transfers)
     if options.surveys:
-        request = DecisionsRequest(objective="time")
-        survey = read_survey(options.surveys, request.measured_at_s)
-        for split in splits(survey, None, load_catalogue(()), request):
+        like = TransferRequest("from", "to", volume_gb=100.0, objective="time", vms=1)
+        survey = read_survey(options.surveys, JANUARY_2022_S)
+        for split in splits(survey, None, load_catalogue(()), like):
             for share in SHARES:
                 runs = surveyed(split, options.seeds, share, options.transfers)
                 rows.append(_row(f"survey, {split.task.split} known", share, runs))

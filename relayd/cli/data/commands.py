@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.backtesting.decisions.request import DecisionsRequest
 from relayd.backtesting.request import BacktestRequest
 from relayd.cli.command import command, group, listing, positive
 from relayd.cli.data.import_command import add_import
@@ -115,14 +114,6 @@ def add_data_commands(commands: Any) -> None:
             "backtest",
             "relayd.cli.data.backtest:run",
             "replay history: what following relayd would have achieved",
-        )
-    )
-    _bench_decisions(
-        command(
-            commands,
-            "bench-decisions",
-            "relayd.cli.data.bench_decisions:run",
-            "compare planners on open measurements",
         )
     )
     _samples(
@@ -284,14 +275,3 @@ def _backtest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="compute on a running Dask cluster (its scheduler)"
     )
-
-
-def _bench_decisions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="+",
-        help="one survey: Skyplane's throughput.csv and latency.csv, or CSV of your own",
-    )
-    parser.add_argument("--later", metavar="FILE", help="throughput of a later survey")
-    add_options(parser, DecisionsRequest)

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from statistics import median
 
+from benchmarks.decisions.planners import DecisionTask, Pair
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, FormatError, InputError
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import bundle_share_of_steady
 from planner.model.units import MBPS_PER_GBPS
+from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.importers import ImportOptions, read
 from probes.importers.detection import looks_like
 from probes.samples import Sample
-from relayd.backtesting.decisions.request import DecisionsRequest
-from relayd.backtesting.decisions.task import DecisionTask, Pair
 
 KNOWN_SHARES = {"tenth": 0.1, "quarter": 0.25, "half": 0.5}
 """Of a survey's links: those that planners are told of. They decide all others."""
 LATER = "later"
 """Planners are told of one survey whole, and judged by a later one."""
 FEWEST_TRANSFERS = 30
+JANUARY_2022_S = 1_642_204_800.0
+"""15 January 2022: when about Skyplane's first survey was; its file has no times."""
+NOVEMBER_2022_S = 1_669_593_600.0
+"""28 November 2022: when its second one was, by the names of its logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +116,17 @@ def known_before(pair: Pair, share: float) -> bool:
 
 
 def splits(
-    survey: Survey, later: Survey | None, catalogue: Catalogue, request: DecisionsRequest
+    survey: Survey, later: Survey | None, catalogue: Catalogue, like: TransferRequest
 ) -> list[Split]:
     """Return the splits that surveys allow: three of the first, and one for the later one.
+
+    Parameters
+    ----------
+    survey : Survey
+    later : Survey or None
+    catalogue : Catalogue
+    like : TransferRequest
+        Every transfer, but for its ends.
 
     Raises
     ------
@@ -125,25 +137,21 @@ def splits(
     """
     throughput = survey.throughput + (later.throughput if later else [])
     most = max(sample.connections or 0 for sample in throughput)
-    if most > request.connections:
+    if most > like.connections:
         raise InputError(
             "connections",
             f"is fewer than the {most} that the files were measured with",
-            value=request.connections,
-            remedy=f"Compare with {most}.",
+            value=like.connections,
         )
     rtts = survey.rtt + (later.rtt if later else [])
     whole = _estimated(survey.throughput, rtts, catalogue)
     truth = steady_gbps(survey.throughput, whole)
-
-    def of_share(name: str, share: float) -> Split:
-        told = [s for s in survey.throughput if known_before((s.src, s.dst), share)]
-        network = _estimated(told, rtts, catalogue)
-        return _split(
-            name, network, truth, lambda pair: known_before(pair, share), catalogue, request
-        )
-
-    found = [of_share(name, share) for name, share in KNOWN_SHARES.items()]
+    found = []
+    for name, share in KNOWN_SHARES.items():
+        told = {pair: gbps for pair, gbps in truth.items() if known_before(pair, share)}
+        samples = [s for s in survey.throughput if known_before((s.src, s.dst), share)]
+        network = _estimated(samples, rtts, catalogue)
+        found.append(_split(name, network, truth, told, set(told), catalogue, like))
     if later:
         aged = whole.with_(aged_to_s=max(s.measured_at_s for s in later.throughput))
         after = {
@@ -151,9 +159,7 @@ def splits(
             for pair, gbps in steady_gbps(later.throughput, whole).items()
             if survey.regions.issuperset(pair)
         }
-        found.append(
-            _split(LATER, aged, after, lambda _: False, catalogue, request, measured_gbps=truth)
-        )
+        found.append(_split(LATER, aged, after, truth, set(), catalogue, like))
     return found
 
 
@@ -161,17 +167,17 @@ def _split(
     name: str,
     network: Network,
     truth_gbps: Mapping[Pair, float],
-    is_told: Callable[[Pair], bool],
+    measured_gbps: Mapping[Pair, float],
+    decided: set[Pair],
     catalogue: Catalogue,
-    request: DecisionsRequest,
-    measured_gbps: Mapping[Pair, float] | None = None,
+    like: TransferRequest,
 ) -> Split:
     """Return a split whose network has the links of its truth and of known price alone."""
     prices = CataloguePrices(catalogue, network)
 
     def is_open(pair: Pair) -> bool:
         try:
-            prices.egress_usd_per_gb(*pair, request.volume_gb)
+            prices.egress_usd_per_gb(*pair, like.volume_gb)
         except DataError:
             return False
         return pair in truth_gbps
@@ -182,19 +188,17 @@ def _split(
     }
     regions = {end for src, row in open_links.items() for end in (src, *row) if row}
     network = network.with_(links=open_links, others={}).with_(restricted_to=regions)
-    if measured_gbps is None:
-        measured_gbps = {pair: gbps for pair, gbps in truth_gbps.items() if is_told(pair)}
-    transfers = [
-        request.transfer(link.src, link.dst)
+    transfers = tuple(
+        replace(like, src=link.src, dst=link.dst)
         for link in network
-        if not is_told((link.src, link.dst))
-    ]
+        if (link.src, link.dst) not in decided
+    )
     if len(transfers) < FEWEST_TRANSFERS:
         raise DataError(
             f"{FEWEST_TRANSFERS} transfers to decide are needed in the split `{name}`, and there "
             f"are {len(transfers)}: too few links between regions of known prices were measured."
         )
-    task = DecisionTask(name, network, measured_gbps, prices, tuple(transfers))
+    task = DecisionTask(name, network, measured_gbps, prices, transfers)
     return Split(task, {pair: gbps for pair, gbps in truth_gbps.items() if is_open(pair)})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from relayd.backtesting.decisions.survey import known_before
-from tests.relayd.conftest import Outcome
+from benchmarks.decisions.__main__ import main
+from benchmarks.decisions.survey import known_before
 from tests.shared_data import shared
 
 VM_TYPES = {"aws": "m5.8xlarge", "azure": "Standard_D32_v5", "gcp": "n2-standard-32"}
@@ -33,7 +33,7 @@ PAIRS = list(permutations(REGIONS, 2))
 PLANNERS = '''
 import json
 from pathlib import Path
-from relayd.backtesting.decisions.task import RelayChoice
+from benchmarks.decisions.planners import RelayChoice
 
 TRUTH = {split: {tuple(pair.split(">")): figure for pair, figure in rates.items()}
          for split, rates in json.loads(Path("truth.json").read_text()).items()}
@@ -147,14 +147,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_choices_are_judged_as_a_planner_of_ones_own_counts_them(
-    files: list[str], relayd: Callable[..., Outcome]
+    files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     *data, _, module = files
     named = [f"{module}:oracle", f"{module}:first"]
-    asked = ["bench-decisions", *data, "--planner", named[0], "--planner", named[1]]
-    document = json.loads(relayd(*asked, "--json").out)
-    assert [split["split"] for split in document["splits"]] == ["tenth", "quarter", "half", "later"]
-    for split, share in zip(document["splits"], (0.1, 0.25, 0.5, None), strict=True):
+    asked = [*data, "--planner", named[0], "--planner", named[1]]
+    assert main([*asked, "--json"]) == 0
+    splits = json.loads(capsys.readouterr().out)
+    assert [split["split"] for split in splits] == ["tenth", "quarter", "half", "later"]
+    for split, share in zip(splits, (0.1, 0.25, 0.5, None), strict=True):
         found: dict[str, Any] = {one["planner"]: one for one in split["planners"]}
         known = sum(known_before(pair, share) for pair in PAIRS) if share else len(PAIRS)
         assert split["known"] == known
@@ -179,14 +180,15 @@ def test_choices_are_judged_as_a_planner_of_ones_own_counts_them(
         assert found["relayd"]["regret"] < min(first["regret"], found["relay"]["regret"])
         assert found["direct"]["relayed"] == 0.0
         assert found["direct"]["coverage"] is None
-    shown = relayd(*asked).out
-    assert "always the best relay" in shown
-    assert "split: later" in shown
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "hindsight" in shown
+    assert "later: 90 of 90 links are known" in shown
     assert named[0] in shown
 
 
 def test_what_can_not_be_compared_is_refused(
-    files: list[str], relayd: Callable[..., Outcome]
+    files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     *_, option, module = files
     cases = {
@@ -200,22 +202,20 @@ def test_what_can_not_be_compared_is_refused(
         ("first.csv", option, f"{module}:TRUTH"): "can't be called",
         ("first.csv", option, "relayd:plan:x"): "is not MODULE:FUNCTION",
         ("first.csv", "--connections", "16"): "fewer than the 64",
-        ("no.csv",): "is not a file",
+        ("no.csv",): "No such file",
         ("truth.json",): "neither a file of Skyplane's profiler nor CSV",
     }
     for words, message in cases.items():
-        outcome = relayd("bench-decisions", *words)
-        assert outcome.code in {2, 4}, words
-        assert message in outcome.err, words
+        assert main(words) == 2, words
+        assert message in capsys.readouterr().err, words
     rows = Path("first.csv").read_text().splitlines()
     Path("few.csv").write_text("\n".join(rows[:4]) + "\n")
-    outcome = relayd("bench-decisions", "few.csv")
-    assert outcome.code == 4
-    assert "too few links" in outcome.err
+    assert main(["few.csv"]) == 2
+    assert "too few links" in capsys.readouterr().err
 
 
 def test_on_the_open_surveys_splits_are_fixed_and_relays_that_surely_pay_are_found(
-    tmp_path: Path, relayd: Callable[..., Outcome]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = shared("aggregate_2022-01.csv").parent
     lines = ["src,dst,aggregate_gbps,connections,duration_s,measured_at"]
@@ -224,13 +224,12 @@ def test_on_the_open_surveys_splits_are_fixed_and_relays_that_surely_pay_are_fou
         lines.append(f"{src},{dst},{received_gbps},64,5,2022-11-28")
     later = tmp_path / "later.csv"
     later.write_text("\n".join(lines) + "\n")
-    outcome = relayd(
-        "bench-decisions",
-        folder / "skyplane" / "throughput_2022-01.csv",
-        folder / "skyplane" / "latency_2022-04.csv",
-        *("--later", later, "--objective", "time", "--json"),
-    )
-    splits = {split["split"]: split for split in json.loads(outcome.out)["splits"]}
+    first = [
+        str(folder / "skyplane" / f"{name}.csv")
+        for name in ("throughput_2022-01", "latency_2022-04")
+    ]
+    assert main([*first, "--later", str(later), "--objective", "time", "--json"]) == 0
+    splits = {split["split"]: split for split in json.loads(capsys.readouterr().out)}
     told = {name: (split["known"], split["decisions"]) for name, split in splits.items()}
     assert told == {
         "tenth": (419, 3487),
@@ -245,13 +244,16 @@ def test_on_the_open_surveys_splits_are_fixed_and_relays_that_surely_pay_are_fou
 
 
 def test_the_peers_planner_takes_the_relay_of_greatest_throughput(
-    files: list[str], relayd: Callable[..., Outcome]
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Path.home().mkdir()  # where it writes settings when it is imported
+    monkeypatch.setenv("HOME", str(tmp_path))  # where it writes settings when it is imported
     pytest.importorskip("skyplane", reason="Skyplane is not installed (Python 3.11 only)")
     *data, _, _ = files
-    document = json.loads(relayd("bench-decisions", *data, "--json").out)
-    assert not document["warnings"]
-    found = {one["planner"]: one for one in document["splits"][-1]["planners"]}
+    assert main([*data, "--json"]) == 0
+    split = json.loads(capsys.readouterr().out)[-1]
+    found = {one["planner"]: one for one in split["planners"]}
     assert found["skyplane"]["throughput_gbps"] > found["direct"]["throughput_gbps"]
     assert found["skyplane"]["cost_usd"] > found["relayd"]["cost_usd"]

@@ -1,0 +1,1 @@
+"""How well planners decide, on open data that anybody can fetch."""
