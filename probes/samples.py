@@ -1,11 +1,20 @@
-"""A sample: one measurement, with everything needed to judge it later."""
+"""A sample: one measurement, with everything needed to judge it later.
+
+Many are one structured array, :class:`Samples`; :class:`Sample` is a row of it that people see.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
 
 Metric: TypeAlias = Literal[
@@ -20,6 +29,8 @@ Metric: TypeAlias = Literal[
     "egress_cap_mbps",  # of one VM over all destinations together; src and dst are its region
     "ingress_cap_mbps",
 ]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+ADDRESSES: tuple[AddressKind | None, ...] = (None, *get_args(AddressKind))
 
 
 class Sample(NamedTuple):
@@ -98,6 +109,200 @@ def read_detail(text: str) -> dict[str, Any]:
 
 OWN = ""
 """The source that is this store's own prober, or what its operator vouches for: it is trusted."""
+
+
+ROW = np.dtype(
+    [
+        ("src", "i4"),
+        ("dst", "i4"),
+        ("metric", "i1"),
+        ("value", "f8"),
+        ("measured_at_s", "f8"),
+        ("tool", "i4"),
+        ("connections", "i8"),
+        ("duration_s", "f8"),
+        ("warmed_up", "?"),
+        ("src_zone", "i4"),
+        ("dst_zone", "i4"),
+        ("src_vm", "i4"),
+        ("dst_vm", "i4"),
+        ("detail", "i4"),
+        ("address", "i1"),
+        ("new_level", "?"),
+        ("intervals", "i8"),
+        # Who reported it:
+        ("source", "i4"),
+        ("id", "i8"),
+        ("batch_id", "i8"),
+        ("arrived_at_s", "f8"),
+        ("vouched", "?"),
+    ]
+)
+"""A row of :class:`Samples`, with the fields of a :class:`Sample`, and who reported it.
+
+Texts are numbers of names, the detail one of details, and 0 is the empty one. A metric is a place
+in :data:`METRICS`, an address in :data:`ADDRESSES`. Without a notion of connections, duration or
+intervals, these are 0. ``arrived_at_s`` is infinite where that is not known.
+"""
+TEXTS = ("src", "dst", "tool", "src_zone", "dst_zone", "src_vm", "dst_vm", "source")
+"""Fields that are numbers of names."""
+_OPTIONAL = ("connections", "duration_s", "intervals")
+Series: TypeAlias = tuple[str, str, Metric]
+Rows: TypeAlias = NDArray[np.void]
+
+
+class NameTable(dict[str, int]):
+    """Numbers of names, in the order in which they were first asked for; 0 is ``""``."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        super().__init__({"": 0})
+        for name in names:
+            self[name]
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self)
+        return number
+
+    def numbers(self, names: Iterable[str]) -> NDArray[np.int32]:
+        """Return the number of each name; new names get one."""
+        return np.array([self[name] for name in names], np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Many samples as one array. Iterating yields each as a :class:`Sample`.
+
+    Attributes
+    ----------
+    rows : structured array, length n
+        Of :data:`ROW`.
+    names, details : NameTable
+        What texts and details are numbers of; parts of samples share them.
+    """
+
+    rows: Rows = field(default_factory=lambda: np.zeros(0, ROW))
+    names: NameTable = field(default_factory=NameTable)
+    details: NameTable = field(default_factory=NameTable)
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample], source: str = OWN) -> Samples:
+        """Return samples as an array.
+
+        Raises
+        ------
+        InputError
+            If a metric is not one that relayd knows.
+        TypeError, OverflowError
+            If a value or a time is no number.
+        """
+        columns = list(zip(*samples, strict=True))
+        found = cls(np.zeros(len(columns[0]) if columns else 0, ROW))
+        for name, column in zip(Sample._fields, columns, strict=False):
+            found.fill(name, column)
+        found.rows["source"] = found.names[source]
+        found.rows["arrived_at_s"] = inf
+        return found
+
+    @classmethod
+    def concat(cls, parts: Iterable[Samples]) -> Samples:
+        """Return samples one after the other, with tables of their own unless all share them."""
+        given = list(parts)
+        if not given:
+            return cls()
+        first = given[0]
+        if all(one.names is first.names and one.details is first.details for one in given):
+            return cls(np.concatenate([one.rows for one in given]), first.names, first.details)
+        names, details, rows = NameTable(), NameTable(), []
+        for one in given:
+            copied = one.rows.copy()
+            number = names.numbers(one.names)
+            for text in TEXTS:
+                copied[text] = number[copied[text]]
+            copied["detail"] = details.numbers(one.details)[copied["detail"]]
+            rows.append(copied)
+        return cls(np.concatenate(rows), names, details)
+
+    def fill(self, name: str, values: Iterable[Any]) -> None:
+        """Write a field of all samples, from values as a :class:`Sample` has them."""
+        rows = self.rows
+        if name in TEXTS:
+            rows[name] = self.names.numbers(values)
+        elif name == "detail":
+            rows[name] = self.details.numbers(values)
+        elif name == "metric":
+            rows[name] = [_metric_number(value) for value in values]
+        elif name == "address":
+            rows[name] = [ADDRESSES.index(value) for value in values]
+        elif name in _OPTIONAL:
+            rows[name] = [value or 0 for value in values]
+        elif rows.dtype[name].kind == "f":
+            # Texts would be read as numbers otherwise; and there is no -0.0.
+            rows[name] = [value + 0.0 for value in values]
+        else:
+            rows[name] = list(values)
+
+    def column(self, name: str) -> list[Any]:
+        """Return a field of all samples, with values as a :class:`Sample` has them."""
+        values: list[Any] = self.rows[name].tolist()
+        if name in TEXTS or name == "detail":
+            texts = list(self.details if name == "detail" else self.names)
+            return [texts[value] for value in values]
+        if name == "metric":
+            return [METRICS[value] for value in values]
+        if name == "address":
+            return [ADDRESSES[value] for value in values]
+        return [value or None for value in values] if name in _OPTIONAL else values
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Yield each sample."""
+        return map(Sample._make, zip(*map(self.column, Sample._fields), strict=True))
+
+    @overload
+    def __getitem__(self, places: int) -> Sample: ...
+    @overload
+    def __getitem__(self, places: slice | NDArray[Any] | list[int]) -> Samples: ...
+    def __getitem__(self, places: Any) -> Sample | Samples:
+        """Return one sample, or those in some places, or where a mask is true."""
+        if isinstance(places, int | np.integer):
+            return next(iter(Samples(self.rows[[int(places)]], self.names, self.details)))
+        return Samples(self.rows[places], self.names, self.details)
+
+    def of_metric(self, *metrics: Metric) -> Samples:
+        """Return the samples of some metrics."""
+        return self[np.isin(self.rows["metric"], [METRICS.index(one) for one in metrics])]
+
+    def mapped(self, name: str, function: Callable[[str], Any]) -> NDArray[Any]:
+        """Return what a function makes of a text of each sample; called once for each text."""
+        used, place = np.unique(self.rows[name], return_inverse=True)
+        names = list(self.names)
+        return np.array([function(names[number]) for number in used.tolist()])[place]
+
+    def groups(self) -> Iterator[tuple[Series, Samples]]:
+        """Yield source, destination and metric with the samples of each, in the order they have.
+
+        Series come in the order of their regions' numbers, and of :data:`METRICS`.
+        """
+        rows = self.rows
+        order = np.lexsort((rows["metric"], rows["dst"], rows["src"]))
+        ordered = self if (np.diff(order) == 1).all() else self[order]
+        keys = ordered.rows[["src", "dst", "metric"]]
+        cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+        names = list(self.names)
+        for part in np.split(ordered.rows, cuts) if len(keys) else ():
+            src, dst, metric = (int(part[name][0]) for name in ("src", "dst", "metric"))
+            series = names[src], names[dst], METRICS[metric]
+            yield series, Samples(part, self.names, self.details)
+
+
+def _metric_number(name: str) -> int:
+    try:
+        return METRICS.index(name)
+    except ValueError:
+        raise InputError("metric", "is not one that relayd knows", value=name) from None
 
 
 class Reported(NamedTuple):
