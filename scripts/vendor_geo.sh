@@ -9,7 +9,7 @@ cd "$work"
 npm install --silent --no-audit --no-fund d3-geo@3.1.1 topojson-client@3.1.0 d3-array@3.2.4 internmap@2.0.3 world-atlas@2.0.2 \
   rollup@4 @rollup/plugin-node-resolve@16 terser@5
 cat > entry.js <<'JS'
-export { geoAzimuthalEqualArea, geoDistance, geoEqualEarth, geoGraticule10, geoInterpolate, geoOrthographic, geoPath } from "d3-geo";
+export { geoAzimuthalEqualArea, geoDistance, geoEqualEarth, geoGraticule10, geoInterpolate, geoPath } from "d3-geo";
 export { feature } from "topojson-client";
 JS
 npx rollup entry.js --silent -p @rollup/plugin-node-resolve -f es -o whole.js

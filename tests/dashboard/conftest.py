@@ -89,14 +89,6 @@ def three_hundred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield service
 
 
-@pytest.fixture(scope="module")
-def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service with 1,000 regions, each measured to four others."""
-    pairs = [(a, (a + step) % 1000) for a in range(1000) for step in (1, 2, 7, 400)]
-    with served(synthetic_store(tmp_path_factory.mktemp("thousand"), 1000, pairs)) as service:
-        yield service
-
-
 def synthetic_store(folder: Path, count: int, pairs: Iterable[tuple[int, int]]) -> Path:
     """Return a store with a measurement of each pair of so many regions."""
     chance = Random(1)

@@ -137,7 +137,7 @@ def _lightness(colour: str) -> float:
     return 0.21 * red + 0.72 * green + 0.07 * blue
 
 
-_FRAMES = """async ([form, width, count]) => {
+_FRAMES = """async ([width, count]) => {
   const { frame, greatCircle } = await import("./assets/world/view.js");
   const { geoDistance, geoPath } = await import("./assets/vendor/geo.js");
   let seed = 7;
@@ -150,7 +150,7 @@ _FRAMES = """async ([form, width, count]) => {
     if (geoDistance(...pair) < 2.9) pairs.push(pair); // opposite ends have no one great circle
   }
   return pairs.map((pair) => {
-    const { projection, height } = frame({ form, width, lines: [pair], places: pair });
+    const { projection, height } = frame({ width, lines: [pair], places: pair });
     const d = geoPath(projection)({ type: "LineString", coordinates: pair }) ?? "";
     const isOut = ([x, y]) => !(x >= -1 && x <= width + 1 && y >= -1 && y <= height + 1);
     const out = greatCircle(pair).map((each) => projection(each)).filter(isOut).length;
@@ -171,12 +171,11 @@ def test_what_is_drawn_lies_in_the_smallest_circle(page: Watched, empty: Served)
     assert radius_deg == pytest.approx(141.0 / 2, abs=1.5)  # they are 141 degrees apart
 
 
-@pytest.mark.parametrize("form", ["flat", "globe"])
-def test_any_path_is_in_the_frame_in_one_piece(form: str, page: Watched, empty: Served) -> None:
+def test_any_path_is_in_the_frame_in_one_piece(page: Watched, empty: Served) -> None:
     """Ashburn to Tokyo over the Pacific, one city, and 300 paths between random places."""
     shown = page.open(f"{empty.url}/map")
     for width in WIDTHS:
-        found = shown.evaluate(_FRAMES, [form, width, 300])
+        found = shown.evaluate(_FRAMES, [width, 300])
         assert len(found) == 300
         assert [each for each in found if each["pieces"] != 1 or each["out"]] == []
         assert all(0.3 * width <= each["height"] <= width for each in found)
@@ -224,15 +223,6 @@ def test_a_path_over_the_pacific_is_turned_zoomed_and_fitted(
             shown.mouse.move(box["x"] + 190, box["y"] + 120, steps=4)
             shown.mouse.up()
             assert _where(shown) != first
-            shown.get_by_role("button", name="Globe").click()
-            shown.wait_for_url("**form=globe*")
-            assert shown.locator(LINES).count() >= 1
-            globe = _where(shown)
-            assert globe != first
-            shown.reload()
-            headed(shown, f"{SRC} → aws:ap-northeast-1")
-            assert shown.get_by_role("button", name="Globe").get_attribute("aria-pressed") == "true"
-            assert _where(shown) == globe
 
 
 def _meet(a: Any, b: Any, start: str, size: str) -> bool:

@@ -15,7 +15,6 @@ from playwright.sync_api import Browser, Page
 
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
-from tests.dashboard.fleets import SA, US, store_with_history
 from tests.http.running import Served, eventually, run, served
 
 LEVELS = 9
@@ -442,40 +441,6 @@ def test_two_figures_are_compared_by_rank(grid: Served, page: Watched) -> None:
     assert page.violations() == []
 
 
-def test_two_snapshots_are_compared(page: Watched, tmp_path: Path) -> None:
-    with served(store_with_history(tmp_path), environment=QUICK) as service:
-        new, old = service.get("/v1/snapshots").json["snapshots"]
-        then = answer(service, "aggregate", f"&snapshot={old['id']}")
-        now = answer(service, "aggregate", "")
-        assert then["snapshot"]["id"] == old["id"]
-        assert now["snapshot"]["id"] == new["id"]
-        shown_old = service.get(f"/v1/matrix?metric=aggregate&snapshot={old['id']}")
-        assert shown_old.headers["Relayd-Snapshot"] == old["id"]
-        assert answer(service, "aggregate", f"&snapshot={new['id']}") == now
-        unknown = service.get("/v1/matrix?snapshot=nothing")
-        assert unknown.status == 422
-        assert "is not in this store" in unknown.json["detail"]
-        before, after = (
-            each["values"][each["regions"].index(US)][each["regions"].index(SA)]
-            for each in (then, now)
-        )
-        assert before > 2 * after
-        shown = page.open(f"{service.url}/matrix?metric=aggregate")
-        shown.get_by_label("Compare with").select_option(f"snapshot:{old['id']}")
-        shown.wait_for_url("**with=snapshot*")
-        settle(shown)
-        fallen = cells(shown)[US, SA]
-        assert fallen.says.startswith("−")
-        assert float(fallen.says[1:].split(" ")[0]) == pytest.approx(
-            100 * (1 - after / before), abs=0.2
-        )
-        assert fallen.level == 0
-        # A round trip that is as it was is of the middle class, whose sense is the other way round.
-        show(shown, "rtt", "RTT")
-        assert cells(shown)[US, SA].level == LEVELS // 2
-        assert "0 %" in shown.locator(".finding").inner_text()
-
-
 def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
     asked: list[str] = []
     page.page.on("request", lambda request: asked.append(request.url))
@@ -606,70 +571,13 @@ def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:
     )
 
 
-_LARGE = Path(__file__).with_name("large_matrix.js").read_text()
-
-
-@pytest.mark.parametrize(("count", "width"), [(300, 1100), (1000, 1100), (1000, 360)])
-def test_squares_of_many_regions_are_medians(
-    count: int, width: int, empty: Served, page: Watched
+def test_of_many_regions_the_first_are_shown_until_they_are_filtered(
+    three_hundred: Served, page: Watched
 ) -> None:
-    shown = page.open(f"{empty.url}/matrix")
-    found = shown.evaluate(_LARGE, [count, width])
-    assert found["wrong"] == []
-    assert found["fits"]
-    k = found["k"]
-    assert k > 1
-    # The keys went from one square to another: what lies between is zoomed to.
-    assert found["zooms"] == [[[29 * k, 60 * k - 1], [20 * k, 46 * k - 1]]]
-
-
-def test_a_thousand_regions_are_squares_first_and_cells_in_the_end(
-    thousand: Served, browser: Browser
-) -> None:
-    for width in (1440, 390):
-        with watched(browser, width=width, dark=width == 390) as seen:
-            shown = seen.open(f"{thousand.url}/matrix?metric=aggregate&measured=1")
-            canvas = shown.locator(".overview canvas")
-            canvas.wait_for()
-            settle(shown)
-            assert shown.locator("td.cell").count() == 0
-            assert "1000 by 1000 pairs" in str(canvas.get_attribute("aria-label"))
-            assert seen.violations() == []
-            assert shown.evaluate(
-                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-            )
-            whole = canvas.bounding_box()
-            shown.get_by_label("To, by name").fill("no such place")
-            shown.keyboard.press("Enter")
-            canvas.wait_for(state="detached")
-            shown.get_by_label("To, by name").fill("")
-            shown.keyboard.press("Enter")
-            canvas.wait_for()
-            assert canvas.bounding_box() == whole
-            there = {"x": 120, "y": 60}
-            canvas.hover(position=there)  # type: ignore[arg-type]
-            assert "→" in shown.locator(".details h2").inner_text()
-            canvas.click(position=there)  # type: ignore[arg-type]
-            shown.wait_for_url("**rows=*")
-            shown.locator("td.cell").first.wait_for()
-            rows, columns = shown_names(shown)
-            assert 40 <= len(rows) <= 122
-            assert 40 <= len(columns) <= 122
-            known = answer(thousand, "aggregate")
-            seen_cells = cells(shown)
-            at = {name: place for place, name in enumerate(known["regions"])}
-            for src, dst in Random(2).sample(sorted(seen_cells), 50):
-                value = known["values"][at[src]][at[dst]]
-                says = seen_cells[src, dst].says
-                assert (value is None) == says.startswith(("unknown", "the region itself"))
-            shown.get_by_role("button", name="Zoom out").click()
-            canvas.wait_for()
-            canvas.focus()
-            for key in ("ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight", "Enter"):
-                shown.keyboard.press(key)
-            shown.locator("td.cell").first.wait_for()
-            assert shown.locator("td.cell").first.evaluate(
-                "it => it.closest('.matrix-scroll').contains(document.activeElement)"
-            )
-            shown.keyboard.press("Escape")
-            canvas.wait_for()
+    shown = page.open(f"{three_hundred.url}/matrix?metric=aggregate&measured=1")
+    shown.get_by_text("Only the first 120 rows and columns are shown").wait_for()
+    assert [len(names) for names in shown_names(shown)] == [120, 120]
+    shown.get_by_label("From, by name").fill("place-29")
+    shown.keyboard.press("Enter")
+    shown.locator(".matrix tbody th", has_text="place-299").first.wait_for()
+    assert len(shown_names(shown)[0]) == 11

@@ -16,8 +16,8 @@ import { VIEWS } from "../world/view.js";
 
 const FEW_MISSING = 12;
 const LINK_METRICS = ["aggregate", "per-flow", "rtt", "loss"];
-const DEFAULTS = { metric: "aggregate", form: "flat", view: "path", show: "best" };
-const ALLOWED = { metric: [...LINK_METRICS, "fee"], form: ["flat", "globe"], view: Object.keys(VIEWS), show: Object.keys(SHOWN) };
+const DEFAULTS = { metric: "aggregate", view: "path", show: "best" };
+const ALLOWED = { metric: [...LINK_METRICS, "fee"], view: Object.keys(VIEWS), show: Object.keys(SHOWN) };
 
 const choice = (label, name, options) => {
   const select = element("select", { name, id: `show-${name}` }, options);
@@ -179,7 +179,7 @@ async function start(known) {
         ),
     );
     map.part.hidden = false;
-    await map.show(shown, { form: state.form, metric: state.metric, view: state.view });
+    await map.show(shown, { metric: state.metric, view: state.view });
   }
 
   addEventListener("popstate", () => show(draw));

@@ -86,19 +86,6 @@ export class Details {
     }
   }
 
-  // What is said of many pairs at once.
-  sum(said) {
-    this.asked?.abort();
-    clearTimeout(this.timer);
-    [this.shown, this.pair] = ["", null];
-    if (!said) return;
-    this.panel.classList.add("chosen");
-    this.title.textContent = said.title;
-    this.value.textContent = said.value;
-    this.where.textContent = "";
-    replace(this.links);
-    replace(this.rest);
-  }
 
   async ask(from, to, isKnown) {
     this.asked = new AbortController();

@@ -4,13 +4,12 @@ import { get } from "../shared/api.js";
 import { element, replace } from "../shared/dom.js";
 import { figure } from "../shared/format.js";
 import { blocksTable, sentence } from "./blocks.js";
-import { changed, comparedSentence, ranked } from "./compare.js";
+import { comparedSentence, ranked } from "./compare.js";
 import { Details } from "./details.js";
 import { legend } from "./legend.js";
 import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
 import { GROUPS, MOST_SIMILAR, ordered, providerTitle, SORTS } from "./order.js";
-import { Overview } from "./overview.js";
-import { COUNTRY, rangeOf, selected } from "./selection.js";
+import { COUNTRY, rangeOf, selected, truncated } from "./selection.js";
 import { MatrixTable } from "./table.js";
 import { pairAddress } from "../shared/pairs.js";
 import { oldPrices } from "../shared/prices.js";
@@ -18,9 +17,7 @@ import { content, emptyState, restsOn, say, show } from "../shared/shell.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
-const MOST_CELLS = 15_000; // of a table; more are drawn as squares of several pairs each
-const MOST_SNAPSHOTS = 30;
-const SNAPSHOT = "snapshot:"; // before the id of one that is compared with
+const MOST_SHOWN = 120; // rows and columns of the table
 const DEFAULTS = {
   metric: "aggregate", group: "provider", sort: "name", from: "", to: "", src: "", dst: "", with: "", rows: "", columns: "", empty: "",
   measured: "", connections: "64",
@@ -39,8 +36,6 @@ const matrices = new Map(); // by what was asked
 let places = new Map();
 let details = null;
 let table = null;
-let overview = null;
-let view = null; // the one of both that is shown
 const parts = {
   empty: element("div"), controls: element("form", { class: "controls", "aria-label": "What the matrix shows" }),
   finding: element("p", { class: "finding" }), legend: element("div"),
@@ -53,13 +48,13 @@ function keep() {
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
 }
 
-const questionOf = (metric, snapshot) => ({
-  metric, snapshot, digits: DIGITS, measured_only: state.measured ? "true" : undefined,
+const questionOf = (metric) => ({
+  metric, digits: DIGITS, measured_only: state.measured ? "true" : undefined,
   connections: metric === "relay-gain" ? state.connections : undefined,
 });
 
-async function matrixOf(metric, { renew = false, snapshot } = {}) {
-  const question = questionOf(metric, snapshot);
+async function matrixOf(metric, { renew = false } = {}) {
+  const question = questionOf(metric);
   const key = JSON.stringify(question);
   if (renew || !matrices.has(key)) matrices.set(key, await get("v1/matrix", question));
   return matrices.get(key);
@@ -67,12 +62,11 @@ async function matrixOf(metric, { renew = false, snapshot } = {}) {
 
 const atHand = (metric) => matrices.get(JSON.stringify(questionOf(metric)));
 
-// What is shown: a figure, or how it compares with another one or another snapshot.
+// What is shown: a figure, or how it compares with another one.
 async function shownMatrix({ renew }) {
   const { metric, with: other } = state;
   const own = await matrixOf(metric, { renew });
   if (!other || other === metric) return own;
-  if (other.startsWith(SNAPSHOT)) return changed(metric, own, await matrixOf(metric, { snapshot: other.slice(SNAPSHOT.length) }));
   return ranked(metric, own, other, await matrixOf(other));
 }
 
@@ -94,16 +88,16 @@ async function draw({ isRebuilt = true, renew = false } = {}) {
   const { metric } = matrix;
   const isOne = metric === state.metric;
   const scale = scaleOf(metric, matrix.values);
-  const picked = selected(matrix, ordered(matrix, scale, places, state), places, state);
-  // A figure that no pair has is a sentence, not an empty matrix. What is hidden has no width, and views
-  // are as wide as there is room.
+  const picked = truncated(selected(matrix, ordered(matrix, scale, places, state), places, state), MOST_SHOWN);
+  // A figure that no pair has is a sentence, not an empty matrix. What is hidden has no width, and the
+  // table is as wide as there is room.
   const isEmpty = !picked.rows.length || !picked.columns.length;
   parts.layout.hidden = isEmpty;
   // Regions keep their places as the metric changes, unless their places follow from it.
   const shown = JSON.stringify([matrix.regions, picked.rows, picked.columns]);
   if (isRebuilt || built !== shown) build(matrix, picked);
   built = shown;
-  view.paint(matrix, metric, scale);
+  table.paint(matrix, metric, scale);
   showZoom(picked);
   replace(parts.legend, !isEmpty && [outdated, legend(metric, scale, matrix)]);
   replace(parts.blocks, isOne && !isEmpty && blocksTable(metric, matrix));
@@ -119,15 +113,14 @@ const count = (groups) => groups.reduce((sum, group) => sum + group.members.leng
 function build(matrix, { rows, columns }) {
   const label = state.group === "provider" ? (id) => id.slice(id.indexOf(":") + 1) : (id) => id;
   const hadFocus = parts.grid.contains(document.activeElement);
-  view = count(rows) * count(columns) > MOST_CELLS ? overview : table;
-  view.build(matrix, rows, columns, label);
-  if (hadFocus) (view === overview ? overview.canvas : table.current?.cell)?.focus({ preventScroll: true });
+  table.build(matrix, rows, columns, label);
+  if (hadFocus) table.current?.cell?.focus({ preventScroll: true });
 }
 
 // What is not shown, and how to see it.
-function showZoom({ rows, columns, all, empty }) {
+function showZoom({ rows, columns, all, empty, isTruncated }) {
   const said = [];
-  if (view === overview && overview.k > 1) said.push(`Each square is the median of up to ${overview.k} × ${overview.k} pairs: drag over a part, or click, to see more of it.`);
+  if (isTruncated) said.push(`Only the first ${MOST_SHOWN} rows and columns are shown: choose a provider, a country or a name to see others.`);
   if (state.rows || state.columns) said.push(`${count(rows)} × ${count(columns)} of ${all.join(" × ")} pairs are shown.`);
   const left = [`${empty[0]} rows`, `${empty[1]} columns`].filter((_, at) => empty[at]).join(" and ");
   if (left) said.push(`${left} without a figure are left out.`);
@@ -144,8 +137,8 @@ function change(changes) {
 
 // first and last of rows and of columns, by their places in what is shown.
 function zoom(rows, columns) {
-  const { regions } = view.matrix;
-  return change({ rows: rangeOf(regions, view.rows, ...rows), columns: rangeOf(regions, view.columns, ...columns) });
+  const { regions } = table.matrix;
+  return change({ rows: rangeOf(regions, table.rows, ...rows), columns: rangeOf(regions, table.columns, ...columns) });
 }
 const zoomOut = () => (state.rows || state.columns) && change({ rows: "", columns: "" });
 
@@ -214,15 +207,6 @@ function controls(known) {
       await compare();
     });
   });
-  return addSnapshots(compared.querySelector("select"));
-}
-
-// Snapshots to compare with come when the first figure is there.
-async function addSnapshots(list) {
-  const { snapshots, snapshot } = await get("v1/snapshots", { limit: MOST_SNAPSHOTS });
-  list.append(...snapshots.filter(({ id }) => id !== snapshot.id).map(({ id, as_of: at }) =>
-    element("option", { value: `${SNAPSHOT}${id}` }, `snapshot of ${at.slice(0, 16).replace("T", " ")}`)));
-  list.value = state.with;
 }
 
 // One flow beside many: the sentence needs both, the first view only one of them.
@@ -234,7 +218,7 @@ async function compare() {
 }
 
 async function renew() {
-  if (document.hidden || !view) return;
+  if (document.hidden || !table) return;
   const before = atHand(state.metric)?.snapshot.id;
   const matrix = await matrixOf(state.metric, { renew: true });
   if (matrix.snapshot.id === before && state.metric !== "age") return;
@@ -251,8 +235,7 @@ await show(async () => {
   details = new Details(places, async (src, dst) => (await matrixOf("aggregate")).values[src][dst] !== null);
   replace(content, parts.empty, parts.controls, parts.finding, parts.legend, parts.zoom,
     parts.layout = element("div", { class: "matrix-layout" }, parts.grid, details.panel), parts.blocks);
-  const snapshots = controls(known.regions);
-  overview = new Overview(parts.grid, { point: (said) => details.sum(said), zoom, out: zoomOut });
+  controls(known.regions);
   table = new MatrixTable(parts.grid, {
     zoom, out: zoomOut,
     point: (pair) => pair && details.show(table.matrix, table.matrix.metric, pair),
@@ -263,12 +246,12 @@ await show(async () => {
     },
   });
   await draw();
-  await Promise.all([compare(), snapshots]);
+  await compare();
 });
 let resized = 0;
 addEventListener("resize", () => {
   clearTimeout(resized);
   // Not for what comes and goes at the top of a phone's browser.
-  resized = setTimeout(() => view && parts.grid.clientWidth !== view.width && show(() => draw()), 200);
+  resized = setTimeout(() => table && parts.grid.clientWidth !== table.width && show(() => draw()), 200);
 });
 setInterval(() => show(renew), RENEW_MS);

@@ -48,3 +48,13 @@ export function selected(matrix, groups, facts, state) {
   const all = [members(rows).length, members(columns).length];
   return { rows: between(rows, regions, state.rows), columns: between(columns, regions, state.columns), all, empty };
 }
+
+// The first rows and columns of a selection: a table of more is too large to draw, and to read.
+export function truncated(picked, most) {
+  const [rows, columns] = [picked.rows, picked.columns].map((groups) => {
+    const first = new Set(members(groups).slice(0, most));
+    return kept(groups, (at) => first.has(at));
+  });
+  const isTruncated = members(picked.rows).length > most || members(picked.columns).length > most;
+  return { ...picked, rows, columns, isTruncated };
+}

@@ -57,12 +57,9 @@ const ASKED = {
   },
 };
 
-// Of two matrices as one: percent that a figure has risen by, and percentiles of all pairs.
-const signed = (unit) => (value) => (Number.isFinite(value) ? `${value > 0 ? "+" : value < 0 ? "−" : ""}${figure(Math.abs(value))}${unit}` : "from zero");
-const CHANGES = { unit: "%", shown: signed(" %"), bare: signed(""), limits: [-50, -20, -10, -5, 5, 10, 20, 50], best: "better" };
+// Of two matrices as one.
+const signed = (unit) => (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${figure(Math.abs(value))}${unit}`;
 const COMPARED = {
-  change: { ...CHANGES, title: "Change", meaning: "Change since the other snapshot" },
-  "change-less": { ...CHANGES, title: "Change", isLess: true, meaning: "Change since the other snapshot" },
   rank: {
     title: "Rank", unit: "percentiles", shown: signed(" percentiles"), bare: signed(""), limits: [-75, -50, -25, -10, 10, 25, 50, 75],
     best: "better by the first figure", meaning: "How many percentiles of all pairs a pair is better by the first figure than by the second",

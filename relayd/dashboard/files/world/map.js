@@ -15,7 +15,6 @@ const MOST_NAMED = 4;
 const ZOOM = 1.5;
 const TURN_DEG = 15;
 const [LEAST_ZOOM, MOST_ZOOM] = [0.4, 40];
-const FORMS = { flat: "Flat", globe: "Globe" };
 
 let outline = null;
 async function land() {
@@ -42,10 +41,10 @@ function hintOf({ regions, lines }) {
 // what: { regions, lines, marked, said, label }: lines are { src, dst, thickness, values, kind, said },
 // thickness a throughput in the legend's unit, values by metric; marked regions have their name beside them,
 // named ones too where there is room; said(region) is shown where it is pointed at.
-// heard: { choose(region id) for a click, state({ form, metric }) where the reader changed one }.
+// heard: { choose(region id) for a click, state({ metric }) where the reader changed it }.
 export class WorldMap {
-  constructor({ form = "flat", metric = "aggregate", view = "path", isSmall = false, heard = {} } = {}) {
-    Object.assign(this, { form, metric, view, isSmall, heard, what: null, width: 0, hint: HINT });
+  constructor({ metric = "aggregate", view = "path", isSmall = false, heard = {} } = {}) {
+    Object.assign(this, { metric, view, isSmall, heard, what: null, width: 0, hint: HINT });
     this.holder = element("div", {
       class: isSmall ? "world small" : "world", ...(isSmall ? {} : { tabindex: "0", role: "group",
         "aria-label": "Map: arrow keys turn it, plus and minus zoom, 0 fits it again" }),
@@ -91,7 +90,7 @@ export class WorldMap {
     if (!metrics.includes(this.metric)) [this.metric = ""] = metrics;
     const scale = this.metric ? scaleFor(this.metric, this.what, lines) : null;
     const { projection, height, isWhole } = frame({
-      form: this.form, view: this.view, lines: lines.map((line) => [at.get(line.src), at.get(line.dst)]), places: [...at.values()], width: this.width,
+      view: this.view, lines: lines.map((line) => [at.get(line.src), at.get(line.dst)]), places: [...at.values()], width: this.width,
     });
     this.drawing = { at, lines, scale, height, isWhole, fitted: { rotate: projection.rotate(), scale: projection.scale(), translate: projection.translate() }, projection };
     if (!this.isSmall) this.showTools(metrics);
@@ -168,21 +167,19 @@ export class WorldMap {
   }
 
   showTools(metrics) {
-    const pick = (name, value) => {
-      this[name] = value;
+    const pick = (metric) => {
+      this.metric = metric;
       this.fit();
       this.draw();
-      this.heard.state?.({ form: this.form, metric: this.metric });
+      this.heard.state?.({ metric });
     };
     const button = (text, label, on) => element("button", { type: "button", "aria-label": label, title: label, on: { click: on } }, text);
-    const state = `${this.form} ${this.metric} ${metrics}`;
+    const state = `${this.metric} ${metrics}`;
     if (this.toolsOf === state) return; // or the focus would be lost
     this.toolsOf = state;
     const focused = this.tools.contains(document.activeElement) ? document.activeElement.dataset.of : null;
     replace(this.tools,
-      element("span", { class: "forms", role: "group", "aria-label": "Projection" }, Object.entries(FORMS).map(([form, title]) =>
-        element("button", { type: "button", dataset: { of: form }, "aria-pressed": String(this.form === form), on: { click: () => pick("form", form) } }, title))),
-      metrics.length > 1 && element("label", {}, "Colour", element("select", { name: "metric", dataset: { of: "metric" }, on: { change: (event) => { event.stopPropagation(); pick("metric", event.target.value); } } },
+      metrics.length > 1 && element("label", {}, "Colour", element("select", { name: "metric", dataset: { of: "metric" }, on: { change: (event) => { event.stopPropagation(); pick(event.target.value); } } },
         metrics.map((name) => element("option", { value: name, selected: name === this.metric }, METRICS[name].title)))),
       element("span", { class: "zooms", role: "group", "aria-label": "Zoom" }, button("−", "Zoom out", () => this.zoom(1 / ZOOM)), button("+", "Zoom in", () => this.zoom(ZOOM)),
         button("Fit", "Fit to what is drawn", () => { this.fit(); this.paint(); })));
@@ -199,12 +196,8 @@ export class WorldMap {
     this.moved.turn[0] -= east;
     const limit = (value) => Math.max(-90, Math.min(90, value));
     const first = this.drawing.fitted.rotate[1];
-    this.moved.turn[1] = this.isTurnedOnlyEast() ? 0 : limit(first + this.moved.turn[1] - north) - first;
+    this.moved.turn[1] = this.drawing.isWhole ? 0 : limit(first + this.moved.turn[1] - north) - first;
     this.paint();
-  }
-
-  isTurnedOnlyEast() {
-    return this.form === "flat" && this.drawing.isWhole;
   }
 
   listen() {

@@ -1,7 +1,7 @@
 // What part of the world a map shows, and by which projection: turned to the middle of what is to be
 // seen, and fitted to its ends.
 
-import { geoAzimuthalEqualArea, geoDistance, geoEqualEarth, geoInterpolate, geoOrthographic } from "../vendor/geo.js";
+import { geoAzimuthalEqualArea, geoDistance, geoEqualEarth, geoInterpolate } from "../vendor/geo.js";
 
 const DEGREES = 180 / Math.PI;
 const STEPS = 12; // samples of a great circle
@@ -94,22 +94,15 @@ export function uncut(lines) {
 
 const points = (coordinates) => ({ type: "MultiPoint", coordinates });
 
-// lines: pairs of places; places: others to be seen. form: "flat" or "globe".
+// lines: pairs of places; places: others to be seen.
 // Returns { projection, height, isWhole }; isWhole says that the map has edges of its own.
-export function frame({ form, view = "path", lines, places, width }) {
+export function frame({ view = "path", lines, places, width }) {
   const curves = lines.map(greatCircle);
   const named = VIEWS[view]?.at ? VIEWS[view] : null;
   const seen = curves.flat().concat(lines.length ? [] : places);
   const middle = named ?? (seen.length ? around(seen) : VIEWS.world);
   const isNarrow = width < NARROW;
   const margin = isNarrow ? 34 : 56;
-  if (form === "globe") {
-    const height = Math.round(Math.min(width, isNarrow ? 420 : 560));
-    const projection = geoOrthographic().rotate([-middle.at[0], -middle.at[1]]).precision(0.3);
-    const globe = Math.min(width, height) / 2 - 8;
-    const wanted = (globe - margin / 2) / Math.sin(Math.min(90, Math.max(middle.radius_deg, NARROWEST_DEG)) / DEGREES);
-    return { projection: projection.scale(Math.max(globe, Math.min(wanted, 6 * globe))).translate([width / 2, height / 2]), height, isWhole: true };
-  }
   if (middle.radius_deg > (isNarrow ? WIDEST_NARROW_DEG : WIDEST_DEG)) {
     const turn = named ? [named.at[0], 0] : uncut(curves);
     const projection = geoEqualEarth().precision(0.3).fitWidth(width, { type: "Sphere" });
