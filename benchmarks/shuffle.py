@@ -1,8 +1,7 @@
 """Speed of shuffles on the January 2022 grid: ``python -m benchmarks.shuffle``.
 
-With one thread of the matrix library, as ``wan.shuffle`` plans. Column generation and the whole
-answer stand side by side with the linear program over all paths in OR-Tools GLOP in the same run.
-Needs the shared measurements (tests/shared_data.py).
+With one thread of the matrix library, as ``wan.shuffle`` plans: column generation, and the whole
+answer. Needs the shared measurements (tests/shared_data.py).
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ from statistics import median
 
 import numpy as np
 
-from planner.model.shared_resources import Floats, links_of
+from planner.model.shared_resources import Floats
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import PathColumns, least_time
-from planner.solvers.path_program import route_over_all_paths
 from relayd.questions.matrix_threads import one_matrix_thread
 from tests.planner.grid import january_grid
 
@@ -45,17 +43,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--sites", type=int, nargs="+", default=[12, 40])
-    parser.add_argument("--full", type=int, default=3, help="seeds on which GLOP runs too")
     options = parser.parse_args()
     grid = january_grid()
     network, prices = grid.network(), grid.prices()
-    print(
-        f"{'sites  demands':24}{'routing ms':>18}{'gap':>9}{'whole answer ms':>18}"
-        f"{'GLOP ms':>10}{'excess':>9}"
-    )
+    print(f"{'sites  demands':24}{'routing ms':>18}{'gap':>9}{'whole answer ms':>18}")
     for n in options.sites:
         for name, make in DEMANDS.items():
-            routing, answer, full, gaps, excess = [], [], [], [], []
+            routing, answer, gaps = [], [], []
             for seed in range(options.seeds):
                 random = np.random.default_rng(seed)
                 chosen = random.choice(len(grid.regions), n, replace=False)
@@ -81,20 +75,7 @@ def main() -> None:
                 start = time.perf_counter()
                 recommend_shuffle(request, part, prices)
                 answer.append(time.perf_counter() - start)
-                if seed < options.full:
-                    start = time.perf_counter()
-                    exact = route_over_all_paths(
-                        problem.resources, problem.demands_gbit, problem.usd_per_gbit
-                    )
-                    full.append(time.perf_counter() - start)
-                    assert exact is not None
-                    reached_s = problem.resources.time_s(links_of(found.paths_gbit))
-                    excess.append(reached_s / exact[1] - 1)
-            print(
-                f"{n:5}  {name:17}{_ms(routing):>18}{max(gaps):9.5f}{_ms(answer):>18}"
-                f"{1e3 * median(full) if full else float('nan'):10.0f}"
-                f"{max(excess, default=float('nan')):9.5f}"
-            )
+            print(f"{n:5}  {name:17}{_ms(routing):>18}{max(gaps):9.5f}{_ms(answer):>18}")
 
 
 def _ms(times_s: list[float]) -> str:

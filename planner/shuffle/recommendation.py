@@ -241,9 +241,8 @@ class _ShufflePlanBuilder:
             more = resources.with_vm_at(*sites)
             time_s = more.time_s(chosen.links_gbit)
             if chosen.relays:
-                start = self.search.fast().resumable
-                columns = self.search.columns.with_resources(more, start)
-                time_s = min(time_s, least_time(columns, MORE_VMS_GAP, start).objective)
+                columns = self.search.columns.with_resources(more)
+                time_s = min(time_s, least_time(columns, MORE_VMS_GAP).objective)
             saved_s = chosen.transfer_s - time_s
             if saved_s > BINDING * chosen.transfer_s:
                 found.append(OneMoreVm(place, time_s + overhead_s, saved_s))

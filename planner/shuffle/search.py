@@ -37,11 +37,7 @@ from planner.transfer.allocation import whole_vms
 # The least time is found to a part of the gap; the rest is room to choose the cheapest routing.
 TIME_GAP = 0.4 * GAP
 FEES_GAP = 5e-3
-FEES_STEPS = 30
-# Fees that may be this far from the least are worth a second round.
-FAR_FROM_LEAST = 2e-2
 FRONTIER_POINTS = 8
-FEES_ROUNDS = 2
 BINDING = 1e-3
 
 
@@ -143,13 +139,7 @@ class ShuffleSearch:
         limit_s = max(fast.bound * (1 + GAP), fast.objective)
 
         def cheap_in_time(columns: PathColumns) -> Floats:
-            cheap = least_fees(columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
-            for _ in range(1, FEES_ROUNDS):
-                if cheap.gap <= FAR_FROM_LEAST:
-                    break
-                # From the middle of all columns found so far, it often gets further.
-                again = least_fees(columns, limit_s, fast, FEES_GAP, most_steps=FEES_STEPS)
-                cheap = min(cheap, again, key=lambda routing: routing.objective)
+            cheap = least_fees(columns, limit_s, fast, FEES_GAP)
             return without_slivers(columns, cheap, limit_s, cheap.objective * (1 + FEES_GAP))
 
         return self._at_metered_fees(cheap_in_time)

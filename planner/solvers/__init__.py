@@ -1,7 +1,6 @@
 """Mathematics without regions, prices or requests.
 
-:mod:`.simplex` solves the small programs of one transfer; :mod:`.column_generation`, over
-:mod:`.columns`, :mod:`.interior_point` and :mod:`.path_program`, routes many demands over one-hop
-paths; :mod:`.max_min_fill` raises rates that wait for nobody; :mod:`.steiner` finds least trees;
-:mod:`.linear_solver` loads OR-Tools.
+:mod:`.simplex` solves the small programs of one transfer; :mod:`.column_generation` routes many
+demands over one-hop paths; :mod:`.max_min_fill` raises rates that wait for nobody; :mod:`.steiner`
+finds least trees; :mod:`.linear_solver` loads OR-Tools.
 """

@@ -12,92 +12,355 @@ that nothing is better than::
 
     sum of demand x (cheapest path at fee + y per link)  -  T n y
 
-and the patterns of those cheapest paths are the columns worth adding (Dantzig and Wolfe 1960).
-Prices come from an interior point of the columns so far, after every single step of the method
-(Mehrotra 1992; columns from central prices: Gondzio, González-Brevis and Munari 2013), not from
-an optimal vertex: vertex prices jump about, central ones settle
-(:mod:`planner.solvers.interior_point`; the columns are kept by :mod:`planner.solvers.columns`).
+and the patterns of those cheapest paths are the columns worth adding (Dantzig and Wolfe 1960). The
+program over the columns so far is solved by the simplex method, which goes on where it was; as its
+prices jump about, columns are also sought at prices smoothed towards the best (Wentges 1997).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from planner.model.shared_resources import Floats, Integers, SiteResources, links_of
-from planner.solvers.columns import InteriorState, PathColumns, Routing
-from planner.solvers.interior_point import FIRST_STEEPNESS, MOST_STEPS, InteriorPoint
-from planner.solvers.path_program import route_over_all_paths
-
-__all__ = [
-    "GAP",
-    "PathColumns",
-    "Routing",
-    "least_fees",
-    "least_fees_at_leisure_usd",
-    "least_time",
-    "without_slivers",
-]
+from planner.solvers.linear_solver import new_solver
+from planner.solvers.max_min_fill import loads_of_links
 
 GAP = 1e-3
-# Before the interior point: rows priced by how loaded they were so far (multiplicative weights).
+MOST_ROUNDS = 300
+SMOOTHING = 0.5
+# The first columns: rows priced by how loaded they were so far (multiplicative weights).
 FIRST_ROUNDS = 10
-# Paths that take so much of the time from then on have rows.
-FULL = 0.7
-# Another solver's optimum is one to about this share.
-SAME = 1e-6
+STEEPNESS = 30.0
+# Paths that take so much of the time have rows.
+NEARLY_FULL = 0.9
+PREFER_DIRECT = 1e-9
 # Shares of a pair's volume too small for a path of their own, the boldest first.
 SLIVERS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 1e-4, 1e-6)
 
 
-def least_time(
-    columns: PathColumns, gap: float = GAP, start: InteriorState | None = None
-) -> Routing:
+@dataclass(frozen=True)
+class Routing:
+    """A routing of all demands, and what is proven of it.
+
+    Attributes
+    ----------
+    paths_gbit : array, shape (n, n, n)
+        Volume by source, first hop and destination; direct where the first hop is the
+        destination.
+    objective, bound : float
+        What it reaches, and what no routing can beat.
+    row_prices : array
+        What a VM-second of each row is worth, in the objective's unit.
+    """
+
+    paths_gbit: Floats
+    objective: float
+    bound: float
+    row_prices: Floats
+
+    @property
+    def gap(self) -> float:
+        """How far above the optimum it may at most be, as a share of the bound."""
+        return self.objective / self.bound - 1 if self.bound > 0 else 0.0
+
+
+class PathColumns:
+    """Patterns of paths found so far; many problems on the same demands share them.
+
+    Attributes
+    ----------
+    sources : array, length columns
+    first_hops : array, shape (columns, n)
+        By destination.
+    resources : SiteResources
+        With the paths' rows that some routing broke so far (:meth:`add_rows`): few ever bind.
+
+    Parameters
+    ----------
+    given : SiteResources
+        With all rows.
+    demands_gbit, usd_per_gbit : arrays, shape (n, n)
+        Volumes, and fees of links.
+    """
+
+    def __init__(self, given: SiteResources, demands_gbit: Floats, usd_per_gbit: Floats) -> None:
+        self.given, self.demands_gbit, self.usd_per_gbit = given, demands_gbit, usd_per_gbit
+        self.resources = given.with_path_rows(np.zeros(0, dtype=np.int64))
+        self.sources = np.zeros(0, dtype=np.int64)
+        self.first_hops = np.zeros((0, given.count), dtype=np.int64)
+        self.senders = np.unique(np.nonzero(demands_gbit)[0])
+        self._seen: set[bytes] = set()
+
+    def with_resources(self, given: SiteResources) -> PathColumns:
+        """Return the columns and rows so far on other VMs at the same sites."""
+        taken = copy(self)
+        taken.given = given
+        taken.resources = given.with_path_rows(self._path_rows)
+        taken._seen = set(self._seen)
+        return taken
+
+    def at_fees(self, usd_per_gbit: Floats) -> PathColumns:
+        """Return the columns and rows so far at other fees of links."""
+        taken = copy(self)
+        taken.usd_per_gbit = usd_per_gbit
+        taken._seen = set(self._seen)
+        return taken
+
+    @property
+    def _path_rows(self) -> Integers:
+        rows = self.resources.path_rows
+        assert rows is not None
+        return rows
+
+    def add_rows(self, links_gbit: Floats, time_s: float) -> None:
+        """Add the rows of paths that volumes on links need longer than a time for."""
+        resources = self.resources
+        codes = resources.path_rows_above(links_gbit, time_s)
+        fresh = codes[resources.position[codes] == len(resources.rows)]
+        if len(fresh):
+            self.resources = resources.with_path_rows(np.concatenate([self._path_rows, fresh]))
+
+    def prices_of_given(self, row_prices: Floats) -> Floats:
+        """Return prices of the first rows so far as prices of all rows."""
+        prices = np.zeros(len(self.given.rows))
+        prices[self.given.position[self.resources.rows[: len(row_prices)]]] = row_prices
+        return prices
+
+    def cheapest_paths(self, prices: Floats) -> tuple[float, Integers]:
+        """Return the least price of all volumes, and each pair's first hop for it.
+
+        Parameters
+        ----------
+        prices : array, shape (n, n)
+            Of links; infinite where there is none.
+        """
+        n = self.given.count
+        blocked = prices.copy()
+        np.fill_diagonal(blocked, np.inf)
+        relays = np.nonzero(self.given.may_relay)[0]
+        hops = np.broadcast_to(np.arange(n), (n, n))
+        best = blocked
+        if len(relays):
+            through = blocked[:, None, relays] + blocked.T[None, :, relays]
+            position = through.argmin(axis=2)
+            relayed = np.take_along_axis(through, position[:, :, None], axis=2)[:, :, 0]
+            better = relayed < blocked * (1 - PREFER_DIRECT)
+            best = np.where(better, relayed, blocked)
+            hops = np.where(better, relays[position], hops)
+        pairs = np.nonzero(self.demands_gbit)
+        return float((self.demands_gbit[pairs] * best[pairs]).sum()), hops
+
+    def add(self, hops: Integers) -> bool:
+        """Add the pattern of every source by its pairs' first hops; return whether any is new.
+
+        Parameters
+        ----------
+        hops : array, shape (n, n)
+        """
+        fresh = []
+        for source in self.senders.tolist():
+            wanted: bytes = hops[source][self.demands_gbit[source] > 0].tobytes()
+            key = source.to_bytes(4, "little") + wanted
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh.append(source)
+        if fresh:
+            self.sources = np.append(self.sources, fresh)
+            self.first_hops = np.concatenate([self.first_hops, hops[fresh]])
+        return bool(fresh)
+
+    def add_cheapest(self, prices: Floats) -> Floats:
+        """Add every source's cheapest pattern at prices of links; return what links then carry."""
+        _, hops = self.cheapest_paths(prices)
+        self.add(hops)
+        return links_of(self.routed(hops))
+
+    def routed(self, hops: Integers) -> Floats:
+        """Return volumes by source, first hop and destination, of first hops of all pairs."""
+        return self._paths(self.senders, hops[self.senders], np.ones(len(self.senders)))
+
+    def loads_and_fees(self, since: int = 0) -> tuple[Floats, Floats]:
+        """Return what columns from a number on load, shape (columns, rows), and their fees."""
+        sources, hops = self.sources[since:], self.first_hops[since:]
+        count, rows = len(sources), len(self.resources.rows)
+        column, head = np.nonzero(self.demands_gbit[sources])
+        tail, hop = sources[column], hops[column, head]
+        gbit, relayed = self.demands_gbit[tail, head], hop != head
+        column, gbit = np.append(column, column[relayed]), np.append(gbit, gbit[relayed])
+        tail, head = np.append(tail, hop[relayed]), np.append(hop, head[relayed])
+        row, load = loads_of_links(self.resources, tail, head, gbit)
+        cell = column * (rows + 1) + row  # the last of each column: rows that never bind
+        loads = np.bincount(cell.ravel(), load.ravel(), count * (rows + 1))
+        fees = np.asarray(
+            np.bincount(column, gbit * self.usd_per_gbit[tail, head], count), dtype=float
+        )
+        return np.asarray(loads.reshape(count, rows + 1)[:, :rows], dtype=float), fees
+
+    def paths(self, weights: Floats) -> Floats:
+        """Return volumes by source, first hop and destination, of weights of columns."""
+        used = np.nonzero(weights > 0)[0]
+        total = np.bincount(self.sources[used], weights[used], self.given.count)
+        weights = weights[used] / total[self.sources[used]]
+        return self._paths(self.sources[used], self.first_hops[used], weights)
+
+    def _paths(self, sources: Integers, first_hops: Integers, weights: Floats) -> Floats:
+        n = self.given.count
+        source, destination = np.repeat(sources, n), np.tile(np.arange(n), len(sources))
+        amount = np.repeat(weights, n) * self.demands_gbit[source, destination]
+        cell = (source * n + first_hops.ravel()) * n + destination
+        return np.asarray(np.bincount(cell, amount, n**3), dtype=float).reshape(n, n, n)
+
+
+class _Program:
+    """The linear program over columns, which grows while it is solved.
+
+    Parameters
+    ----------
+    columns : PathColumns
+        With at least one of each source.
+    by_fees : bool
+        Whether to minimise fees and the penalty; else the time.
+    penalty : float
+        Per second of lateness.
+    deadline_s : float
+    unit_s, unit : float
+        Of time and of the objective, so that figures are about 1.
+    """
+
+    def __init__(
+        self,
+        columns: PathColumns,
+        *,
+        by_fees: bool,
+        penalty: float,
+        deadline_s: float,
+        unit_s: float,
+        unit: float,
+    ) -> None:
+        self.columns, self.unit_s, self.unit = columns, unit_s, unit
+        self.penalty, self.deadline = penalty * unit_s / unit, deadline_s / unit_s
+        self.per_usd = 1.0 / unit if by_fees else 0.0
+        self.solver = new_solver()
+        self.goal = self.solver.Objective()
+        self.goal.SetMinimization()
+        self.late = self.solver.NumVar(0.0, self.solver.infinity(), "")
+        self.goal.SetCoefficient(self.late, self.penalty)
+        self.whole = {source: self.solver.Constraint(1.0, 1.0) for source in columns.senders}
+        self.rows: list[Any] = []
+        self.weights: list[Any] = []
+
+    def grow(self) -> None:
+        """Enter rows and columns that are new."""
+        columns, known = self.columns, len(self.weights)
+        vms = columns.resources.row_vms.tolist()
+        fresh = vms[len(self.rows) :]
+        loads, fees = columns.loads_and_fees(0 if fresh else known)
+        loads /= self.unit_s
+        if fresh:
+            old, loads, fees = loads[:known], loads[known:], fees[known:]
+        for count in fresh:
+            row = self.solver.Constraint(-self.solver.infinity(), count * self.deadline)
+            row.SetCoefficient(self.late, -count)
+            of = old[:, len(self.rows)]
+            for column in np.nonzero(of)[0].tolist():
+                row.SetCoefficient(self.weights[column], float(of[column]))
+            self.rows.append(row)
+        for source, load, fee in zip(columns.sources[known:], loads, fees.tolist(), strict=True):
+            weight = self.solver.NumVar(0.0, self.solver.infinity(), "")
+            self.weights.append(weight)
+            self.whole[source].SetCoefficient(weight, 1.0)
+            self.goal.SetCoefficient(weight, fee * self.per_usd)
+            for row in np.nonzero(load)[0].tolist():
+                self.rows[row].SetCoefficient(weight, float(load[row]))
+
+    def value(self, links_gbit: Floats) -> tuple[float, float]:
+        """Return the objective of volumes on links under all rows, and their lateness."""
+        time = self.columns.resources.time_s(links_gbit) / self.unit_s
+        late = max(0.0, time - self.deadline)
+        fees = float((links_gbit * self.columns.usd_per_gbit).sum())
+        return self.per_usd * fees + self.penalty * late, late
+
+    def bound(self, prices: Floats) -> tuple[float, Floats, Integers]:
+        """Return what prices of rows prove, these prices as they count, and the best first hops."""
+        columns, vms = self.columns, self.columns.resources.row_vms
+        if (total := float(prices @ vms)) > self.penalty or not self.per_usd:
+            prices = prices * (self.penalty / total)
+        links = columns.resources.link_prices(prices / self.unit_s)
+        price, hops = columns.cheapest_paths(links + columns.usd_per_gbit * self.per_usd)
+        return price - self.deadline * float(prices @ vms), prices, hops
+
+    def solve(self, gap: float) -> Routing:
+        """Return a routing within a gap of the optimum, adding columns and rows."""
+        columns = self.columns
+        paths = columns.paths(np.ones(len(columns.sources)))
+        best, bound = self.value(links_of(paths))[0], -np.inf
+        center = best_prices = np.zeros(0)
+        for _ in range(MOST_ROUNDS):
+            self.grow()
+            if self.solver.Solve() != self.solver.OPTIMAL:
+                break
+            found = columns.paths(np.array([of.solution_value() for of in self.weights]))
+            value, late = self.value(links_of(found))
+            if value < best:
+                best, paths = value, found
+            prices = np.maximum(0.0, [-row.dual_value() for row in self.rows])
+            columns.add_rows(links_of(found), NEARLY_FULL * (self.deadline + late) * self.unit_s)
+            missing = len(columns.resources.rows) - len(prices)
+            prices = np.append(prices, np.zeros(missing))
+            center = np.append(center, np.zeros(len(prices) - len(center)))
+            fresh = missing > 0
+            for tried in (SMOOTHING * center + (1 - SMOOTHING) * prices, prices):
+                proven, tried, hops = self.bound(tried)
+                if proven > bound:
+                    bound, center, best_prices = proven, tried, tried
+                fresh |= columns.add(hops)
+            if best - bound <= gap * bound or not fresh:
+                break
+        return Routing(
+            paths,
+            best * self.unit,
+            bound * self.unit,
+            columns.prices_of_given(best_prices * self.unit / self.unit_s),
+        )
+
+
+def least_time(columns: PathColumns, gap: float = GAP) -> Routing:
     """Return a routing whose time is within a gap of the least.
 
     Parameters
     ----------
     columns : PathColumns
         Gets the columns that were found.
-    gap : float
-    start : InteriorState, optional
-        Of the same shuffle with other VMs; `columns` are those that it has weights of.
     """
-    if not len(columns.fees):
-        _first_columns(columns)
-    if start is not None:
-        unit_s = start.unit_s
-    else:  # of the order of the time sought: all columns of a source in equal parts
-        unit_s = float((columns.loads.sum(axis=0) / columns.resources.row_vms).max())
-        unit_s *= columns.source_count / len(columns.sources)
-    found = InteriorPoint(columns, 0.0, 1.0, unit_s, 0.0, gap).solve(start=start)
-    return found if found.gap <= gap * (1 + SAME) else _by_all_paths(columns, found)
+    if not len(columns.sources):
+        _add_first_columns(columns)
+    unit_s = columns.resources.time_s(links_of(columns.paths(np.ones(len(columns.sources)))))
+    program = _Program(
+        columns, by_fees=False, penalty=1.0, deadline_s=0.0, unit_s=unit_s, unit=unit_s
+    )
+    return program.solve(gap)
 
 
-def _first_columns(columns: PathColumns) -> None:
+def _add_first_columns(columns: PathColumns) -> None:
     """Add columns at prices by how loaded rows were so far, and the rows of paths that are full."""
     vms = columns.resources.row_vms
     prices = np.full(len(vms), 1.0) / vms.sum()
     links = np.zeros_like(columns.demands_gbit)
     for done in range(1, FIRST_ROUNDS + 1):
-        links += columns.all_of(columns.resources.link_prices(prices))
+        links += columns.add_cheapest(columns.resources.link_prices(prices))
         time_s = columns.resources.time_s(links / done)
-        columns.add_rows(columns.resources.path_rows_above(links / done, FULL * time_s))
+        columns.add_rows(links / done, NEARLY_FULL * time_s)
         vms = columns.resources.row_vms
         level = columns.resources.loads(links / done) / vms / time_s
-        prices = np.exp(FIRST_STEEPNESS * (level - 1)) / vms
+        prices = np.exp(STEEPNESS * (level - 1)) / vms
         prices /= prices @ vms
 
 
-def least_fees(
-    columns: PathColumns,
-    deadline_s: float,
-    fast: Routing,
-    gap: float = GAP,
-    *,
-    most_steps: int = MOST_STEPS,
-) -> Routing:
+def least_fees(columns: PathColumns, deadline_s: float, fast: Routing, gap: float = GAP) -> Routing:
     """Return a routing before a deadline whose fees are within a gap of the least.
 
     Parameters
@@ -107,34 +370,34 @@ def least_fees(
         Later than what `fast` needs.
     fast : Routing
         Meets the deadline with time to spare; what is a little late is mixed with it.
-    most_steps : int
-        Of the interior point; with few, the routing is good but its gap may be wide.
     """
-    resources = columns.resources
-    fast_usd = float((links_of(fast.paths_gbit) * columns.usd_per_gbit).sum())
-    at_leisure = _with_links(resources, columns.usd_per_gbit)
-    links = columns.all_of(at_leisure)
-    cheapest_usd = float((links * columns.usd_per_gbit).sum())
+    resources, fees = columns.resources, columns.usd_per_gbit
+    fast_links = links_of(fast.paths_gbit)
+    fast_usd = float((fast_links * fees).sum())
+    prices = _of_links(resources, fees)
+    cheapest_usd, hops = columns.cheapest_paths(prices)
     free = np.zeros(len(columns.given.rows))
-    if resources.time_s(links) <= deadline_s:
-        hops = columns.cheapest_paths(at_leisure)[1]
-        return Routing(_volumes(columns, hops), cheapest_usd, cheapest_usd, free)
-    fast_s = resources.time_s(links_of(fast.paths_gbit))
-    spare_s = deadline_s - fast_s
-    saved_usd = fast_usd - cheapest_usd
+    cheapest = columns.routed(hops)
+    if resources.time_s(links_of(cheapest)) <= deadline_s:
+        return Routing(cheapest, cheapest_usd, cheapest_usd, free)
+    columns.add(hops)
+    fast_s = resources.time_s(fast_links)
+    spare_s, saved_usd = deadline_s - fast_s, fast_usd - cheapest_usd
     if spare_s <= 0 or saved_usd <= gap * cheapest_usd:
         return Routing(fast.paths_gbit, fast_usd, cheapest_usd, free)
     # Fees are convex in the deadline: no second is worth more than the mean over the spare time.
-    penalty = 2 * saved_usd / spare_s
-    late = InteriorPoint(
-        columns, 1.0, penalty, deadline_s, deadline_s, gap, max(cheapest_usd, saved_usd)
-    ).solve(most_steps)
-    if late.gap > gap * (1 + SAME) and most_steps == MOST_STEPS:
-        late = _by_all_paths(columns, late, deadline_s)
+    late = _Program(
+        columns,
+        by_fees=True,
+        penalty=2 * saved_usd / spare_s,
+        deadline_s=deadline_s,
+        unit_s=deadline_s,
+        unit=max(cheapest_usd, saved_usd),
+    ).solve(gap)
     late_s = resources.time_s(links_of(late.paths_gbit))
     share = min(1.0, max(0.0, (late_s - deadline_s) / max(late_s - fast_s, 1e-300)))
     paths = (1 - share) * late.paths_gbit + share * fast.paths_gbit
-    usd = float((links_of(paths) * columns.usd_per_gbit).sum())
+    usd = float((links_of(paths) * fees).sum())
     if usd > fast_usd:
         paths, usd = fast.paths_gbit, fast_usd
     return Routing(paths, usd, max(late.bound, cheapest_usd), late.row_prices)
@@ -142,37 +405,11 @@ def least_fees(
 
 def least_fees_at_leisure_usd(columns: PathColumns) -> float:
     """Return the fees of every pair's cheapest path, which no routing beats at any speed."""
-    return columns.cheapest_patterns(_with_links(columns.resources, columns.usd_per_gbit))[0]
+    return columns.cheapest_paths(_of_links(columns.resources, columns.usd_per_gbit))[0]
 
 
-def _by_all_paths(columns: PathColumns, found: Routing, deadline_s: float | None = None) -> Routing:
-    """Return the better of what was found and the optimum over all paths, if a solver finds it."""
-    resources = columns.given
-    exact = route_over_all_paths(resources, columns.demands_gbit, columns.usd_per_gbit, deadline_s)
-    if exact is None:
-        return found
-    paths, value = exact
-    time_s = resources.time_s(links_of(paths))
-    if deadline_s is None:
-        if time_s >= found.objective:
-            return replace(found, bound=max(found.bound, value * (1 - SAME)))
-        value = min(value, time_s)
-        return Routing(paths, time_s, value * (1 - SAME), found.row_prices)
-    usd = float((links_of(paths) * columns.usd_per_gbit).sum())
-    return Routing(paths, usd, value * (1 - SAME), found.row_prices)
-
-
-def _with_links(resources: SiteResources, figures: Floats) -> Floats:
+def _of_links(resources: SiteResources, figures: Floats) -> Floats:
     return np.where(resources.rate_gbps > 0, figures, np.inf)
-
-
-def _volumes(columns: PathColumns, first_hops: Integers) -> Floats:
-    n = columns.resources.count
-    source, destination = np.nonzero(columns.demands_gbit)
-    paths = np.zeros((n, n, n))
-    hop = first_hops[source, destination]
-    paths[source, hop, destination] = columns.demands_gbit[source, destination]
-    return paths
 
 
 def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: float) -> Floats:
@@ -203,7 +440,7 @@ def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: 
         simple = np.where(kept, gbit, 0.0)
         # What the others carried goes to the path whose rows are least loaded.
         loads = resources.loads(links(simple)) / resources.row_vms
-        prices = np.exp(FIRST_STEEPNESS * (loads / loads.max() - 1)) / resources.row_vms
+        prices = np.exp(STEEPNESS * (loads / loads.max() - 1)) / resources.row_vms
         of_link = resources.link_prices(prices)
         of_path = np.where(kept, of_link[i, k] + np.where(onward, of_link[k, j], 0.0), np.inf)
         order = np.lexsort((of_path, pair))

@@ -1,4 +1,4 @@
-"""OR-Tools, imported on first use: that takes longer than planning a transfer, which needs none."""
+"""Linear programs through OR-Tools, which is imported on first use: it is large."""
 
 from __future__ import annotations
 
@@ -12,19 +12,34 @@ def solver_library() -> Any:
     return pywraplp
 
 
-def new_solver(kind: str) -> Any:
-    """Return an empty program for GLOP, CLP, CBC or SCIP, which will run in one thread."""
+def new_solver(kind: str = "GLOP") -> Any:
+    """Return an empty program for GLOP, CLP or SCIP, which will run in one thread."""
     solver = solver_library().Solver.CreateSolver(kind)
     solver.SetNumThreads(1)
     return solver
 
 
-def copied(solver: Any, kind: str) -> Any:
-    """Return the same program for another solver."""
-    from ortools.linear_solver.linear_solver_pb2 import MPModelProto
+def solved(solver: Any) -> Any:
+    """Solve a program by GLOP, or by CLP where GLOP fails; return the program that was solved.
 
-    model = MPModelProto()
-    solver.ExportModelToProto(model)
-    copy = new_solver(kind)
-    copy.LoadModelFromProto(model)
-    return copy
+    Its variables and constraints are in the order of the given one's. None if there is no solution.
+
+    Raises
+    ------
+    ArithmeticError
+        If both fail.
+    """
+    status = solver.Solve()
+    if status not in {solver.OPTIMAL, solver.INFEASIBLE}:
+        from ortools.linear_solver.linear_solver_pb2 import MPModelProto
+
+        model = MPModelProto()
+        solver.ExportModelToProto(model)
+        solver = new_solver("CLP")
+        solver.LoadModelFromProto(model)
+        status = solver.Solve()
+    if status == solver.INFEASIBLE:
+        return None
+    if status != solver.OPTIMAL:
+        raise ArithmeticError("two solvers failed on a linear program")
+    return solver

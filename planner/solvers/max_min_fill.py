@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from planner.model.shared_resources import KINDS, Floats, SiteResources
+from planner.model.shared_resources import KINDS, Floats, Integers, SiteResources
 
 FULL = 1e-9
 LITTLE = 1e-4
@@ -107,6 +107,22 @@ def _ranks(chosen: np.ndarray) -> np.ndarray:
     return np.asarray(np.cumsum(chosen) - 1)
 
 
+def loads_of_links(
+    resources: SiteResources, tail: np.ndarray, head: np.ndarray, gbit: Floats
+) -> tuple[Integers, Floats]:
+    """Return the rows that volumes on links load, and by how much, shape (6, links).
+
+    A row past the last one never binds.
+    """
+    n, position = resources.count, resources.position
+    share = gbit * resources.connections_s_per_gbit[tail, head]
+    path = gbit * resources.s_per_gbit[tail, head]
+    out, into = (gbit * cap[tail, head] for cap in resources.cap_s_per_gbit)
+    code = len(KINDS) * n + tail * n + head
+    codes = np.array([tail, n + head, 2 * n + tail, 3 * n + head, code, code + n * n])
+    return position[codes], np.array([share, share, out, into, path, path])
+
+
 def pair_loads(
     resources: SiteResources, paths_gbit: Floats, source: np.ndarray, destination: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, Floats]:
@@ -115,37 +131,16 @@ def pair_loads(
     Most pairs load few of the rows, which grow with the number of sites as pairs with its square.
     """
     n, rows = resources.count, len(resources.rows)
-    position = resources.position
     number = np.zeros((n, n), dtype=np.int64)
     number[source, destination] = np.arange(len(source))
     i, k, j = np.nonzero(paths_gbit)
-    amount, pair = paths_gbit[i, k, j], number[i, j]
-    relayed = k != j
-    parts = []
-    for who, tail, head, volume in (
-        (pair, i, k, amount),
-        (pair[relayed], k[relayed], j[relayed], amount[relayed]),
-    ):
-        share = volume * resources.connections_s_per_gbit[tail, head]
-        path = volume * resources.s_per_gbit[tail, head]
-        code = len(KINDS) * n + tail * n + head
-        for row, load in (
-            (position[tail], share),
-            (position[n + head], share),
-            (position[2 * n + tail], volume * resources.cap_s_per_gbit[0][tail, head]),
-            (position[3 * n + head], volume * resources.cap_s_per_gbit[1][tail, head]),
-            (position[code], path),
-            (position[code + n * n], path),
-        ):
-            chosen = (row < rows) & (load > 0)
-            parts.append((who[chosen] * rows + row[chosen], load[chosen]))
-    cells, where = np.unique(np.concatenate([cell for cell, _ in parts]), return_inverse=True)
-    loads, begin = np.zeros(len(cells)), 0
-    for cell, load in parts:
-        # One kind after the other: the last digit of a sum hangs on the order.
-        loads += np.bincount(where[begin : begin + len(cell)], load, len(cells))
-        begin += len(cell)
-    return *divmod(cells, rows), loads
+    gbit, pair, relayed = paths_gbit[i, k, j], number[i, j], k != j
+    pair = np.append(pair, pair[relayed])
+    tail, head = np.append(i, k[relayed]), np.append(k, j[relayed])
+    row, load = loads_of_links(resources, tail, head, np.append(gbit, gbit[relayed]))
+    used = (row < rows) & (load > 0)
+    cells, where = np.unique((pair * rows + row)[used], return_inverse=True)
+    return *divmod(cells, rows), np.bincount(where, load[used], len(cells))
 
 
 def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floats:

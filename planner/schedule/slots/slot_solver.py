@@ -1,7 +1,6 @@
 """Solves the program of a schedule, adding relays where the prices of rows say that they pay.
 
 Column generation, as in :mod:`planner.solvers.column_generation`; the last prices prove a bound.
-Solved by OR-Tools: GLOP, and CLP where GLOP fails.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from planner.model.errors import RelaydError
 from planner.model.shared_resources import Floats
 from planner.schedule.slots.slot_program import Route, route_of
 from planner.schedule.slots.slot_storage import StoringSlotProgram
-from planner.solvers.linear_solver import copied
+from planner.solvers.linear_solver import solved
 
 PAYS = 1e-7
 # A share that is as good as one, and what is taken for one where solvers are at their limits.
@@ -57,19 +56,18 @@ class SlotSolver(StoringSlotProgram):
 
     def _solve(self) -> float | None:
         """Solve what there is; None if there is no solution."""
-        solver = self._solver
-        status = solver.Solve()
-        if status in {solver.OPTIMAL, solver.INFEASIBLE}:
+        try:
+            solver = solved(self._solver)
+        except ArithmeticError as error:
+            raise RelaydError(f"On this schedule, {error}.") from error
+        if solver is None:
+            self.work += self._solver.iterations() * len(self._all_rows)
+            return None
+        if solver is self._solver:
             variables, rows = self._all_variables, self._all_rows
         else:
-            solver = copied(solver, "CLP")
-            status = solver.Solve()
             variables, rows = solver.variables(), solver.constraints()
         self.work += solver.iterations() * len(rows)
-        if status == solver.INFEASIBLE:
-            return None
-        if status != solver.OPTIMAL:
-            raise RelaydError("Two solvers failed on this schedule's linear program.")
         self.values = np.array([variable.solution_value() for variable in variables])
         self.prices = np.array([row.dual_value() for row in rows])
         return float(solver.Objective().Value())
