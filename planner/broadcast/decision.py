@@ -124,10 +124,8 @@ class BroadcastDecider:
 
     def gain(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> Gain:
         """Return how many times better one candidate is than another, over shared draws."""
-        ratios = [
-            x / y if y > 0 else 1.0
-            for x, y in zip(*(self._values(c).tolist() for c in (over, candidate)), strict=True)
-        ]
+        worse, better = self._values(over), self._values(candidate)
+        ratios = np.divide(worse, better, out=np.ones_like(worse), where=better > 0)
         expected = over.value / candidate.value if candidate.value > 0 else 1.0
         return compared(expected, ratios, self.request.margin, self.request.risk)
 

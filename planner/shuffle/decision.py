@@ -123,7 +123,7 @@ class ShuffleDecider:
             expected = direct.cost.total / relayed.cost.total if relayed.cost.total else 1.0
         else:
             expected = direct.duration_s / relayed.duration_s
-        return compared(expected, (over / of).tolist(), request.margin, request.risk)
+        return compared(expected, over / of, request.margin, request.risk)
 
     def _values(self, candidate: ShuffleCandidate) -> Floats:
         """Return a candidate's duration, or its cost, in each draw."""

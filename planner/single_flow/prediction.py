@@ -21,10 +21,21 @@ from itertools import pairwise
 from math import exp, hypot
 from typing import Literal
 
+import numpy as np
+
 from planner.model.errors import DataError, InputError
 from planner.model.throughput import LEAST_SHARE, MBIT_PER_MB, flow_ramp_up_s, window_limited_mbps
 from planner.single_flow.flow_tests import FlowEvidence, FlowTest, Pair, check_positive
-from planner.solvers.joint import BOUND_SCORE, Gain, Risk, between, compared, multiples, spread
+from planner.solvers.joint import (
+    BOUND_SCORE,
+    Draws,
+    Gain,
+    Risk,
+    between,
+    compared,
+    multiples,
+    spread_of,
+)
 
 __all__ = ["FlowAnswer", "FlowPrediction", "FlowTest", "predict"]
 
@@ -187,19 +198,20 @@ def _gain(
     """Return the gain of a relay: each link has an error of its own, but a host only one window."""
     dimensions: dict[object, int] = {}
 
-    def drawn(spreads: tuple[float, float], cause: object) -> tuple[float, ...]:
+    def drawn(spreads: tuple[float, float], cause: object) -> Draws:
         return multiples(*spreads, dimensions.setdefault(cause, len(dimensions)))
 
-    def drawn_mbps(path: FlowPrediction) -> list[float]:
+    def drawn_mbps(path: FlowPrediction) -> Draws:
         limits = []
         for pair in pairwise(path.hosts):
             link = _link(evidence, *pair)
             mbps = link.steady_mbps * path.throughput_mbps / path.steady_mbps
             own, of_window = drawn(link.spreads, pair), drawn(link.window_spreads, pair[1])
-            limits.append([mbps * x * y for x, y in zip(own, of_window, strict=True)])
-        return [min(draw) for draw in zip(*limits, strict=True)]
+            limits.append(mbps * own * of_window)
+        return np.asarray(np.minimum.reduce(limits))
 
-    ratios = [y / x for x, y in zip(drawn_mbps(direct), drawn_mbps(relayed), strict=True)]
+    of_direct = drawn_mbps(direct)
+    ratios = drawn_mbps(relayed) / of_direct
     return compared(relayed.throughput_mbps / direct.throughput_mbps, ratios, margin, risk)
 
 
@@ -267,10 +279,10 @@ def _bounds_mbps(links: Sequence[_Link]) -> tuple[float, float]:
         rate, below, above = first
         return rate * exp(-BOUND_SCORE * below), rate * exp(BOUND_SCORE * above)
     drawn = (
-        [rate * multiple for multiple in multiples(below, above, dimension)]
+        rate * multiples(below, above, dimension)
         for dimension, (rate, below, above) in enumerate((first, *others))
     )
-    return between([min(draw) for draw in zip(*drawn, strict=True)])
+    return between(np.minimum.reduce(list(drawn)))
 
 
 def _mean_mbps(links: Sequence[_Link], duration_s: float) -> float:
@@ -291,7 +303,7 @@ def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
     name = f"{src} -> {dst}"
     if tested := evidence.steady_mbps(src, dst):
         steady, error = tested
-        return _Link(name, steady, (spread(1.0, 1 + error),) * 2, rtt_ms, "as tested")
+        return _Link(name, steady, (spread_of(1.0, 1 + error),) * 2, rtt_ms, "as tested")
     if rtt_ms is None:
         raise DataError(
             f"Nothing is known of {name}: no test and no round-trip time. Measure the time, which "
@@ -306,5 +318,5 @@ def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
         return _Link(name, cap, spreads, rtt_ms, "a cap that tests over short distances met")
     where = f"from {window.tests} tests" if window.tests else "Linux's default"
     limit = f"window of {window.window_mb:.2f} MB ({where}) over {rtt_ms:.0f} ms"
-    of_window = (spread(1.0, 1 + window.error),) * 2
+    of_window = (spread_of(1.0, 1 + window.error),) * 2
     return _Link(name, by_window, spreads, rtt_ms, limit, of_window)

@@ -6,18 +6,22 @@ cancel. A factor's :data:`DRAWS` draws are the quantiles of a normal distributio
 hypercube sampling: McKay, Beckman, Conover, *Technometrics* 21, 1979), in an order of its own. The
 orders are fixed: those of a congruential generator from seeds that were chosen so that no two
 dimensions, nor their squares, are correlated by more than 0.1, nor 0.28.
+
+All functions take arrays whose last axis is the draws; a single comparison is an array of one.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
 from functools import cache, lru_cache
-from math import erf, exp, inf, log, pi, sqrt
+from math import log1p
+from statistics import NormalDist
 from typing import Literal, NamedTuple, TypeAlias
 
-Risk: TypeAlias = Literal["averse", "neutral", "bold"]
+import numpy as np
+from numpy.typing import NDArray
 
+Risk: TypeAlias = Literal["averse", "neutral", "bold"]
+Draws = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 RISK_WEIGHTS: dict[Risk, float] = {"averse": 5.0, "neutral": 1.0, "bold": 0.2}
 """How often the regret of having relayed in vain counts, for each time that of not having relayed.
@@ -60,78 +64,71 @@ class Gain(NamedTuple):
     worth: bool
 
 
+# ---- draws ---------------------------------------------------------------------------------------
+
+
 @cache
 def quantiles() -> tuple[float, ...]:
     """Return the middle of each of :data:`DRAWS` equal parts of a normal distribution."""
-    found = []
-    for part in range(DRAWS):
-        share, score = (part + 0.5) / DRAWS, 0.0
-        for _ in range(60):  # Newton's method; the outermost parts need many careful steps
-            before = score
-            density = exp(-score * score / 2) / sqrt(2 * pi)
-            step = (0.5 * (1 + erf(score / sqrt(2))) - share) / density
-            score -= max(-0.5, min(0.5, step))
-            if score == before:
-                break
-        found.append(score)
-    return tuple(found)
+    return tuple(NormalDist().inv_cdf((part + 0.5) / DRAWS) for part in range(DRAWS))
 
 
 @cache
-def scores(dimension: int) -> tuple[float, ...]:
+def scores(dimension: int) -> Draws:
     """Return the normal scores of one dimension's draws."""
     state, keys = _SEEDS[dimension % len(_SEEDS)], []
     for _ in range(DRAWS):
         state = state * _MULTIPLIER % _MODULUS
         keys.append(state)
-    ranks = {key: rank for rank, key in enumerate(sorted(keys))}
-    values = quantiles()
-    return tuple(values[ranks[key]] for key in keys)
+    return np.array(quantiles())[np.argsort(np.argsort(keys))]
+
+
+def spread(expected: NDArray[np.floating], bound: NDArray[np.floating]) -> Draws:
+    """Return the standard deviations of factors' logarithms on the side of a bound."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.minimum(np.abs(np.log(bound / expected)) / BOUND_SCORE, MOST_SPREAD)
+    return np.where((expected > 0) & (bound != expected) & ~np.isnan(found), found, 0.0)
 
 
 @lru_cache(maxsize=16384)
-def spread(expected: float, bound: float) -> float:
-    """Return the standard deviation of a factor's logarithm on the side of a bound."""
-    if expected <= 0 or bound == expected:
-        return 0.0
-    if bound <= 0:
-        return MOST_SPREAD
-    return min(MOST_SPREAD, abs(log(bound / expected)) / BOUND_SCORE)
+def spread_of(expected: float, bound: float) -> float:
+    """Return :func:`spread` of one factor, kept: many plans have the same."""
+    return float(spread(np.array(expected), np.array(bound)))
 
 
-def drawn_multiples(below: float, above: float, dimension: int) -> tuple[float, ...]:
-    """Return a factor's draws, as multiples of what is expected of it.
+def factors(below: NDArray[np.floating], above: NDArray[np.floating], dimension: int) -> Draws:
+    """Return the draws of factors, as multiples of what is expected, along a new last axis.
 
     Parameters
     ----------
-    below, above : float
-        Spreads of its logarithm, see :func:`spread`.
+    below, above : arrays
+        Spreads of their logarithms, see :func:`spread`.
     dimension : int
         Equal for what is shared, different for what is independent.
     """
+    of = scores(dimension)
     # Scores times :data:`MOST_SPREAD` are far from what a float can't hold.
-    return tuple([exp(score * (above if score > 0 else below)) for score in scores(dimension)])
+    return np.exp(of * np.where(of > 0, above[..., None], below[..., None]))
 
 
-multiples = lru_cache(maxsize=1024)(drawn_multiples)
-"""The same, kept: for factors that many plans share."""
+@lru_cache(maxsize=16384)
+def multiples(below: float, above: float, dimension: int) -> Draws:
+    """Return :func:`factors` of one factor, kept: many plans share it. Not to be written to."""
+    return factors(np.array(below), np.array(above), dimension)
 
 
-@lru_cache(maxsize=8192)
-def link_multiples(below: float, above: float, dimension: int) -> array[float]:
-    """Return the same in 600 bytes, kept: for links, of which there are many."""
-    return array("d", drawn_multiples(below, above, dimension))
-
-
-def between(draws: Sequence[float]) -> tuple[float, float]:
-    """Return between which values 90 % of draws lie."""
-    ordered = sorted(draws)
+def between(draws: Draws) -> tuple[float, float]:
+    """Return between which values 90 % of one figure's draws lie."""
+    ordered = np.sort(draws)
     edge = round(0.05 * DRAWS)
-    return ordered[edge], ordered[-1 - edge]
+    return float(ordered[edge]), float(ordered[-1 - edge])
 
 
-def compared(expected: float, ratios: Sequence[float], margin: float, risk: Risk) -> Gain:
-    """Return the gain whose draws are given.
+# ---- the rule ------------------------------------------------------------------------------------
+
+
+def worth(ratios: Draws, margin: float, risk: Risk) -> NDArray[np.bool_]:
+    """Say where relaying pays: the one rule, for all questions.
 
     The regret of a decision is how much better the other would have been, beyond the margin; it is
     counted in logarithms, so that half and double weigh alike. A plan that is exactly at the margin
@@ -139,57 +136,48 @@ def compared(expected: float, ratios: Sequence[float], margin: float, risk: Risk
 
     Parameters
     ----------
+    ratios : array, shape (..., draws)
+        How many times better the relayed plan is in each draw.
+    margin : float
+    risk : Risk
+    """
+    over = _beyond(ratios, margin)
+    reached = over >= -LEAST_REGRET
+    missed = np.where(reached, over, 0.0).sum(axis=-1)
+    regretted = np.where(reached, 0.0, -over).sum(axis=-1)
+    return np.asarray(missed >= RISK_WEIGHTS[risk] * regretted)
+
+
+def compared(expected: float, ratios: Draws, margin: float, risk: Risk) -> Gain:
+    """Return the gain of one plan over another, and whether it is worth it (:func:`worth`).
+
+    Parameters
+    ----------
     expected : float
         The gain by the expected figures.
-    ratios : sequence of float
+    ratios : array, length draws
         The gain in each draw.
     margin : float
     risk : Risk
     """
-    overs = _beyond(ratios, margin)
-    probable, missed, regretted = 0, 0.0, 0.0
-    for over in overs:
-        if over >= -LEAST_REGRET:
-            probable += 1
-            missed += over
-        else:
-            regretted -= over
     return Gain(
-        *range_of(expected, ratios),
-        probable / len(ratios),
-        missed >= RISK_WEIGHTS[risk] * regretted,
+        *range_of(expected, ratios), probability(ratios, margin), bool(worth(ratios, margin, risk))
     )
 
 
-def range_of(expected: float, ratios: Sequence[float]) -> tuple[float, float, float]:
+def range_of(expected: float, ratios: Draws) -> tuple[float, float, float]:
     """Return what is expected, and the range of 90 % of the draws, which encloses it."""
     low, high = between(ratios)
     return expected, min(expected, low), max(expected, high)
 
 
-def probability(ratios: Sequence[float], margin: float) -> float:
+def probability(ratios: Draws, margin: float) -> float:
     """Return in what share of the draws a gain is at least the margin."""
-    if surely_below(max(ratios), margin):  # the usual cases need no logarithms
-        return 0.0
-    if surely_above(min(ratios), margin):
-        return 1.0
-    return sum([over >= -LEAST_REGRET for over in _beyond(ratios, margin)]) / len(ratios)
+    return float((_beyond(ratios, margin) >= -LEAST_REGRET).mean())
 
 
-def surely_below(greatest: float, margin: float) -> bool:
-    """Whether no gain is at least the margin, where none is above the greatest."""
-    return greatest < (1 + margin) * (1 - 2 * LEAST_REGRET)
-
-
-def surely_above(least: float, margin: float) -> bool:
-    """Whether every gain is at least the margin, where none is below the least."""
-    return 1 + margin <= least
-
-
-def _beyond(ratios: Sequence[float], margin: float) -> list[float]:
+def _beyond(ratios: Draws, margin: float) -> Draws:
     """Return the logarithm of each gain over the margin's."""
-    least = log(1 + margin)
-    return [
-        (log(ratio) if 0 < ratio < inf else MOST_SPREAD if ratio > 0 else -MOST_SPREAD) - least
-        for ratio in ratios
-    ]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(ratios > 0, np.log(ratios), -MOST_SPREAD)
+    return np.minimum(found, MOST_SPREAD) - log1p(margin)

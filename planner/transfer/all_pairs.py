@@ -10,17 +10,17 @@ the relays of greatest rate alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, log1p
-from typing import NamedTuple
+from math import ceil, inf
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
-from planner.solvers.joint import BOUND_SCORE, DRAWS, LEAST_REGRET, RISK_WEIGHTS, Risk, scores
+from planner.solvers.joint import DRAWS, Risk, factors, spread, worth
 from planner.transfer.allocation import EQUAL
-from planner.transfer.uncertainty.link_figures import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
+from planner.transfer.comparison import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
 
 DIRECT = -1
 """In place of a relay's position."""
@@ -29,6 +29,7 @@ TRIPLES_AT_ONCE = 1 << 16
 LEAST_GBPS = 1e-12
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+F = TypeVar("F", Floats, NDArray[np.float32])
 
 
 class RateBounds(NamedTuple):
@@ -105,7 +106,7 @@ class Outcomes(NamedTuple):
     value: Floats
 
 
-def within_caps(rates: Floats, egress_gbps: Floats, ingress_gbps: Floats) -> Floats:
+def within_caps(rates: F, egress_gbps: F, ingress_gbps: F) -> F:
     """Return rates within the caps of one VM; 0 on the diagonal and where there is none (NaN)."""
     capped = np.minimum(np.nan_to_num(rates), np.minimum(egress_gbps[:, None], ingress_gbps))
     np.fill_diagonal(capped, 0.0)
@@ -173,18 +174,32 @@ def outcomes(
     rate_gbps : array, shape (n, n), optional
         Other rates that the paths have.
     """
-    direct = relay == DIRECT
     rate = path_rates(rates, relay) if rate_gbps is None else rate_gbps
-    hours = terms.gbps_h / np.maximum(rate, LEAST_GBPS)
+    return _come_to(terms, _charges(terms, rtt_ms, relay), rate)
+
+
+class _Charges(NamedTuple):
+    """What paths take and cost whatever their rate: shapes (n, n), or parts of that."""
+
+    ramp_s: Floats
+    egress_usd: Floats
+    vm_usd_per_h: Floats
+
+
+def _charges(terms: Terms, rtt_ms: Floats, relay: NDArray[np.int32]) -> _Charges:
+    direct, vms = relay == DIRECT, terms.vm_usd_per_h
     ramp_s = RAMP_UP_ROUND_TRIPS / MS_PER_S * np.where(direct, rtt_ms, _both(rtt_ms, relay))
-    time_s = hours * S_PER_H + ramp_s
     egress_usd = np.where(direct, terms.egress_usd, _both(terms.egress_usd, relay))
-    vms = terms.vm_usd_per_h
-    vm_usd_per_h = vms[:, None] + vms + np.where(direct, 0.0, vms[relay])
-    cost_usd = egress_usd + vm_usd_per_h * (hours + terms.vm_start_h)
+    return _Charges(ramp_s, egress_usd, vms[:, None] + vms + np.where(direct, 0.0, vms[relay]))
+
+
+def _come_to(terms: Terms, paths: _Charges, rate_gbps: Floats) -> Outcomes:
+    hours = terms.gbps_h / np.maximum(rate_gbps, LEAST_GBPS)
+    time_s = hours * S_PER_H + paths.ramp_s
+    cost_usd = paths.egress_usd + paths.vm_usd_per_h * (hours + terms.vm_start_h)
     by_time = terms.hour_usd == inf
     value = time_s if by_time else cost_usd + terms.hour_usd * time_s / S_PER_H
-    return Outcomes(rate, time_s, cost_usd, np.where(rate > 0, value, inf))
+    return Outcomes(rate_gbps, time_s, cost_usd, np.where(rate_gbps > 0, value, inf))
 
 
 def path_rates(rates: Floats, relay: NDArray[np.int32]) -> Floats:
@@ -208,90 +223,59 @@ def choose(
     """
     rates = within_caps(links.expected, egress.expected, ingress.expected)
     relay, _ = best_relays_by_value(terms, rates, rtt_ms)
-    none = np.full_like(relay, DIRECT)
-    direct = outcomes(terms, rates, rtt_ms, none)
-    relayed = outcomes(terms, rates, rtt_ms, relay)
-    better = (relay != DIRECT) & (relayed.value < direct.value * (1 - EQUAL))
-    missed, regretted = np.zeros_like(rates), np.zeros_like(rates)
-    least = log1p(terms.margin)
-    drawn = _Drawn(links, egress, ingress, relay)
-    for draw in range(DRAWS):
-        direct_gbps, relayed_gbps = drawn.rates_gbps(draw)
-        against = outcomes(terms, rates, rtt_ms, none, direct_gbps).value
-        value = outcomes(terms, rates, rtt_ms, relay, relayed_gbps).value
-        with np.errstate(divide="ignore", invalid="ignore"):
-            over = np.log(against / value) - least
-        over = np.where(better, over, 0.0)
-        missed += np.where(over >= -LEAST_REGRET, over, 0.0)
-        regretted -= np.where(over >= -LEAST_REGRET, 0.0, over)
-    chosen = better & (missed >= RISK_WEIGHTS[terms.risk] * regretted)
-    return Choices(np.where(chosen, relay, DIRECT).astype(np.int32), relay)
-
-
-class _Drawn:
-    """Draws of the rates of direct paths and of those through given relays.
-
-    As :class:`planner.transfer.uncertainty.comparison.OptionComparison` draws them.
-    """
-
-    def __init__(
-        self, links: RateBounds, egress: RateBounds, ingress: RateBounds, relay: NDArray[np.int32]
-    ) -> None:
-        def through(caps: RateBounds) -> RateBounds:
-            return RateBounds(*(bound[relay] for bound in caps))
-
-        columns = np.arange(len(relay))
-        gets, passes_on = through(ingress), through(egress)
-        smaller = gets.expected <= passes_on.expected
-        self.limits = [
-            (_factor(RateBounds(*(bound[:, None] for bound in egress))), SRC_CAP),
-            (_factor(ingress), DST_CAP),
-            (_factor(links), DIRECT_LINK),
-            (_factor(RateBounds(*(np.take_along_axis(b, relay, axis=1) for b in links))), RELAYS),
-            (_factor(RateBounds(*(bound[relay, columns] for bound in links))), RELAYS + 1),
-            (
-                _factor(
-                    RateBounds(
-                        *(np.where(smaller, a, b) for a, b in zip(gets, passes_on, strict=True))
-                    )
-                ),
-                RELAYS + 2,
-            ),
-        ]
-
-    def rates_gbps(self, draw: int) -> tuple[Floats, Floats]:
-        """Return the rates of the direct paths, and of those through the relays, in one draw."""
-        drawn = [factor.drawn(scores(dimension)[draw]) for factor, dimension in self.limits]
-        ends = np.minimum(drawn[0], drawn[1])
-        direct = np.minimum(ends, drawn[2])
-        np.fill_diagonal(direct, 0.0)
-        return direct, np.minimum.reduce([ends, *drawn[3:]])
-
-
-class _Factor(NamedTuple):
-    """What is expected, and the spreads of its logarithm below and above."""
-
-    expected: Floats
-    below: Floats
-    above: Floats
-
-    def drawn(self, score: float) -> Floats:
-        with np.errstate(over="ignore"):  # where nothing is known, anything is possible
-            found: Floats = self.expected * np.exp(
-                score * (self.above if score > 0 else self.below)
+    paths = [_charges(terms, rtt_ms, path) for path in (np.full_like(relay, DIRECT), relay)]
+    pays = np.zeros(rates.shape, dtype=bool)
+    rows = max(1, TRIPLES_AT_ONCE // (len(rates) * DRAWS))
+    for part in np.array_split(np.arange(len(rates)), ceil(len(rates) / rows)):
+        direct, relayed = (
+            _come_to(terms, _Charges(*(figure[part, :, None] for figure in path)), gbps).value
+            for path, gbps in zip(
+                paths, _drawn_rates_gbps(links, egress, ingress, relay, part), strict=True
             )
-        return found
-
-
-def _factor(rates: RateBounds) -> _Factor:
-    expected = np.nan_to_num(rates.expected)
-
-    def spread(bound: Floats) -> Floats:
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.abs(np.log(bound / expected)) / BOUND_SCORE
-        return np.where((expected > 0) & ~np.isnan(found), np.minimum(found, 100.0), 0.0)
+            pays[part] = worth(direct / relayed, terms.margin, terms.risk)
+    direct, relayed = (
+        _come_to(terms, path, gbps).value
+        for path, gbps in zip(paths, (rates, path_rates(rates, relay)), strict=True)
+    )
+    pays &= (relay != DIRECT) & (relayed < direct * (1 - EQUAL))
+    return Choices(np.where(pays, relay, DIRECT).astype(np.int32), relay)
 
-    return _Factor(expected, spread(rates.low), spread(rates.high))
+
+def _drawn_rates_gbps(
+    links: RateBounds,
+    egress: RateBounds,
+    ingress: RateBounds,
+    relay: NDArray[np.int32],
+    part: NDArray[np.intp],
+) -> tuple[Floats, Floats]:
+    """Return rates of some sources' direct paths, and of those through the relays, in each draw.
+
+    As :class:`planner.transfer.comparison.OptionComparison` draws them.
+    """
+    via, src, dst = relay[part], part[:, None], np.arange(len(relay))
+    smaller = ingress.expected <= egress.expected
+    forwards = RateBounds(*(np.where(smaller, a, b) for a, b in zip(ingress, egress, strict=True)))
+
+    def drawn(bounds: RateBounds, dimension: int, *at: np.ndarray) -> Floats:
+        return _drawn(RateBounds(*(bound[at] for bound in bounds)), dimension)
+
+    ends = np.minimum(drawn(egress, SRC_CAP, src), _drawn(ingress, DST_CAP))
+    direct = np.minimum(ends, drawn(links, DIRECT_LINK, part))
+    direct[np.arange(len(part)), part] = 0.0
+    first, second = drawn(links, RELAYS, src, via), drawn(links, RELAYS + 1, via, dst)
+    forwarded = drawn(forwards, RELAYS + 2, via)
+    return direct, np.minimum.reduce([ends, first, second, forwarded])
+
+
+def _drawn(bounds: RateBounds, dimension: int) -> Floats:
+    """Return rates in each draw, along a new last axis; 0 where there is none."""
+    expected = np.nan_to_num(bounds.expected)
+    below, above = spread(expected, bounds.low), spread(expected, bounds.high)
+    with np.errstate(over="ignore"):  # where nothing is known, anything is possible
+        found: Floats = expected[..., None] * factors(below, above, dimension)
+    return found
 
 
 def _both(links: Floats, relay: NDArray[np.int32], *, least: bool = False) -> Floats:
@@ -335,14 +319,9 @@ def best_relays(
         Caps of one VM.
     """
     count = len(pair_gbps)
-    first = np.array(pair_gbps, dtype=np.float32)
-    np.fill_diagonal(first, 0.0)
-    # Row d of the second link holds the rates from every r into d, capped at both its ends.
-    second = np.ascontiguousarray(first.T)
-    np.minimum(second, np.asarray(egress_gbps, np.float32)[None, :], out=second)
-    np.minimum(second, np.asarray(ingress_gbps, np.float32)[:, None], out=second)
-    np.minimum(first, np.asarray(egress_gbps, np.float32)[:, None], out=first)
-    np.minimum(first, np.asarray(ingress_gbps, np.float32)[None, :], out=first)
+    caps = (np.asarray(cap, np.float32) for cap in (egress_gbps, ingress_gbps))
+    first = within_caps(np.asarray(pair_gbps, np.float32), *caps)
+    second = np.ascontiguousarray(first.T)  # row d holds the rates from every r into d
     relay = np.empty((count, count), np.int32)
     rate = np.empty((count, count), np.float32)
     through = np.empty((count, count), np.float32)

@@ -1,7 +1,7 @@
 """Direct, relayed or split: the recommendation for one transfer.
 
 A relay is recommended where that has the least expected regret at the margin and the attitude to
-risk (:mod:`planner.transfer.uncertainty.comparison`), in the objective's own terms: time, cost, or
+risk (:mod:`planner.transfer.comparison`), in the objective's own terms: time, cost, or
 cost plus the value of time; or where the direct path cannot meet the request's limits at all.
 """
 
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from planner.model.errors import InfeasibleError, no_path
 from planner.solvers.joint import Gain
+from planner.transfer.comparison import RELAY_PROCESSING_MS
 from planner.transfer.infeasibility import why_infeasible
 from planner.transfer.option_search import OptionSearch
 from planner.transfer.options import Option
 from planner.transfer.problem import TransferProblem, quotas_may_bind
 from planner.transfer.request import TransferRequest
-from planner.transfer.uncertainty.comparison import RELAY_PROCESSING_MS
 
 # Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
 LEAST_LATENCY_GAIN_MS = 10.0

@@ -15,6 +15,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
 from planner.transfer.allocation import EQUAL, Allocation
+from planner.transfer.comparison import OptionComparison
 from planner.transfer.optimum import fastest, least_value  # not where direct is best
 from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import Relay, TransferProblem, transfer_problem, within
@@ -26,7 +27,6 @@ from planner.transfer.single_path import (
     greatest_rates_gbps,
     ranked_relays,
 )
-from planner.transfer.uncertainty.comparison import OptionComparison
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01

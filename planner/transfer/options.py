@@ -16,8 +16,8 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
 from planner.transfer.allocation import Allocation
 from planner.transfer.fees import MeteredFees
+from planner.transfer.link_figures import LinkFiguresTable, link_figures
 from planner.transfer.request import TransferRequest
-from planner.transfer.uncertainty.link_figures import LinkFiguresTable, link_figures
 
 
 @dataclass(slots=True)  # not frozen, as allocations are not
