@@ -51,7 +51,7 @@ def make_report(
                 remedy=f"Sections are {', '.join(SECTIONS)}.",
             )
     data = ReportData(samples, catalogue, since_s)
-    sections = tuple(make(data) for key, make in SECTIONS.items() if not only or key in only)
+    sections = [one.section(data) for key, one in SECTIONS.items() if not only or key in only]
     about = {
         **samples.about(),
         "measured": _span(data.span_s),

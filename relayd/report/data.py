@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -12,7 +13,8 @@ from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
 from probes.analysis.cold_tests import steady_rates
-from probes.estimation.history_steps import Models
+from probes.analysis.series.periodicity import DAY_S
+from probes.estimation.history_steps import steps_of
 from probes.samples import Metric
 from relayd.backtesting.history import ReplayHistory
 from relayd.backtesting.models import models_of
@@ -20,6 +22,7 @@ from relayd.history.source import SampleHistory
 from relayd.store.samples.columns import BothKinds, Columns, DetailedTest
 
 Matrix = NDArray[np.float64]
+Rows = NDArray[np.void]
 
 # Which metrics slow start lowers, and whether they are of one connection.
 _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
@@ -76,13 +79,67 @@ class ReportData:
             count += int(cold.sum())
         self.corrected[metric] = count
 
-    def history(self, metric: Metric) -> tuple[ReplayHistory, Models]:
-        """Return the samples of a metric in order of time, and what is believed without them."""
+    def count(self, metric: Metric) -> int:
+        """Return how many samples of a metric there are."""
+        return len(self.columns(metric))
+
+    def pairs(self, metric: Metric) -> Iterator[tuple[str, str, Rows]]:
+        """Yield source, destination and samples of each link, oldest first."""
+        for src, dst, rows in self.columns(metric).by_pair():
+            if src != dst:
+                yield src, dst, rows
+
+    def vm_types(self, metric: Metric, row: np.void) -> str:
+        """Return the VM types of a sample, such as ``m5.8xlarge > n2-standard-32``."""
+        setup = self.columns(metric).setups[int(row["setup"])]
+        return f"{setup.src_vm or '?'} > {setup.dst_vm or '?'}"
+
+    def rates_of_vms(self, metric: Metric) -> dict[str, dict[str, list[float]]]:
+        """Return the rates of each VM, by VM type: sources are their region and zone."""
+        columns = self.columns(metric)
+        found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for row in columns.rows:
+            setup, region = columns.setups[int(row["setup"])], columns.regions[int(row["src"])]
+            vm_type = f"{region.partition(':')[0]}:{setup.src_vm or '?'}"
+            found[vm_type][region + setup.src_zone].append(float(row["value"]))
+        return dict(sorted(found.items()))
+
+    def series_by_zone(
+        self, metric: Metric, step_s: float
+    ) -> Iterator[dict[str, dict[float, float]]]:
+        """Yield, of each link between several zones, the values of each pair of zones by time.
+
+        Times are numbers of steps since 1970.
+        """
+        columns = self.columns(metric)
+        zones = {
+            number: f"{setup.src_zone} > {setup.dst_zone}"
+            for number, setup in columns.setups.items()
+        }
+        for _, _, rows in self.pairs(metric):
+            found: dict[str, dict[float, float]] = defaultdict(dict)
+            for row in rows:
+                of_zone = found[zones[int(row["setup"])]]
+                of_zone[float(row["at_s"]) // step_s] = float(row["value"])
+            if len(found) > 1:
+                yield found
+
+    def predictions(self, metric: Metric) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Yield whether later measurements lay within the bounds of before, by providers and day.
+
+        Each day, links are estimated from what was known when it began.
+        """
         history = ReplayHistory(self.samples, self.catalogue, metric)
         connections = 1
         if metric == "aggregate_mbps":
             connections = max(2, history.most_connections() or DEFAULT_CONNECTIONS)
-        return history, models_of(history, self.catalogue, connections)
+        models = models_of(history, self.catalogue, connections)
+        names = np.array([[provider_pair(a, b) for b in history.regions] for a in history.regions])
+        for part in history.parts(history.span(DAY_S, self.since_s, None)):
+            for step in steps_of(part, models):
+                foreseen = step.estimated & ~np.isnan(step.truth_gbps)
+                for name in np.unique(names[foreseen]).tolist():
+                    yield name, step.covered[foreseen & (names == name)]
 
     def steady_tests(self, metric: Metric) -> Iterator[DetailedTest]:
         """Yield the tests that kept their intervals."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,15 +64,67 @@ class Section:
     figures: dict[str, Any] = field(default_factory=dict)
     concluded: bool = True
 
-    def say(self, key: str, conclude: Callable[[], Any]) -> Any:
+    def say(self, *sentences: str) -> None:
+        """Add sentences to the answer."""
+        self.statements += sentences
+
+    def conclude(self, key: str, analyse: Callable[[], Any]) -> Any:
         """Run an analysis and keep its figures, or state that there are too few samples for it."""
         try:
-            found = conclude()
+            found = analyse()
         except TooFewError as error:
-            self.statements.append(f"{key.replace('_', ' ').capitalize()}: no conclusion. {error}")
+            self.say(f"{key.replace('_', ' ').capitalize()}: no conclusion. {error}")
             return None
         self.figures[key] = dumped(found, as_json=True)
         return found
+
+    def table(
+        self,
+        caption: str,
+        records: Iterable[Mapping[str, Any]],
+        columns: Mapping[str, tuple[str, str]],
+    ) -> None:
+        """Add a table of records.
+
+        Parameters
+        ----------
+        columns : mapping of str to (key, format)
+            By header: which value of a record it shows, and how :func:`format` writes it.
+        """
+        rows = tuple(
+            tuple(_cell(record[key], spec) for key, spec in columns.values()) for record in records
+        )
+        if rows:
+            self.tables.append(Table(caption, tuple(columns), rows))
+
+
+def _cell(value: Any, spec: str) -> str:
+    return "not seen" if value is None else format(value, spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A section's question, and the function that answers it from data."""
+
+    key: str
+    title: str
+    method: str
+    answer: Callable[[Section, Any], None]
+
+    def section(self, data: Any) -> Section:
+        """Return the section; it is inconclusive where it shows nothing."""
+        section = Section(self.key, self.title, self.method)
+        self.answer(section, data)
+        shown = section.figures or section.tables or section.charts
+        section.concluded = section.concluded and bool(shown)
+        return section
+
+
+def analysis(
+    key: str, title: str, method: str
+) -> Callable[[Callable[[Section, Any], None]], Analysis]:
+    """Make an analysis of the function that answers its question."""
+    return lambda answer: Analysis(key, title, method, answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,28 +136,18 @@ class Report:
     title : str
     about : dict of str to str
         What it rests on: the store, its span of time, its tools.
-    sections : tuple of Section
+    sections : sequence of Section
     """
 
     title: str
     about: dict[str, str]
-    sections: tuple[Section, ...]
+    sections: Sequence[Section]
 
     def model_dump(self) -> dict[str, Any]:
         """Return the figures as JSON types, without tables and charts."""
+        shown = ("key", "title", "method", "samples", "concluded", "statements", "figures")
         return {
             "title": self.title,
             "about": self.about,
-            "sections": [
-                {
-                    "key": section.key,
-                    "title": section.title,
-                    "method": section.method,
-                    "samples": section.samples,
-                    "concluded": section.concluded,
-                    "statements": section.statements,
-                    "figures": section.figures,
-                }
-                for section in self.sections
-            ],
+            "sections": [{name: getattr(one, name) for name in shown} for one in self.sections],
         }

@@ -72,9 +72,11 @@ def _memory(rows: NDArray[np.void]) -> Section:
         "How long does it remember?",
         "Autocorrelation; Bartlett's bounds, integrated time of correlation.",
     )
-    found = section.say("autocorrelation", lambda: autocorrelation(rows["at_s"], rows["value"]))
+    found = section.conclude(
+        "autocorrelation", lambda: autocorrelation(rows["at_s"], rows["value"])
+    )
     if found is not None:
-        section.statements.append(
+        section.say(
             f"A sample resembles the one {found.step_s / 60:.3g} min before "
             + (f"(correlation {found.next:.2f})" if found.remembers else "no more than by chance")
             + f"; {found.samples:,} samples are worth {found.independent_samples:,.0f} independent "
@@ -94,12 +96,12 @@ def _periods(rows: NDArray[np.void]) -> Section:
         "wave of a periodogram against red noise.",
     )
     for name, period_s in PERIOD_NAMES.items():
-        found = section.say(
+        found = section.conclude(
             name,
             lambda p=period_s: periodicity(rows["at_s"], rows["value"], p),  # type: ignore[misc]
         )
         if found is not None:
-            section.statements.append(
+            section.say(
                 f"By {name.replace('_', ' ')}: "
                 + (
                     f"a pattern (p = {found.p_value:.3f}), {_extreme(found)}."
@@ -107,9 +109,11 @@ def _periods(rows: NDArray[np.void]) -> Section:
                     else f"no more than chance gives (p = {found.p_value:.2f})."
                 )
             )
-    any_period = section.say("any_period", lambda: strongest_period(rows["at_s"], rows["value"]))
+    any_period = section.conclude(
+        "any_period", lambda: strongest_period(rows["at_s"], rows["value"])
+    )
     if any_period is not None:
-        section.statements.append(
+        section.say(
             f"Of any period: every {any_period.period_s / 3600:.3g} h, {any_period.share:.0%} of "
             f"the variance (p = {any_period.p_value:.3f})."
             if any_period.present
@@ -134,17 +138,17 @@ def _forecast(rows: NDArray[np.void], horizon_s: float) -> Section:
         "The level, the time of day and the present, each day forecast from the days before; skill "
         "is the share of the error of 'same as now' that is saved.",
     )
-    found = section.say("forecast", lambda: forecast(rows["at_s"], rows["value"], horizon_s))
+    found = section.conclude("forecast", lambda: forecast(rows["at_s"], rows["value"], horizon_s))
     if found is not None:
         ahead = f"In {found.horizon_s / 3600:.3g} h"
         if found.useful:
-            section.statements.append(
+            section.say(
                 f"{ahead}: {found.expected:,.4g} ({found.low:,.4g} to {found.high:,.4g}), now "
                 f"{found.now:,.4g}. Over {found.days} days such forecasts had a skill of "
                 f"{found.skill:.0%} (p = {found.p_value:.3f})."
             )
         else:
-            section.statements.append(
+            section.say(
                 f"{ahead}: no forecast. The time of day tells nothing beyond chance (p = "
                 f"{found.p_value:.2f})."
             )
@@ -164,7 +168,7 @@ def _levels(rows: NDArray[np.void]) -> Section:
         rates, times = rates[alike], rows["at_s"][alike]
     if len(rates) <= max(LEARNT_FROM, FEWEST_TESTS):
         error = TooFewError("samples with the same connections", len(rates), LEARNT_FROM + 1)
-        section.statements.append(f"Levels: no conclusion. {error}")
+        section.say(f"Levels: no conclusion. {error}")
         return section
     beside = ""
     with suppress(TooFewError):
@@ -186,17 +190,17 @@ def _levels(rows: NDArray[np.void]) -> Section:
         ],
     }
     if levels is not None and back_and_forth:
-        section.statements.append(
+        section.say(
             f"It is at one of two levels by turns, {levels.low_mbps:,.4g} and "
             f"{levels.high_mbps:,.4g}: {levels.changes} changes."
         )
     for shift in shifts[-MOST_SHIFTS:]:
-        section.statements.append(
+        section.say(
             f"Since {utc_text(float(times[shift.position]))} it is at {shift.after:,.4g} instead "
             f"of {shift.before:,.4g}."
         )
     if not section.statements:
-        section.statements.append("It has one level.")
+        section.say("It has one level.")
     if beside:
         section.statements = [beside + said[0].lower() + said[1:] for said in section.statements]
     return section
@@ -210,15 +214,15 @@ def _events(rows: NDArray[np.void]) -> Section:
         "chance.",
     )
     if not len(rows):
-        section.statements.append("There is no sample.")
+        section.say("There is no sample.")
         return section
-    found = section.say("loss", lambda: occurrences(rows["value"]))
-    section.statements.append(
+    found = section.conclude("loss", lambda: occurrences(rows["value"]))
+    section.say(
         f"{found.occurrences:,} of {found.samples:,} samples lost packets ({found.share:.2%}, "
         f"{found.low:.2%} to {found.high:.2%}), {found.mean:.3g} % of packets in all."
     )
     if found.occurrences:
-        section.statements.append(
+        section.say(
             f"Where packets were lost, {found.median_of_occurrences:.3g} % were (median; worst "
             f"{found.worst:.3g} %), in {found.episodes:,} episodes of up to {found.longest} samples"
             + (", which are clustered in time." if found.clustered else ".")

@@ -13,8 +13,7 @@ from relayd.cli.options import catalogue_of, store_location
 from relayd.cli.output import unwritable
 from relayd.history.opening import open_history
 from relayd.report import make_report
-from relayd.report.html import html
-from relayd.report.markdown import markdown
+from relayd.report.rendering import html, markdown
 from relayd.settings import load_settings
 
 

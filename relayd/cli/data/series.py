@@ -10,7 +10,7 @@ from planner.model.units import parse_duration_s
 from probes.samples import Metric
 from relayd.cli.options import catalogue_of, region_id, store_location
 from relayd.report.link_series import report_series
-from relayd.report.markdown import markdown
+from relayd.report.rendering import markdown
 from relayd.settings import load_settings
 from relayd.store import open_store
 

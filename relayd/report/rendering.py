@@ -1,11 +1,11 @@
-"""A report as one self-contained HTML file."""
+"""A report as Markdown, or as one self-contained HTML file."""
 
 from __future__ import annotations
 
 import re
 from html import escape
 
-from planner.model.errors import InputError
+from planner.model.errors import not_installed
 from relayd.report.document import Chart, Report, Section, Table
 
 _STYLE = """
@@ -83,15 +83,42 @@ def _figure(chart: Chart) -> str:
 
 
 def drawn(chart: Chart) -> str:
-    """Return a chart as SVG."""
+    """Return a chart as SVG.
+
+    Raises
+    ------
+    InputError
+        If the library that draws charts is not installed.
+    """
     try:
         import vl_convert
     except ImportError:
-        raise InputError(
-            "--format",
-            "html needs the library that draws charts",
-            value="html",
-            remedy="Install it with `pip install 'relayd[report]'`, or ask for md or json.",
+        raise not_installed(
+            "vl-convert-python", "report", "draw charts (reports as md or json need none)"
         ) from None
     svg: str = vl_convert.vegalite_to_svg(chart.spec)
     return svg
+
+
+def markdown(report: Report) -> str:
+    """Return the report as a Markdown document (GitHub's tables)."""
+    about = [f"- {name}: {value}" for name, value in report.about.items()]
+    return "\n".join(
+        [f"# {report.title}", "", *about, "", *map(_markdown_section, report.sections)]
+    )
+
+
+def _markdown_section(section: Section) -> str:
+    lines = [f"## {section.title}", "", f"*{section.method}* Samples: {section.samples:,}.", ""]
+    lines += [f"- {statement}" for statement in section.statements]
+    for table in section.tables:
+        lines += ["", _markdown_table(table)]
+    return "\n".join([*lines, ""])
+
+
+def _markdown_table(table: Table) -> str:
+    def row(cells: tuple[str, ...]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    divider = "|" + "---|" * len(table.header)
+    return "\n".join([f"{table.caption}:", "", row(table.header), divider, *map(row, table.rows)])

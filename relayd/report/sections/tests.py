@@ -1,0 +1,394 @@
+"""What happens inside tests, and from test to test: transients, buckets, transfers, UDP rates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.answer import dumped
+from probes.analysis.consistency import FEWEST_TRANSFERS, transfer_times
+from probes.analysis.evidence import TooFewError
+from probes.analysis.rate_sweep import FEWEST_RATES, rate_sweep
+from probes.analysis.series.levels import FEWEST_TESTS, LevelPattern, Levels, levels_between_tests
+from probes.analysis.series.token_bucket import FEWEST_TESTS as FEWEST_BURSTS
+from probes.analysis.series.token_bucket import BurstTest, token_bucket
+from probes.analysis.steady_state import changes_in, drop_cause
+from probes.samples import Metric
+from relayd.report.data import ReportData, provider_pair
+from relayd.report.document import Section, analysis
+from relayd.report.sections.rates import RATES
+from relayd.store.samples.columns import DetailedTest
+
+MOST_LISTED = 20
+LEAST_GAP = 1.25  # less than two levels are apart
+CHANGES = {
+    "burst": "bursts at the beginning",
+    "drop": "drops to a lower rate",
+    "rise": "rises to a higher rate",
+    "two-level": "goes back and forth between two rates",
+}
+LEVELS: dict[LevelPattern, str] = {
+    "two-level": "two levels by turns",
+    "shift": "one lasting shift",
+    "undecided": "undecided",
+}
+SAID_ALONE: tuple[tuple[LevelPattern, str], ...] = (
+    ("two-level", "two_levels"),
+    ("shift", "shifts"),
+)
+REFILLING = {
+    "bucket": "a bucket that pauses fill",
+    "anew": "a limit of each transfer, whatever the pause",
+    "undecided": "undecided: no short pauses",
+}
+
+
+@analysis(
+    "transients",
+    "Do rates hold during a transfer?",
+    "Lasting changes of level in the 1 s intervals of probes: initial bursts, falls from high "
+    "to low with time and volume, paths between two levels (GLOBECOM 2015, WANs between "
+    "public-cloud datacenters); two levels from test to test of one pair, told by their order "
+    "in time (runs, Wald and Wolfowitz 1940) from one shift that lasts.",
+)
+def transients(section: Section, data: ReportData) -> None:
+    """Answer whether rates hold from a test's first to its last second."""
+    for metric, name in RATES.items():
+        _inside_tests(data, metric, name, section)
+        _between_tests(data, metric, name, section)
+
+
+def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
+    tests: dict[str, int] = defaultdict(int)
+    changes: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    drops: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for test in data.steady_tests(metric):
+        providers = provider_pair(test.src, test.dst)
+        tests[providers] += 1
+        for change in changes_in(test.detail):
+            changes[providers, change["pattern"]].append(change)
+            if change["pattern"] == "drop":
+                drops[test.src, test.dst].append((change["at_s"], change["at_gb"]))
+    count = sum(tests.values())
+    section.samples += count
+    if not count:
+        section.say(f"No test with {name} kept its intervals.")
+        return
+    records = [
+        _changes_record(providers, pattern, tests[providers], changes[providers, pattern])
+        for providers in sorted(tests)
+        for pattern in CHANGES
+        if changes[providers, pattern]
+    ]
+    causes = {pair: drop_cause(found) for pair, found in drops.items()}
+    section.figures[f"{metric}_within_tests"] = {
+        "tests": count,
+        "changes": records,
+        "drop_causes": [{"src": a, "dst": b, "cause": c} for (a, b), c in causes.items()],
+    }
+    if not records:
+        section.say(f"The rate held in all {count} tests with {name}.")
+        return
+    section.table(
+        f"Changes during tests with {name} (medians)",
+        (
+            record
+            | {"what": CHANGES[record["pattern"]]}
+            | {"of": f"{record['found']} of {record['tests']}"}
+            for record in records
+        ),
+        {
+            "providers": ("providers", ""),
+            "what": ("what", ""),
+            "tests": ("of", ""),
+            "after s": ("after_s", ".0f"),
+            "after GB": ("after_gb", ".3g"),
+            "from Mbit/s": ("before_mbps", ",.0f"),
+            "to Mbit/s": ("after_mbps", ",.0f"),
+        },
+    )
+    share = sum(record["found"] for record in records) / count
+    section.say(f"In tests with {name} there are {share:.2g} lasting changes a test.")
+    for cause in ("time", "volume"):
+        if pairs := sum(found == cause for found in causes.values()):
+            section.say(
+                f"Paths whose rate falls after a certain {cause}, whatever the rate: {pairs}."
+            )
+
+
+def _changes_record(
+    providers: str, pattern: str, tests: int, found: list[dict[str, Any]]
+) -> dict[str, Any]:
+    figures = {"after_s": "at_s", "after_gb": "at_gb"} | {
+        key: key for key in ("before_mbps", "after_mbps")
+    }
+    return {
+        "providers": providers,
+        "pattern": pattern,
+        "found": len(found),
+        "tests": tests,
+        **{
+            name: float(np.median([change[key] for change in found]))
+            for name, key in figures.items()
+        },
+    }
+
+
+def _between_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
+    asked = 0
+    found: list[tuple[str, str, Levels]] = []
+    for src, dst, rows in data.pairs(metric):
+        rates = rows["value"][rows["connections"] == rows["connections"].max()]
+        if len(rates) < FEWEST_TESTS:
+            continue
+        asked += 1
+        if _has_gap(rates) and (levels := levels_between_tests(rates.tolist())):
+            found.append((src, dst, levels))
+    if not asked:
+        section.say(f"No pair was tested {FEWEST_TESTS} times with {name}.")
+        return
+    records = [{"src": a, "dst": b, **dumped(levels, as_json=True)} for a, b, levels in found]
+    by_pattern = {
+        pattern: [record for record in records if record["pattern"] == pattern]
+        for pattern in LEVELS
+    }
+    kept = ("src", "dst", "low_mbps", "high_mbps")
+    section.figures[f"{metric}_between_tests"] = {
+        "pairs": asked,
+        **{
+            key: [{name: record[name] for name in kept} for record in by_pattern[pattern]]
+            for pattern, key in SAID_ALONE
+        },
+    }
+    section.say(
+        f"Of {asked} pairs with {name}, {len(by_pattern['two-level'])} are at one of two levels "
+        f"from test to test, {len(by_pattern['shift'])} went from one to another for good, and of "
+        f"{len(by_pattern['undecided'])} the order of tests does not tell which."
+    )
+    section.table(
+        f"Pairs with two levels, {name}, Mbit/s",
+        (record | {"what": LEVELS[record["pattern"]]} for record in records[:MOST_LISTED]),
+        {
+            "from": ("src", ""),
+            "to": ("dst", ""),
+            "low": ("low_mbps", ",.0f"),
+            "high": ("high_mbps", ",.0f"),
+            "changes": ("changes", ""),
+            "what": ("what", ""),
+        },
+    )
+
+
+def _has_gap(rates: NDArray[np.float64]) -> bool:
+    """Whether two levels are possible at all; this cheap test excludes most pairs."""
+    ordered = np.sort(rates)
+    return bool((ordered[2:-1] > LEAST_GAP * ordered[1:-2]).any())
+
+
+@analysis(
+    "buckets",
+    "Do VMs burst, and when again?",
+    "Tests of one VM, at any destination, whose rate fell: tokens are what went beyond the "
+    "lasting rate; tests after short pauses find less, which is how fast the bucket fills "
+    "(burstable VMs: HotCloud 2018; the spike at the start: Computer Networks 2015).",
+)
+def buckets(section: Section, data: ReportData) -> None:
+    """Answer what VMs may send before their rate falls, and how fast they get it back."""
+    by_vm: dict[tuple[str, str], list[BurstTest]] = defaultdict(list)
+    for metric in RATES:
+        for test in data.steady_tests(metric):
+            section.samples += 1
+            if (burst := _burst(test)) is not None:
+                vm = (test.src + test.setup.src_zone, test.setup.src_vm or "?")
+                by_vm[vm].append(burst)
+    records: list[dict[str, Any]] = []
+    for (place, vm_type), tests in sorted(by_vm.items()):
+        with suppress(TooFewError):
+            bucket = dumped(token_bucket(sorted(tests)), as_json=True)
+            records.append({"vm": place, "vm_type": vm_type, **bucket})
+    if not records:
+        section.say(
+            f"No conclusion. The rate of no VM fell in {FEWEST_BURSTS} tests: long ones, such as "
+            "`relayd probe --full-time --flow-time 3m`, see it."
+        )
+        return
+    section.figures["buckets"] = records
+    for found in records:
+        refill = ""
+        if found["refill_mbps"] is not None:
+            hours = found["depth_gb"] * 8e3 / found["refill_mbps"] / 3600
+            refill = f" It fills at {found['refill_mbps']:,.0f} Mbit/s, in {hours:.2g} h when idle."
+        section.say(
+            f"{found['vm_type']} in {found['vm']} sends {found['peak_mbps']:,.0f} Mbit/s for the "
+            f"first {found['volume_gb']:.3g} GB, then {found['sustained_mbps']:,.0f}: "
+            f"{REFILLING[found['refilling']]}.{refill}"
+        )
+    section.table(
+        "Bursts of VMs",
+        records,
+        {
+            "VM": ("vm", ""),
+            "type": ("vm_type", ""),
+            "tests": ("tests", ""),
+            "Mbit/s first": ("peak_mbps", ",.0f"),
+            "then": ("sustained_mbps", ",.0f"),
+            "depth GB": ("depth_gb", ".3g"),
+            "refill Mbit/s": ("refill_mbps", ",.0f"),
+        },
+    )
+
+
+def _burst(test: DetailedTest) -> BurstTest | None:
+    """Return the fall of a test whose rate fell once for good."""
+    falls = [change for change in changes_in(test.detail) if change["pattern"] in ("burst", "drop")]
+    if len(falls) != 1 or falls[0]["after_mbps"] >= falls[0]["before_mbps"]:
+        return None
+    (fall,) = falls
+    return BurstTest(
+        test.at_s,
+        test.at_s + fall["at_s"] + test.duration_s,
+        fall["at_s"],
+        fall["at_gb"],
+        fall["before_mbps"],
+        fall["after_mbps"],
+        fall["after_gb"],
+    )
+
+
+@analysis(
+    "transfers",
+    "How alike are transfers of one file?",
+    "Times of repeated transfers of the same volume (as 105 MB by scp ten times an hour: "
+    "Predictability of cloud networks, 2021): spread, and the 95th percentile over the median, "
+    "which is what a cautious deadline adds.",
+)
+def transfers(section: Section, data: ReportData) -> None:
+    """Answer how alike transfers of one file are."""
+    times: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    for test in data.detailed_tests("transfer_s"):
+        section.samples += 1
+        volume_gb = test.detail.get("volume_gb")
+        if isinstance(volume_gb, int | float):
+            times[test.src, test.dst, float(volume_gb)].append(test.value)
+    for src, dst, gb, took_s in data.finished_transfers():
+        section.samples += 1
+        times[src, dst, gb].append(took_s)
+    records: list[dict[str, Any]] = []
+    for (src, dst, volume_gb), seconds in sorted(times.items()):
+        with suppress(TooFewError):
+            found = transfer_times(seconds)
+            records.append(
+                {
+                    "src": src,
+                    "dst": dst,
+                    "volume_gb": volume_gb,
+                    "transfers": found.transfers,
+                    "median_s": found.seconds.median,
+                    "cov": found.seconds.cov,
+                    "percentile_95_over_median": found.percentile_95_over_median,
+                }
+            )
+    if not records:
+        section.say(
+            f"No conclusion. No link has {FEWEST_TRANSFERS} transfers of one volume: report them "
+            "(`relayd transfers`), or import times as CSV with transfer_s and volume_mb."
+        )
+        return
+    section.figures["transfers"] = records
+    records = sorted(records, key=lambda record: -record["percentile_95_over_median"])
+    worst = records[0]["percentile_95_over_median"]
+    usual = float(np.median([record["cov"] for record in records]))
+    section.say(
+        f"Times of {len(records)} repeated transfers vary by {usual:.1%} (median coefficient of "
+        f"variation); of the least steady, one in twenty takes over {worst:.2f}x the median."
+    )
+    section.table(
+        "Transfers of one volume, the least steady first",
+        (record | {"mb": record["volume_gb"] * 1e3} for record in records[:MOST_LISTED]),
+        {
+            "from": ("src", ""),
+            "to": ("dst", ""),
+            "MB": ("mb", ",.4g"),
+            "transfers": ("transfers", ""),
+            "median s": ("median_s", ".3g"),
+            "variation": ("cov", ".1%"),
+            "95th / median": ("percentile_95_over_median", ".2f"),
+        },
+    )
+
+
+@analysis(
+    "sweeps",
+    "What arrives of what is sent?",
+    "UDP tests of one link at growing rates: received against truly sent, the sender's cap, "
+    "the flattening edge and the penalty edge (Network throughput in Amazon EC2, Computer "
+    "Networks 2015); the best 5 s of any test as the path's capacity (Computer Networks 2016).",
+)
+def sweeps(section: Section, data: ReportData) -> None:
+    """Answer where what is received stops following what is sent."""
+    rates: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
+    best: dict[tuple[str, str], tuple[float, bool]] = {}
+    for test in data.detailed_tests("udp_mbps"):
+        section.samples += 1
+        link = test.src, test.dst
+        sent, received, asked = (
+            float(told) if isinstance(told := test.detail.get(name), int | float) else None
+            for name in ("offered_mbps", "mean_mbps", "asked_mbps")
+        )
+        received = test.value if received is None else received
+        if sent is not None:
+            rates[link].append((asked or sent, sent, received))
+        bound = test.detail.get("lower_bound") is not False
+        best[link] = max(best.get(link, (0.0, True)), (test.value, bound))
+    _say_capacities(section, best)
+    records: list[dict[str, Any]] = []
+    for (src, dst), steps in rates.items():
+        with suppress(TooFewError):
+            found = rate_sweep(*np.array(steps).T)
+            records.append({"src": src, "dst": dst, **dumped(found, as_json=True)})
+    if not records:
+        section.say(
+            f"No link was tested at {FEWEST_RATES} sending rates: `relayd probe --udp-rates 12` "
+            "does that; files of `iperf3 -u -b RATE -J` can be imported."
+        )
+        return
+    section.figures["sweeps"] = records
+    flat, falling = (
+        sum(record[edge] is not None for record in records)
+        for edge in ("flattening_edge_mbps", "penalty_edge_mbps")
+    )
+    section.say(
+        f"Of {len(records)} links tested at growing rates, what is received flattens on {flat}, "
+        f"and falls again beyond a penalty edge on {falling}."
+    )
+    section.table(
+        "Edges of what is received, Mbit/s sent",
+        records,
+        {
+            "from": ("src", ""),
+            "to": ("dst", ""),
+            "rates": ("rates", ""),
+            "sender's cap": ("sender_cap_mbps", ",.0f"),
+            "flattening": ("flattening_edge_mbps", ",.0f"),
+            "penalty": ("penalty_edge_mbps", ",.0f"),
+        },
+    )
+
+
+def _say_capacities(section: Section, best: dict[tuple[str, str], tuple[float, bool]]) -> None:
+    if not best:
+        return
+    section.figures["capacity"] = [
+        {"src": src, "dst": dst, "mbps": mbps, "is_lower_bound": bound}
+        for (src, dst), (mbps, bound) in best.items()
+    ]
+    reached = [mbps for mbps, bound in best.values() if not bound]
+    over = f", {min(reached):,.0f} to {max(reached):,.0f} Mbit/s" if reached else ""
+    section.say(
+        f"Of {len(best)} links, tests of {len(reached)} reached the capacity of the path{over}; on "
+        "the others all that was sent arrived, so their figure is a lower bound."
+    )
