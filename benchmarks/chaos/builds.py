@@ -98,7 +98,7 @@ def _look(
 ) -> None:
     """Compare what is there with what must be; with the snapshot of before, if there was a kill."""
     with open_store(where, mode="read") as store:
-        if sorted(store.samples.samples_for_estimates()) != sorted(samples):
+        if sorted(store.samples.read()) != sorted(samples):
             seen.wrong.append(f"{what}: samples are not what they were")
         latest = store.snapshots.latest()
         for name in filter(None, (latest and latest.id, before)):

@@ -12,20 +12,19 @@ lazily and in bounded memory. Two kinds of trouble are kept apart:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import chain
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from planner.model.errors import InputError
 from probes.importers.detection import refuse_another
 from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import chunks
-from probes.sample_columns import SampleColumns
 from probes.samples import Sample
 
-__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "read", "read_many"]
+__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "read"]
 
 _MODULES = {
     "iperf3": "iperf3",
@@ -46,17 +45,7 @@ _NAMES_NO_REGIONS = ("iperf3", "iperf", "ping", "nuttcp", "smokeping")
 
 
 def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Read samples from a file one by one, as :func:`read_many` does."""
-    rows = read_many(format_name, stream, options)
-    return chain.from_iterable(
-        row.samples() if isinstance(row, SampleColumns) else (row,) for row in rows
-    )
-
-
-def read_many(
-    format_name: str, stream: BinaryIO, options: ImportOptions
-) -> Iterator[ImportedRow | SampleColumns]:
-    """Read samples from a file, many at once where its format allows that.
+    """Read samples from a file.
 
     Parameters
     ----------
@@ -70,7 +59,7 @@ def read_many(
 
     Returns
     -------
-    Iterator[Sample | Skipped | SampleColumns]
+    Iterator[Sample | Skipped]
         In the order of the file, as far as the format can be judged row by row.
 
     Raises
@@ -88,30 +77,22 @@ def read_many(
     return _read(format_name, stream, options)
 
 
-def _read(
-    format_name: str, stream: BinaryIO, options: ImportOptions
-) -> Iterator[ImportedRow | SampleColumns]:
+def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     source = chunks(stream, options.name)
     head = next(source)
     refuse_another(head[:65_536], format_name, options.name)
     reader = import_module(f"probes.importers.{_MODULES[format_name]}")
     whole = stream if format_name == "parquet" else chain((head,), source)
-    rows = cast("Iterator[ImportedRow | SampleColumns]", reader.read(whole, options))
-    yield from addressed(rows, options)
+    yield from addressed(reader.read(whole, options), options)
 
 
-def addressed(
-    rows: Iterator[ImportedRow | SampleColumns], options: ImportOptions
-) -> Iterator[ImportedRow | SampleColumns]:
+def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield rows, samples with the kind of address that was stated."""
-    if options.address is None:
-        yield from rows
-        return
     for row in rows:
-        if isinstance(row, SampleColumns):
-            yield row.over(options.address)
+        if options.address is not None and isinstance(row, Sample):
+            yield row._replace(address=options.address)
         else:
-            yield row._replace(address=options.address) if isinstance(row, Sample) else row
+            yield row
 
 
 def _check_regions(format_name: str, options: ImportOptions) -> None:

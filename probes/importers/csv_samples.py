@@ -6,26 +6,20 @@ is part of a figure's name and converted by the factor beside it, here and nowhe
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
-from probes.importers.csv_at_once import (
-    ABOUT_RATES,
-    Cells,
-    CsvColumns,
-    CsvFigure,
-    samples_at_once,
-    volume_detail,
-)
-from probes.importers.csv_table import CsvTable
 from probes.importers.endpoints import split
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.sample_columns import SampleColumns
+from probes.importers.text import Lines
 from probes.samples import Metric, Sample, Skipped
 
 TOOL = "csv"
@@ -79,47 +73,130 @@ NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
 BAD_WARMED_UP = "warmed_up is neither true nor false"
 NO_FIGURE = "no figure in this row"
 
+BLANK = "blank line"
+REPEATED_HEADER = "the header again"
+TOO_FEW = "fewer columns than the header (cut off?)"
+TOO_MANY = "more columns than the header"
+CUT_OFF = "last line has no line end, so its last figure may be cut off"
+
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
-_FEW_LINES, _PARTS = 64, 8
+_MOST_CELLS = 65_536
+"""Whose meaning is remembered, of each column: most files repeat theirs."""
+_ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow | SampleColumns]:
-    """Yield a sample for each figure of each row; many at once where nothing is wrong with them."""
+class CsvTable:
+    """A header and the rows below it, with the fault of each damaged one.
+
+    Parameters
+    ----------
+    source : Iterator[bytes]
+        The file.
+    name : str
+        What messages call it.
+    force : bool
+        Take a last line without a line end for whole.
+
+    Attributes
+    ----------
+    header : list[str]
+        Column names, stripped, as the file spells them.
+    header_line : int
+        Line of the header: 1 unless blank lines precede it.
+
+    Raises
+    ------
+    FormatError
+        If there is no header, a column is named twice, or (from :meth:`rows`) there is no row.
+    """
+
+    def __init__(self, source: Iterator[bytes], name: str, *, force: bool) -> None:
+        self._name = name
+        self._force = force
+        self._lines = Lines(source, name)
+        self._numbered = enumerate(self._lines, start=1)
+        found = next(((at, line) for at, line in self._numbered if line.strip()), None)
+        if found is None:
+            raise FormatError(name, "holds nothing but blank lines")
+        self.header_line, line = found
+        self._header_text = line
+        self.header = [cell.strip() for cell in self._cells(self.header_line, line)]
+        if len(self.header) == 1 and (";" in line or "\t" in line):
+            separator = "semicolons" if ";" in line else "tabs"
+            raise FormatError(
+                name,
+                f"separates its columns by {separator}",
+                remedy="Write commas between columns and points in figures.",
+            )
+        twice = [column for column in self.header if self.header.count(column) > 1 and column]
+        if twice:
+            raise FormatError(
+                name,
+                f"line {self.header_line} names the column {twice[0]!r} twice",
+                remedy="Remove or rename one.",
+            )
+
+    def rows(self) -> Iterator[tuple[int, list[str], str]]:
+        """Yield line number, cells and what is wrong with the row (``""`` if nothing)."""
+        width, number = len(self.header), 0
+        for number, line in self._numbered:
+            cells = line.split(",") if '"' not in line else self._cells(number, line)
+            problem = ""
+            if len(cells) != width:
+                problem = TOO_FEW if len(cells) < width else TOO_MANY
+                problem = problem if line.strip() else BLANK
+            elif line == self._header_text:
+                problem = REPEATED_HEADER
+            elif self._lines.cut_off and not self._force:
+                problem = CUT_OFF
+            yield number, cells, problem
+        if not number:
+            raise FormatError(self._name, "holds a header and no rows")
+
+    def _cells(self, number: int, line: str) -> list[str]:
+        try:
+            return next(csv.reader([line], strict=True))
+        except (csv.Error, StopIteration) as error:
+            raise FormatError(
+                self._name,
+                f"line {number} has a quotation mark that does not fit: {error}",
+                remedy="A quoted cell ends on its own line; quotes inside one are doubled.",
+            ) from error
+
+
+class _Figure(NamedTuple):
+    """A column that has a figure, and how its unit becomes that of the metric."""
+
+    at: int
+    column: str
+    metric: Metric
+    factor: float
+
+
+class _Columns(NamedTuple):
+    """What the columns of a file are: by meaning, where others are and their factors."""
+
+    figures: list[_Figure]
+    others: dict[str, tuple[int, float]]
+    unused: list[str]
+
+
+def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield a sample for each figure of each row."""
     table = CsvTable(source, options.name, force=options.force)
     columns = _understood(table, options)
     for column in columns.unused:
         yield Skipped(table.header_line, f"column {column!r} is not used")
     readers = _readers(columns.others, options)
-    for number, lines in table.blocks():
-        yield from _of_lines(number, lines, table, columns, readers)
+    for number, cells, problem in table.rows():
+        if problem:
+            yield Skipped(number, problem)
+        else:
+            yield from _of_row(number, cells, columns, readers)
 
 
-def _of_lines(
-    number: int,
-    lines: list[str],
-    table: CsvTable,
-    columns: CsvColumns,
-    readers: Mapping[str, Cells],
-) -> Iterator[ImportedRow | SampleColumns]:
-    """Yield the samples of lines that begin at a number: one by one near one that is wrong."""
-    cells = table.columns(lines)
-    found = cells and samples_at_once(cells, columns, readers)
-    if found:
-        yield found
-    elif len(lines) > _FEW_LINES:
-        part = -(-len(lines) // _PARTS)
-        for at in range(0, len(lines), part):
-            yield from _of_lines(number + at, lines[at : at + part], table, columns, readers)
-    else:
-        for line, row, problem in table.rows_of(number, lines):
-            if problem:
-                yield Skipped(line, problem)
-            else:
-                yield from _of_row(line, row, columns, readers)
-
-
-def _understood(table: CsvTable, options: ImportOptions) -> CsvColumns:
-    figures: list[CsvFigure] = []
+def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
+    figures: list[_Figure] = []
     others: dict[str, tuple[int, float]] = {}
     unused: list[str] = []
     taken: dict[str, str] = {}
@@ -137,7 +214,7 @@ def _understood(table: CsvTable, options: ImportOptions) -> CsvColumns:
             )
         taken[meaning[0]] = column
         if name in FIGURES:
-            figures.append(CsvFigure(at, column, *FIGURES[name]))
+            figures.append(_Figure(at, column, *FIGURES[name]))
         else:
             others[meaning[0]] = at, meaning[1]
     missing = [name for name in ("src", "dst") if name not in others]
@@ -158,18 +235,21 @@ def _understood(table: CsvTable, options: ImportOptions) -> CsvColumns:
         )
     if "measured_at" not in others and options.measured_at_s is None:
         options.start_s()
-    return CsvColumns(figures, others, unused)
+    return _Columns(figures, others, unused)
 
 
 def _of_row(
-    number: int, cells: Sequence[str], columns: CsvColumns, readers: Mapping[str, Cells]
+    number: int,
+    cells: Sequence[str],
+    columns: _Columns,
+    readers: Mapping[str, Callable[[str], Any]],
 ) -> Iterator[ImportedRow]:
     """Yield the samples of one row, and what is wrong with it."""
     others = columns.others
     try:
         setting: dict[str, Any] = {}
         for name, reader in readers.items():
-            setting[name] = reader.meaning(cells[others[name][0]] if name in others else "")
+            setting[name] = reader(cells[others[name][0]] if name in others else "")
             if name == "dst" and setting["src"][0] == setting["dst"][0]:
                 raise ValueError(SAME_REGION)
     except ValueError as error:
@@ -195,7 +275,9 @@ def _of_row(
         yield Skipped(number, NO_FIGURE)
 
 
-def _readers(others: Mapping[str, tuple[int, float]], options: ImportOptions) -> dict[str, Cells]:
+def _readers(
+    others: Mapping[str, tuple[int, float]], options: ImportOptions
+) -> dict[str, Callable[[str], Any]]:
     """Return how the cells of each column are read, in the order in which faults are named."""
 
     def end(cell: str) -> tuple[str, str]:
@@ -253,12 +335,16 @@ def _readers(others: Mapping[str, tuple[int, float]], options: ImportOptions) ->
         "src_zone": str,
         "dst_zone": str,
     }
-    return {name: Cells(reader) for name, reader in readers.items()}
+    return {name: _remembered(reader) for name, reader in readers.items()}
+
+
+def _remembered(reader: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lru_cache(_MOST_CELLS)(lambda cell: reader(cell.strip()))
 
 
 def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
     (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
-    about_rates = metric in ABOUT_RATES
+    about_rates = metric in _ABOUT_RATES
     connections = 1 if metric == "per_flow_mbps" else setting["connections"]
     return Sample(
         src,
@@ -274,7 +360,7 @@ def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
         setting["dst_zone"] or dst_zone,
         setting["src_vm"],
         setting["dst_vm"],
-        volume_detail(setting["volume"]) if metric == "transfer_s" else "",
+        json.dumps({"volume_gb": setting["volume"]}) if metric == "transfer_s" else "",
     )
 
 

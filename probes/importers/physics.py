@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
-from probes.sample_columns import Coded, SampleColumns, first_places
-from probes.samples import Metric, Sample
+from probes.samples import METRICS, Metric, Sample, Samples
 
 CLOCK_SKEW_S = 60.0
 """How far the clock of who measured may be ahead; hosts with NTP keep within a second."""
@@ -93,44 +92,30 @@ class PhysicalGate:
         found: tuple[float, float] = self._possible[src, dst, metric, src_vm, dst_vm]
         return found
 
-    def limits(
-        self, src: Coded, dst: Coded, metric: Coded, src_vm: Coded, dst_vm: Coded
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what :meth:`possible` does of many samples, by their columns."""
-        found = np.zeros(len(src.codes)), np.full(len(src.codes), inf)
-        is_rtt = np.array([name == "rtt_ms" for name in metric.values], np.bool_)[metric.codes]
+    def limits(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what :meth:`possible` does of many samples."""
+        rows = samples.rows
+        found = np.zeros(len(rows)), np.full(len(rows), inf)
+        is_rtt = rows["metric"] == METRICS.index("rtt_ms")
+        ends = samples.rows["src"], samples.rows["dst"]
         # Of many links, what providers and VM types allow is looked up for few.
-        providers = (_numbered(end.mapped(_provider_of)) for end in (src, dst))
-        placed = [end.mapped(self._is_placed).array(np.bool_) for end in (src, dst)]
+        providers = (samples.mapped(end, _provider_of) for end in ("src", "dst"))
+        numbers = [np.unique(names, return_inverse=True)[1] for names in providers]
+        placed = samples.mapped("src", self._is_placed) & samples.mapped("dst", self._is_placed)
         for chosen, kinds in (
-            (~is_rtt, (*providers, metric, src_vm, dst_vm)),
-            (is_rtt & placed[0] & placed[1], (src, dst)),
+            (~is_rtt, (*numbers, rows["metric"], rows["src_vm"], rows["dst_vm"])),
+            (is_rtt & placed, ends),
         ):
             at = np.flatnonzero(chosen)
-            keys, size = np.zeros(len(at), np.int64), 1
+            keys = np.zeros(len(at), np.int64)
             for kind in kinds:
-                keys = keys * len(kind.values) + kind.codes[at]
-                size *= len(kind.values)
-            first, number = first_places(keys, size)
-            columns = (one.take(at[first]).each() for one in (src, dst, metric, src_vm, dst_vm))
-            of_kinds = [self._possible[names] for names in zip(*columns, strict=True)]
+                keys = keys * (int(kind.max(initial=0)) + 1) + kind[at]
+            _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+            of_kinds = [self._possible[_KIND(one)] for one in samples[at[first]]]
             limits = np.array(of_kinds, np.float64).reshape(-1, 2)[number]
             for column, values in zip(found, limits.T, strict=True):
                 column[at] = values
         return found
-
-    def faults(self, samples: SampleColumns) -> dict[int, str]:
-        """Return what :meth:`fault` does of samples, none of which is stored yet, by their place.
-
-        Those that can be measurements are left out.
-        """
-        kinds = samples.src, samples.dst, samples.metric, samples.src_vm, samples.dst_vm
-        least, most = self.limits(*kinds)
-        possible = (least <= samples.value) & (samples.value <= most)
-        possible &= samples.measured_at_s <= time.time() + CLOCK_SKEW_S
-        places = np.flatnonzero(~possible)
-        reasons = map(self.fault, samples[places].samples())
-        return {at: why for at, why in zip(places.tolist(), reasons, strict=True) if why}
 
     def _is_placed(self, region: str) -> bool:
         found = self._catalogue.regions.get(region)
@@ -213,12 +198,6 @@ class PhysicalGate:
         if vm.provider == "aws" and vm.burst_gbps is None and vm.vcpus <= BURSTING_VCPUS:
             return self._of_series_gbps[_series(vm.id)]
         return _own_card_gbps(vm)
-
-
-def _numbered(column: Coded) -> Coded:
-    """Return a column in which equal values have one number."""
-    values = Coded.of(column.values)
-    return Coded(values.values, values.codes[column.codes])
 
 
 def _provider_of(region: str) -> str:

@@ -16,7 +16,7 @@ from statistics import pstdev
 from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
 from probes.importers import limits
-from probes.importers.csv_table import CUT_OFF
+from probes.importers.csv_samples import CUT_OFF
 from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import NO_REPLY

@@ -11,11 +11,7 @@ CAP_NAMES = {"egress_cap_mbps": "egress", "ingress_cap_mbps": "ingress"}
 
 def measured_caps(store: Store, catalogue: Catalogue) -> list[VmCap]:
     """Return the newest caps in a store, those of VMs that are worth recreating first."""
-    samples = (
-        sample
-        for metric in CAP_METRICS
-        for sample in store.samples.samples_for_estimates(metric=metric)
-    )
+    samples = (sample for metric in CAP_METRICS for sample in store.samples.read(metric=metric))
     return vm_caps(samples, catalogue)
 
 

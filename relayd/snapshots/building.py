@@ -26,7 +26,6 @@ from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
 from relayd.store.samples.decisions import HEEDED, Decision, all_heeded, last_decision
-from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.retention import vm_votes
 from relayd.store.samples.series_states import SeriesStates
 from relayd.store.samples.waiting import BEGUN, FAILED
@@ -42,7 +41,6 @@ def make_snapshot(
     on_shift: Callable[[LinkShift], None] = lambda _: None,
     on_left_out: Callable[[FaultySeries], None] = lambda _: None,
     anew: bool = False,
-    fresh: FreshSamples | None = None,
 ) -> Snapshot | None:
     """Estimate all links from the store's samples and save the graph.
 
@@ -58,8 +56,6 @@ def make_snapshot(
         the next one tries again.
     anew : bool
         Make one from all samples, whatever is there.
-    fresh : FreshSamples, optional
-        What was stored just now.
     """
     samples_through = store.samples.last_id()
     if not samples_through:
@@ -76,7 +72,7 @@ def make_snapshot(
         return snapshot_of(latest)
     metadata.set(BEGUN, time.time())
     try:
-        found = gathered(store, catalogue, through=samples_through, anew=anew, fresh=fresh)
+        found = gathered(store, catalogue, through=samples_through, anew=anew)
         for shift in found.shifts:
             on_shift(shift)
         for left_out in found.left_out:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
@@ -24,7 +23,6 @@ from probes.samples import Reported
 from relayd.snapshots.short_series import AT_ONCE, ShortSeries
 from relayd.store import Store
 from relayd.store.samples.decisions import confirmed_ids
-from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.new_samples import Row, new_parts, series_since
 from relayd.store.samples.reading import (
     BATCH,
@@ -97,7 +95,6 @@ def gathered(
     through: int,
     anew: bool = False,
     new: Callable[[], Estimator] | None = None,
-    fresh: FreshSamples | None = None,
 ) -> Gathered:
     """Give a new estimator the samples of a store that count.
 
@@ -109,8 +106,6 @@ def gathered(
         Read all samples, whatever was kept of them.
     new : callable, optional
         Makes the estimator; if not stated, it is of the catalogue alone.
-    fresh : FreshSamples, optional
-        What was stored just now: it is not read again where it is all there is.
     """
     estimator = (new or partial(Estimator, catalogue))()
     head = StatesHead(through, made_from(store.database, catalogue))
@@ -124,13 +119,6 @@ def gathered(
                 return gathering.done(head, before)
             except StaleError:
                 estimator = (new or partial(Estimator, catalogue))()
-    columns = fresh and fresh.columns(store.database, through)
-    if columns and not anew:
-        gathering = _Gathering(store, catalogue, estimator)
-        with suppress(StaleError):
-            gathering.fresh(columns)
-            return gathering.done(head, None)
-        estimator = (new or partial(Estimator, catalogue))()
     gathering = _Gathering(store, catalogue, estimator)
     gathering.all(through)
     return gathering.done(head, None)
@@ -199,28 +187,6 @@ class _Gathering:
                 more = _more_of(stream, found[0], left)
                 self._take_many(_key(found[0]), chain(found, more))
                 deque(more, maxlen=0)
-
-    def fresh(self, columns: Sequence[Sequence[Any]]) -> None:
-        """Take in samples that were stored just now, by series and time.
-
-        Raises
-        ------
-        StaleError
-            If some are of a series of many, or one can't be evaluated: they are to be read.
-        """
-        self._sources = self._store.samples.batch_sources()
-        keys = [np.asarray(column) for column in columns[:SERIES]]
-        groups = Groups.of(*keys)
-        if (groups.counts > LEARNT_FROM).any():
-            raise StaleError
-        self._of_few = len(columns[0])
-        self._keys_of_few += zip(*(key[groups.first].tolist() for key in keys), strict=True)
-        try:
-            self._short.take(columns, self._sources)
-        except (StoreError, MemoryError):
-            raise
-        except Exception as error:
-            raise StaleError from error
 
     def _take_series(self, found: Sequence[Row], begins: Sequence[int]) -> None:
         """Take in whole series; those of few samples that follow each other at once."""

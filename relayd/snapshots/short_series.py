@@ -12,8 +12,7 @@ from probes.estimation.arrays.groups import Bools, Groups
 from probes.estimation.arrays.sample_table import ADDRESSES, Rows
 from probes.estimation.current_samples import WITH_A_LEVEL
 from probes.importers.physics import PhysicalGate
-from probes.sample_columns import Coded
-from probes.samples import Metric
+from probes.samples import METRICS, ROW, Metric, Samples
 from relayd.store.samples.reading import COUNT, BatchSource, BatchSources, SampleNames
 from relayd.store.samples.tables import ReportedRows, RowReader
 
@@ -79,13 +78,14 @@ class ShortSeries:
         rows, table = reported.rows, self._table
         found: Bools = rows["at_s"] > self._gate.latest_s(reported.arrived_at_s)
         regions, vms = list(table.regions), list(table.vms)
-        least, most = self._gate.limits(
-            Coded(regions, rows["src"]),
-            Coded(regions, rows["dst"]),
-            Coded(list(table.metrics), rows["metric"]),
-            Coded(vms, rows["src_vm"]),
-            Coded(vms, rows["dst_vm"]),
-        )
+        samples = Samples(np.zeros(len(rows), ROW))
+        for name, numbers in (
+            *(("src", regions), ("dst", regions), ("src_vm", vms), ("dst_vm", vms)),
+        ):
+            samples.rows[name] = samples.names.numbers(numbers)[rows[name]]
+        metrics = np.array([METRICS.index(name) for name in table.known_metrics()], np.int8)
+        samples.rows["metric"] = metrics[rows["metric"]]
+        least, most = self._gate.limits(samples)
         found |= ~((least <= rows["value"]) & (rows["value"] <= most))
         return found & ~reported.vouched
 

@@ -96,7 +96,7 @@ def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -
         assert Campaigns(again).controller == campaigns.controller
         found.finish()
     assert campaigns.unfinished() is None
-    assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
+    assert list(store.samples.read()) == [_SAMPLE]
 
 
 def test_what_was_running_at_a_kill_is_spent_at_its_worst_and_once(
@@ -127,7 +127,7 @@ def test_samples_and_their_probe_are_kept_together_or_not_at_all(store: Store, s
         campaign.record([ProbeOutcome(first, (_SAMPLE._replace(value=12.0),))])
     with pytest.raises(InputError, match="can't be stored"):
         campaign.record([ProbeOutcome(second, (_SAMPLE._replace(value=-1.0),))])
-    assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
+    assert list(store.samples.read()) == [_SAMPLE]
     assert [probe.status for probe in campaign.probes()] == ["done", "planned"]
 
 
@@ -155,7 +155,7 @@ def test_what_was_stored_in_doubt_is_stored_and_paid_for_once(
             assert [probe.status for probe in campaign.probes()] == ["done", "failed", "planned"]
             campaign.record([*outcomes, ProbeOutcome(later, sent_gb=0.125, usd=0.5)])
             assert campaign.spent() == (1.125, 1.0)
-            assert list(store.samples.samples_for_estimates()) == [_SAMPLE]
+            assert list(store.samples.read()) == [_SAMPLE]
             # Tried again on purpose, it is paid for again.
             campaign.record([ProbeOutcome(failed, sent_gb=0.5, usd=0.25)])
             assert campaign.spent() == (1.625, 1.25)
@@ -273,7 +273,7 @@ def test_a_dead_and_a_hanging_host_cost_only_their_own_probes(
             assert outcome.host == client
             assert outcome.usd == outcome.sent_gb == 0.0
     assert {probe.status for probe in probes} == {"done", "failed"}
-    assert len({(s.src, s.dst) for s in store.samples.samples_for_estimates()}) == 6
+    assert len({(s.src, s.dst) for s in store.samples.read()}) == 6
 
 
 def test_a_host_that_comes_back_gets_its_second_chance(

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from probes.importers import limits
-from probes.importers.csv_table import CsvTable
+from probes.importers.csv_samples import CsvTable
 from probes.importers.endpoints import Endpoints
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.skyplane.throughput import (

@@ -6,21 +6,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
-from probes.importers import ImportOptions, addressed, read_many
+from probes.importers import ImportOptions, addressed, read
 from probes.importers.parquet import samples_of
 from probes.importers.physics import PhysicalGate
-from probes.sample_columns import SampleColumns, grouped
 from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import tell_left_out
@@ -30,12 +27,10 @@ from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.samples.data_set import files_of
-from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
 
 PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
-_ROWS_AT_ONCE = 4096
 
 
 class _Input(NamedTuple):
@@ -54,14 +49,13 @@ def run(options: argparse.Namespace) -> int:
     files = [file for name in options.files for file in _files(Path(name), options)]
     location = store_location(options, settings)
     reports: list[tuple[_Input, ImportReport]] = []
-    fresh = FreshSamples()
     with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
         for file in files:
-            report = _import(store, file, options, catalogue, fresh)
+            report = _import(store, file, options, catalogue)
             reports.append((file, report))
             if not options.json:
                 _print_report(file, report)
-        snapshot = make_snapshot(store, catalogue, on_left_out=tell_left_out, fresh=fresh)
+        snapshot = make_snapshot(store, catalogue, on_left_out=tell_left_out)
     if options.json:
         content = {
             "db": str(location),
@@ -131,11 +125,7 @@ def _readable(path: Path) -> Path:
 
 
 def _import(
-    store: Store,
-    file: _Input,
-    options: argparse.Namespace,
-    catalogue: Catalogue,
-    fresh: FreshSamples,
+    store: Store, file: _Input, options: argparse.Namespace, catalogue: Catalogue
 ) -> ImportReport:
     path, name, _ = file
     digest = content_digest(path)
@@ -175,28 +165,20 @@ def _import(
             newest = samples_of(file.data_set.newest(path, MOST_JUDGED), chosen)
             rows = addressed(newest, chosen)
         else:
-            rows = read_many(options.format, stream, chosen)
+            rows = read(options.format, stream, chosen)
         gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))
-        return ingest(store, batch, gated, progress=_progress(name, options), fresh=fresh)
+        return ingest(store, batch, gated, progress=_progress(name, options))
 
 
 def _gated(
-    rows: Iterator[Sample | Skipped | SampleColumns], gate: PhysicalGate
-) -> Iterator[Sample | Skipped | SampleColumns | Quarantined]:
+    rows: Iterable[Sample | Skipped], gate: PhysicalGate
+) -> Iterator[Sample | Skipped | Quarantined]:
     """Yield rows, those in quarantine that can't be measurements."""
-    for group in grouped(rows, _ROWS_AT_ONCE):
-        alone: list[Sample] = []
-        if not isinstance(group, SampleColumns):
-            yield from (row for row in group if isinstance(row, Skipped))
-            alone = [row for row in group if isinstance(row, Sample)]
-        samples = group if isinstance(group, SampleColumns) else SampleColumns.of(alone)
-        if reasons := gate.faults(samples):
-            places = list(reasons)
-            faulty = [alone[at] for at in places] if alone else samples[places].samples()
-            yield from map(Quarantined, faulty, reasons.values())
-            samples = samples[np.delete(np.arange(len(samples)), places)]
-        if len(samples):
-            yield samples
+    for row in rows:
+        if isinstance(row, Sample) and (reason := gate.fault(row)):
+            yield Quarantined(row, reason)
+        else:
+            yield row
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:

@@ -7,13 +7,12 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from probes.sample_columns import SampleColumns, grouped
 from probes.samples import OWN, Quarantined, Sample, Skipped
 from relayd.store.opening import Store
-from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.quarantine import add_quarantined
 from relayd.store.samples.writing import LIMITS, Limits, SampleWriter
 from relayd.version import __version__
@@ -100,11 +99,10 @@ class ImportReport(NamedTuple):
 def ingest(
     store: Store,
     batch: Batch,
-    rows: Iterable[Sample | Skipped | Quarantined | SampleColumns],
+    rows: Iterable[Sample | Skipped | Quarantined],
     *,
     progress: Callable[[int], None] | None = None,
     limits: Limits = LIMITS,
-    fresh: FreshSamples | None = None,
 ) -> ImportReport:
     """Store the samples that an importer yields: all of them, or none.
 
@@ -120,8 +118,6 @@ def ingest(
         Called now and then with the number of samples and skipped rows so far.
     limits : Limits, optional
         How many names the store may come to hold.
-    fresh : FreshSamples, optional
-        Gets what is stored, for the snapshot that follows.
 
     Raises
     ------
@@ -133,7 +129,6 @@ def ingest(
     database = store.database
     tally = _Tally()
     accepted = seen = samples_seen = kept_apart = 0
-    is_bulk = False
     with database.trusting_references(), ExitStack() as bulk, database.transaction():
         writer = SampleWriter(
             database,
@@ -147,20 +142,15 @@ def ingest(
             reporter=batch.reporter,
             address=batch.address,
             source=batch.source,
-            fresh=fresh,
         )
-        for group in grouped(rows, _CHUNK):
-            if not is_bulk and seen + len(group) >= _CHUNK:
+        remaining = iter(rows)
+        while group := list(islice(remaining, _CHUNK)):
+            if not seen and len(group) == _CHUNK:
                 bulk.enter_context(database.expecting_many())
-                is_bulk = True
-            samples: Sequence[Sample] | SampleColumns
-            if isinstance(group, SampleColumns):
-                samples = group
-            else:
-                samples = [row for row in group if isinstance(row, Sample)]
-                tally.add(row for row in group if isinstance(row, Skipped))
-                apart = [row for row in group if isinstance(row, Quarantined)]
-                kept_apart += add_quarantined(database, writer.batch_id, apart)
+            samples = [row for row in group if isinstance(row, Sample)]
+            tally.add(row for row in group if isinstance(row, Skipped))
+            apart = [row for row in group if isinstance(row, Quarantined)]
+            kept_apart += add_quarantined(database, writer.batch_id, apart)
             accepted += writer.add(samples)
             samples_seen += len(samples)
             seen += len(group)

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 
 from probes.estimation.current_samples import PartKey
 from relayd.store.database import Database
-from relayd.store.samples.reading import COLUMNS, IN_ORDER, TRUSTED_IMPORT
+from relayd.store.samples.reading import COLUMNS
 from relayd.store.samples.series_states import Key
+from relayd.store.samples.table import IN_ORDER, TRUSTED_IMPORT
 
 _AT_ONCE = 500
 """Series of one query; their rows are sorted in memory."""

@@ -7,14 +7,15 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from probes.samples import OWN, Metric, Reported, Sample
+import numpy as np
+
+from probes.samples import OWN, Metric, Reported, Sample, Samples
 from relayd.store.database import Database
-from relayd.store.samples.decisions import Decision, confirmed_ids, last_decision, retracted_ids
+from relayd.store.samples.decisions import Decision, last_decision, retracted_ids
+from relayd.store.samples.table import IN_ORDER, TRUSTED_IMPORT, confirm, read_samples
 
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
-TRUSTED_IMPORT = '%"trust": true%'
-"""The options of a batch that was imported with ``--trust``."""
 COLUMNS = ", ".join(
     f"samples.{name}"
     for name in (
@@ -26,14 +27,6 @@ COLUMNS = ", ".join(
 COUNT = COLUMNS.count(",") + 1
 SERIES, BATCH = 3, 10
 """How many columns come first that say of which series a sample is; and where its batch is."""
-_ID = 11
-# The order of the table's key: nothing is sorted, so rows stream. The whole of it, so that samples
-# of one time are in one order, however they are read.
-_KEY = (
-    *("src_id", "dst_id", "metric_id", "measured_at_s", "value", "connections", "duration_s"),
-    *("warmed_up", "setup_id", "detail_digest"),
-)
-IN_ORDER = " ORDER BY " + ", ".join(f"samples.{name}" for name in _KEY)
 _BATCH = (
     "SELECT id, name, format, digest, options, relayd_version, imported_at_s, accepted, "
     "duplicates, skipped, quarantined, reporter, address, source FROM batches"
@@ -252,7 +245,7 @@ class StoredSamples:
         """Return every batch, the oldest first."""
         return [StoredBatch(*row) for row in self._database.rows(_BATCH + " ORDER BY id")]
 
-    def samples_for_estimates(
+    def read(
         self,
         *,
         src: str | None = None,
@@ -260,47 +253,64 @@ class StoredSamples:
         metric: Metric | None = None,
         since_s: float | None = None,
         through: int | None = None,
-    ) -> Iterator[Sample]:
-        """Yield samples grouped by source, destination and metric, the oldest first.
+        change: tuple[Decision, Collection[int]] | None = None,
+    ) -> Samples:
+        """Return samples by source, destination and metric, the oldest first.
+
+        With the ``samples_through`` of a snapshot, these are the samples behind its figures.
 
         Parameters
         ----------
         src, dst : str, optional
-            Region ids; a region without samples yields nothing.
+            Region ids; a region without samples has none.
         metric : Metric, optional
             Only this metric.
         since_s : float, optional
             Only what was measured at or after this time, seconds since 1970.
         through : int, optional
             Only samples with this id or a lower one: what a snapshot was built from.
+        change : (decision, ids of samples), optional
+            As if that had been decided about these samples.
         """
-        for stored in self._read(src, dst, metric, since_s, through):
-            yield stored.sample
+        conditions, values = ["samples.id <= ?"], [self.last_id() if through is None else through]
+        found: list[object] = list(values)
+        for column, table, name in (
+            ("src_id", "regions", src),
+            ("dst_id", "regions", dst),
+            ("metric_id", "metrics", metric),
+        ):
+            if name is not None:
+                conditions.append(f"samples.{column} = (SELECT id FROM {table} WHERE name = ?)")  # noqa: S608
+                found.append(name)
+        if since_s is not None:
+            conditions.append("samples.measured_at_s >= ?")
+            found.append(since_s)
+        of = f"WHERE {' AND '.join(conditions)}{IN_ORDER}"
+        if change is None:
+            return read_samples(self._database, of, found)
+        return self._as_if(of, found, *change)
+
+    def _as_if(
+        self, of: str, values: list[object], decision: Decision, ids: Collection[int]
+    ) -> Samples:
+        """Return samples as if something had been decided about some of them."""
+        samples = read_samples(self._database, of, values, table="samples")
+        retracted = retracted_ids(self._database)
+        if decision == "retract":
+            retracted.update(ids)
+        elif decision == "restore":
+            retracted.difference_update(ids)
+        else:
+            confirm(samples, ids)
+        return samples[~np.isin(samples.rows["id"], list(retracted))]
 
     def reported(
         self, *, through: int | None = None, change: tuple[Decision, Collection[int]] | None = None
     ) -> Iterator[Reported]:
-        """Yield what :meth:`samples_for_estimates` does, with who reported each sample, and when.
-
-        A sample that an operator confirmed is the own prober's.
-
-        Parameters
-        ----------
-        through : int, optional
-            See :meth:`samples_for_estimates`.
-        change : (decision, ids of samples), optional
-            As if that had been decided about these samples.
-        """
-        batches = self.batch_sources()
-        confirmed = confirmed_ids(self._database)
-        decision, ids = change or ("retract", ())
-        if decision == "confirm":
-            confirmed.update(ids)
-        left_out = ids if decision == "retract" else ()
-        restored = ids if decision == "restore" else ()
-        for number, batch_id, sample in self._read(None, None, None, None, through, restored):
-            if number not in left_out:
-                yield reported_sample(number, sample, batches[batch_id], confirmed)
+        """Yield what :meth:`read` does, with who reported each sample, and when."""
+        samples = self.read(through=through, change=change)
+        columns = map(samples.column, ("source", "id", "arrived_at_s", "vouched"))
+        return map(Reported, samples, *columns)
 
     def rows(self, through: int) -> Iterator[Sequence[Any]]:
         """Yield rows of :data:`COLUMNS` up to an id, by series and time."""
@@ -342,45 +352,6 @@ class StoredSamples:
         since_s: float | None = None,
         through: int | None = None,
     ) -> list[StoredSample]:
-        """Return the samples of one pair with their origin, by metric, the oldest first.
-
-        With the ``samples_through`` of a snapshot, these are the samples behind its figures.
-        """
-        return list(self._read(src, dst, metric, since_s, through))
-
-    def _read(
-        self,
-        src: str | None,
-        dst: str | None,
-        metric: str | None,
-        since_s: float | None,
-        through: int | None,
-        restored: Collection[int] = (),
-    ) -> Iterator[StoredSample]:
-        # Samples that arrive from here on may use names that are not read below.
-        last = self.last_id() if through is None else min(through, self.last_id())
-        names = SampleNames(self._database)
-        select, left_out = f"SELECT {COLUMNS} FROM used_samples AS samples", frozenset[int]()  # noqa: S608
-        if restored:  # as if they were not retracted
-            select = select.replace("used_samples AS samples", "samples")
-            left_out = frozenset(retracted_ids(self._database)).difference(restored)
-        conditions = ["samples.id <= ?"]
-        values: list[object] = [last]
-        for column, name, known in (
-            ("samples.src_id", src, names.regions),
-            ("samples.dst_id", dst, names.regions),
-            ("samples.metric_id", metric, names.metrics),
-        ):
-            if name is not None:
-                number = next((key for key, other in known.items() if other == name), None)
-                if number is None:
-                    return
-                conditions.append(f"{column} = ?")
-                values.append(number)
-        if since_s is not None:
-            conditions.append("samples.measured_at_s >= ?")
-            values.append(since_s)
-        where = " WHERE " + " AND ".join(conditions)
-        for row in self._database.stream(select + where + IN_ORDER, values):
-            if row[_ID] not in left_out:
-                yield names.stored(row)
+        """Return the samples of one pair with their origin, by metric, the oldest first."""
+        samples = self.read(src=src, dst=dst, metric=metric, since_s=since_s, through=through)
+        return list(map(StoredSample, samples.column("id"), samples.column("batch_id"), samples))

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.estimation.arrays.sample_table import ADDRESSES, ROW, Rows, SampleTable
-from probes.sample_columns import first_places
 from probes.samples import OWN
 from relayd.store.samples.reading import BATCH, BatchSource, BatchSources, SampleNames
 
@@ -89,9 +88,7 @@ class RowReader:
         batch: NDArray[np.int64],
         sources: BatchSources | Mapping[int, BatchSource],
     ) -> ReportedRows:
-        least = batch.min(initial=0)
-        first, number = first_places(batch - least, int(batch.max(initial=0) - least) + 1)
-        batches = batch[first]
+        batches, number = np.unique(batch, return_inverse=True)
         of_batch = [sources[one] for one in batches.tolist()]
         confirmed = np.zeros(len(rows), np.bool_)
         if len(self._confirmed):

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
-from typing import NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.errors import InputError
-from probes.sample_columns import SampleColumns
-from probes.samples import OWN, Metric, Sample
-from relayd.store.checksums import row_checksum
+from probes.samples import ADDRESSES, METRICS, OWN, Metric, Sample, Samples
+from relayd.store.checksums import row_checksum, with_checksum
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import new_region_id
-from relayd.store.samples.encoding import combined, encoded, of_texts, refuse_nul
-from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.reading import StoredSamples
 from relayd.store.samples.reported_series import note_series
+from relayd.store.samples.table import SETUP, detail_digest, refuse_nul, table_rows
 
-_SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
 
@@ -69,10 +65,8 @@ class SampleWriter:
         reporter: str = "",
         address: str = "",
         source: str = OWN,
-        fresh: FreshSamples | None = None,
     ) -> None:
         self._limits = limits
-        self._fresh = fresh
         self._database = database
         self._limited_source = source if reporter or address else ""
         self._last_id = StoredSamples(database).last_id()
@@ -104,7 +98,7 @@ class SampleWriter:
             )
         }
 
-    def add(self, samples: Sequence[Sample] | SampleColumns) -> int:
+    def add(self, samples: Sequence[Sample] | Samples) -> int:
         """Add samples; return how many of them were new.
 
         Raises
@@ -117,46 +111,40 @@ class SampleWriter:
         except self._database.refusals as error:
             raise self._refusal(samples, error) from error
 
-    def _add(self, given: Sequence[Sample] | SampleColumns) -> int:
+    def _add(self, given: Sequence[Sample] | Samples) -> int:
         if not len(given):
             return 0
         with self._database.savepoint():
-            samples = given if isinstance(given, SampleColumns) else SampleColumns.of(given)
+            samples = given if isinstance(given, Samples) else Samples.of(given)
             numbers = range(self._last_id + 1, self._last_id + 1 + len(samples))
             ids = self._ids(samples)
-            found = encoded(samples, ids, self.batch_id, numbers)
+            rows = table_rows(samples, ids, self.batch_id, numbers)
             self._last_id = numbers[-1]
             if self._limited_source:
-                private = np.array([kind == "private" for kind in samples.address.values])
-                series = (*ids[:3], private[samples.address.codes])
-                told = set(zip(*(one.tolist() for one in series), strict=True))
+                private = samples.rows["address"] == ADDRESSES.index("private")
+                told = set(zip(*(one.tolist() for one in (*ids[:3], private)), strict=True))
                 note_series(self._database, self._limited_source, told, self._limits.series)
-            new = self._database.insert_columns("samples", found.columns(), len(samples))
-        if self._fresh is not None:
-            self._fresh.add(found, new)
-        return new
+            return self._database.insert("samples", list(map(with_checksum, rows)), skip_known=True)
 
-    def _ids(self, samples: SampleColumns) -> tuple[NDArray[np.int64], ...]:
+    def _ids(self, samples: Samples) -> tuple[NDArray[np.int64], ...]:
         """Return the ids of sources, destinations, metrics and setups; new ones are numbered."""
-        setups = combined(*(getattr(samples, name) for name in _SETUP))
-        ends = samples.src, samples.dst
-        if not all(name in self._regions for end in ends for name in end.values):
-            # In the order of the file: who imports it anywhere gets the same numbers.
-            each = zip(*(end.each() for end in ends), strict=True)
-            for name in dict.fromkeys(chain.from_iterable(each)):
-                if name not in self._regions:
-                    self._new_region(name)
-        for (name,) in combined(samples.metric).values:
-            if name not in self._metrics:
-                self._new_metric(name)
-        for setup in setups.values:
-            if setup not in self._setups:
-                self._new_setup(setup)
-        return (
-            *(end.mapped(lambda name: self._regions.get(name, 0)).array(np.int64) for end in ends),
-            samples.metric.mapped(lambda name: self._metrics.get(name, 0)).array(np.int64),
-            setups.mapped(self._setups.__getitem__).array(np.int64),
-        )
+        rows, names = samples.rows, list(samples.names)
+        # In the order of the file: who imports it anywhere gets the same numbers.
+        ends = np.stack([rows["src"], rows["dst"]], axis=1)
+        region_ids = np.zeros(len(names), np.int64)
+        for number in dict.fromkeys(ends.ravel().tolist()):
+            name = names[number]
+            region_ids[number] = self._regions.get(name) or self._new_region(name)
+        metric_ids = np.zeros(len(METRICS), np.int64)
+        for number in dict.fromkeys(rows["metric"].tolist()):
+            metric = METRICS[number]
+            metric_ids[number] = self._metrics.get(metric) or self._new_metric(metric)
+        setups = [
+            self._setups.get(setup) or self._new_setup(setup)
+            for setup in zip(*map(samples.column, SETUP), strict=True)
+        ]
+        src, dst = region_ids[ends].T
+        return src, dst, metric_ids[rows["metric"]], np.array(setups, np.int64)
 
     def _new_region(self, name: str) -> int:
         refuse_nul(name)
@@ -172,8 +160,6 @@ class SampleWriter:
         return number
 
     def _new_metric(self, name: Metric) -> int:
-        if name not in get_args(Metric):
-            raise InputError("metric", "is not one that relayd knows", value=name)
         number = self._database.change(
             "INSERT INTO metrics (name) VALUES (?) RETURNING id", (name,)
         )
@@ -201,11 +187,10 @@ class SampleWriter:
         self._setups[setup] = number
         return number
 
-    def _refusal(self, given: Sequence[Sample] | SampleColumns, error: Exception) -> InputError:
+    def _refusal(self, samples: Sequence[Sample] | Samples, error: Exception) -> InputError:
         """Find the first sample that was refused, by adding one half and then its halves."""
         shown = None
-        samples = list(given.samples()) if isinstance(given, SampleColumns) else given
-        while samples:
+        while len(samples):
             half = samples[: (len(samples) + 1) // 2]
             # What was numbered in vain is gone from the database.
             self._read_names()
@@ -246,7 +231,7 @@ class SampleWriter:
 
 def batch_with(database: Database, sample: Sample) -> int | None:
     """Return the batch that has a sample with the same values, retracted or not; None if none."""
-    digest, _ = of_texts(sample.detail, sample.address, sample.new_level, sample.intervals)
+    digest = detail_digest(sample.detail, sample.address, sample.new_level, sample.intervals)
     rows = database.rows(
         "SELECT samples.batch_id FROM samples JOIN setups ON setups.id = setup_id "
         "WHERE src_id = (SELECT id FROM regions WHERE name = ?) "

@@ -17,7 +17,6 @@ PAGE = (Path(__file__).parents[3] / "docs" / "importing.md").read_text()
 _WITH_REASONS = (
     "blackbox",
     "csv_samples",
-    "csv_table",
     "iperf3",
     "iperf3_result",
     "nuttcp",

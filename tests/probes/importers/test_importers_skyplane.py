@@ -13,7 +13,7 @@ import pytest
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import read
-from probes.importers.csv_table import CUT_OFF, TOO_FEW
+from probes.importers.csv_samples import CUT_OFF, TOO_FEW
 from probes.importers.skyplane import latency, throughput
 from probes.samples import Sample
 from tests.probes.importers.reading import OPTIONS, outcomes, reasons, samples, skipped

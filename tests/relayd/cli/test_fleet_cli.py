@@ -150,7 +150,7 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["failed"] == []
     with open_store(tmp_path / "store.db", mode="read") as store:
-        found = [s for s in store.samples.samples_for_estimates() if s.metric == "rtt_ms"]
+        found = [s for s in store.samples.read() if s.metric == "rtt_ms"]
     assert len(found) == len({(s.src, s.dst) for s in found}) == 6
 
 

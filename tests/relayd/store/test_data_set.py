@@ -53,7 +53,7 @@ def _found() -> list[Sample]:
 
 
 def _all(store: Store) -> set[Sample]:
-    return set(store.samples.samples_for_estimates())
+    return set(store.samples.read())
 
 
 def _ok(outcome: Outcome) -> str:

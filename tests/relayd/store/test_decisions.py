@@ -74,7 +74,7 @@ def test_retracting_restores_estimates_to_the_byte(store: Store) -> None:
     # Gone wherever samples are read.
     assert len(read_columns(store.database, "aggregate_mbps")) == 14
     assert not sample_page(store.database, SRC, OTHER, None, after_id=0, limit=9)
-    assert len(list(store.samples.samples_for_estimates())) == 14
+    assert len(list(store.samples.read())) == 14
     assert decide(store.database, "retract", mallory, who="ana", reason="again") == 0
 
     ids = frozenset(selected(store.database, "restore", mallory))
@@ -126,7 +126,7 @@ def test_decisions_stay_and_retracted_samples_outlast_retention(store: Store, sp
     before = _snapshot(store)
     assert compact(store, DAY_S, now_s=NOW_S + 400 * DAY_S).samples == 0
     decide(store.database, "restore", Selection(batch=1), who="a", reason="")
-    assert len(list(store.samples.samples_for_estimates())) == 300
+    assert len(list(store.samples.read())) == 300
     decide(store.database, "retract", Selection(until_s=NOW_S - 280 * 3600.0), who="a", reason="")
     # Of 280 samples, estimates may need 256 and the first to arrive.
     assert compact(store, DAY_S, now_s=NOW_S + 400 * DAY_S).samples in (23, 24)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count, groupby, permutations
+from itertools import count, permutations
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,7 +22,6 @@ from relayd.snapshots.gathering import FaultySeries, gathered
 from relayd.store import Store, open_store
 from relayd.store.events import Events
 from relayd.store.samples.decisions import Selection, decide
-from relayd.store.samples.fresh import FreshSamples
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.new_samples import samples_of_series
 from relayd.store.samples.reading import SampleNames, StoredSample
@@ -158,28 +157,6 @@ def test_series_of_few_samples_are_estimated_as_one_by_one(
             ingest(store, Batch("service", "live", reporter=reporter), [sample])
         if make_snapshot(store, CATALOGUE):
             _check_against_samples_one_by_one(store)
-
-
-@settings(max_examples=examples(15))
-@given(st.lists(st.tuples(st.sampled_from(["", "ana"]), _few), min_size=1, max_size=60))
-def test_what_was_stored_just_now_is_not_read_again(reported: list[tuple[str, Sample]]) -> None:
-    with TemporaryDirectory() as folder, open_store(f"{folder}/s.db", mode="create") as store:
-        fresh = FreshSamples()
-        for reporter, rows in groupby(reported, lambda one: one[0]):
-            given = [sample for _, sample in rows]
-            ingest(store, Batch("service", "live", reporter=reporter), given, fresh=fresh)
-        through = store.samples.last_id()
-        columns = fresh.columns(store.database, through)
-        assert (columns is not None) == (len({sample for _, sample in reported}) == len(reported))
-        if columns is not None:
-            assert list(zip(*columns, strict=True)) == list(store.samples.rows(through))
-        if made := make_snapshot(store, CATALOGUE, fresh=fresh):
-            links = list(store.snapshots.links(made.id))
-            again = make_snapshot(store, CATALOGUE, anew=True)
-            assert again is not None
-            assert repr(links) == repr(list(store.snapshots.links(again.id)))
-        append(store, _tests([4000.0]), "more")
-        assert fresh.columns(store.database, store.samples.last_id()) is None
 
 
 def test_states_are_made_again_where_they_no_longer_hold(store: Store) -> None:

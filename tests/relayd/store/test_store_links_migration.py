@@ -111,7 +111,7 @@ def _can_be_pruned(store: Store, old: Spot) -> None:
 
 def test_samples_say_in_columns_what_their_detail_said(old: Spot) -> None:
     with open_store(old.where, mode="write") as store:
-        found = list(store.samples.samples_for_estimates())
+        found = list(store.samples.read())
         said = {s.detail: (s.address, s.new_level, s.intervals) for s in found}
         assert said == _SAMPLES
         with pytest.raises(old.integrity_error, match="append-only"):

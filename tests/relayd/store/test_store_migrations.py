@@ -81,7 +81,7 @@ def test_an_upgrade_keeps_everything(
 ) -> None:
     _later_version(tmp_path, monkeypatch, _SECOND, _THIRD)
     with open_store(database, mode="write") as store:
-        assert set(store.samples.samples_for_estimates()) == set(_ROWS)
+        assert set(store.samples.read()) == set(_ROWS)
         assert store.database.rows("SELECT name FROM later_rows") == [("first",)]
         with pytest.raises(sqlite3.IntegrityError, match="rows; stay"):
             store.database.change("DELETE FROM later_rows")
@@ -147,5 +147,5 @@ def test_a_crash_inside_a_migration_leaves_the_old_version(
     assert _state(database) == (_NOW, 200, [("ok",)])
     _later_version(tmp_path, monkeypatch, _SECOND, _THIRD)
     with open_store(database, mode="write") as store:
-        assert set(store.samples.samples_for_estimates()) == set(_ROWS)
+        assert set(store.samples.read()) == set(_ROWS)
     assert _state(database) == (_NOW + 2, 200, [("ok",)])

@@ -55,7 +55,7 @@ def _refusal(path: Path, mode: Mode) -> str:
 
     def use() -> None:
         with open_store(path, mode=mode) as store:
-            list(store.samples.samples_for_estimates())
+            list(store.samples.read())
             append(store, _rows(3))
 
     with pytest.raises(StoreError) as caught:
@@ -155,7 +155,7 @@ def test_damage_anywhere_is_an_error_or_harmless_but_never_a_traceback(database:
             Path(f"{database}{side}").unlink(missing_ok=True)
         try:
             with open_store(database, mode="write") as store:
-                list(store.samples.samples_for_estimates())
+                list(store.samples.read())
                 append(store, _rows(3))
         except StoreError:
             refused += 1
@@ -328,7 +328,7 @@ def test_reading_needs_no_right_to_write(own_database: Path) -> None:
     with _ordinary_user():
         with open_store(own_database, mode="read") as store:
             assert store.samples.counts().samples == 1000
-            assert len(list(store.samples.samples_for_estimates())) == 1000
+            assert len(list(store.samples.read())) == 1000
             assert store.snapshots.latest() is None
         for mode in _WRITING:
             assert "read-only" in _refusal(own_database, mode)
@@ -349,7 +349,7 @@ def test_a_read_only_file_in_a_folder_of_ones_own(own_database: Path) -> None:
     own_database.chmod(0o400)
     with _ordinary_user():
         with open_store(own_database, mode="read") as store:
-            assert len(list(store.samples.samples_for_estimates())) == 1000
+            assert len(list(store.samples.read())) == 1000
         for mode in _WRITING:
             assert "read-only" in _refusal(own_database, mode)
     assert own_database.read_bytes() == before

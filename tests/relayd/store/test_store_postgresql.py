@@ -297,18 +297,21 @@ def test_writers_take_turns_so_that_ids_come_up_in_order(
         assert [event.subject for event in events.after(0)] == ["first", "second"]
 
 
+_ALL = "SELECT id FROM samples"
+
+
 def test_rows_stream_while_other_statements_run(store: Store) -> None:
     append(store, _rows(12_000))
-    streaming = store.samples.samples_for_estimates()
+    streaming = store.database.stream(_ALL)
     next(streaming)
     append(store, [_rows(1)[0]._replace(value=0.5)])
-    another = store.samples.samples_for_estimates()
+    another = store.database.stream(_ALL)
     next(another)
     assert sum(1 for _ in streaming) == 11_999
     with store.database.transaction():
-        assert sum(1 for _ in store.samples.samples_for_estimates()) == 12_001
+        assert sum(1 for _ in store.samples.read()) == 12_001
     assert sum(1 for _ in another) == 12_000
-    left = store.samples.samples_for_estimates()
+    left = store.database.stream(_ALL)
     next(left)
     left.close()  # type: ignore[attr-defined]
 
@@ -340,7 +343,7 @@ def test_a_broken_connection_is_an_error_once(
     calls: list[Callable[[], object]] = [
         store.samples.counts,
         lambda: append(store, _rows(9)),
-        lambda: list(store.samples.samples_for_estimates()),
+        lambda: list(store.samples.read()),
         lambda: Events(store.database).add("leg", "s", {}),
     ]
     for call in calls:
@@ -355,13 +358,13 @@ def test_a_stream_that_breaks_is_an_error_and_not_an_end(
     store: Store, postgresql_spot: PostgresqlSpot
 ) -> None:
     append(store, _rows(12_000))
-    streaming = store.samples.samples_for_estimates()
+    streaming = store.database.stream(_ALL)
     next(streaming)
     _end_sessions(postgresql_spot)
     with pytest.raises(StoreError, match="the next attempt connects anew"):
         list(streaming)
-    assert len(list(store.samples.samples_for_estimates())) == 12_000
-    left = store.samples.samples_for_estimates()
+    assert len(list(store.samples.read())) == 12_000
+    left = store.database.stream(_ALL)
     next(left)
     store.close()
     with pytest.raises(StoreError, match="is closed"):

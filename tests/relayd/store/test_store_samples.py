@@ -81,7 +81,7 @@ def test_overlapping_files_make_a_set_of_samples(spot: Spot, files: list[list[Sa
             assert (report.accepted, report.duplicates) == (len(new), len(rows) - len(new))
             known |= new
     with open_store(where, mode="read") as store:
-        read = list(store.samples.samples_for_estimates())
+        read = list(store.samples.read())
         assert len(read) == len(known) == store.samples.counts().samples
         assert set(read) == known
 
@@ -131,7 +131,7 @@ def test_a_grown_file_adds_its_new_rows(store: Store) -> None:
 def test_samples_that_differ_in_one_value_are_two(store: Store, other: dict[str, object]) -> None:
     both = [_sample(0), _sample(0, **other)]
     assert ingest(store, _A_FILE, both).accepted == 2
-    assert set(store.samples.samples_for_estimates()) == set(both)
+    assert set(store.samples.read()) == set(both)
 
 
 def test_an_importer_that_fails_midway_leaves_nothing(store: Store, spot: Spot) -> None:
@@ -225,7 +225,7 @@ def test_filters(store: Store) -> None:
     rows = [_sample(number) for number in range(100)]
     rows += [_sample(number, metric="rtt_ms") for number in range(100)]
     ingest(store, _A_FILE, rows)
-    read = store.samples.samples_for_estimates
+    read = store.samples.read
 
     assert set(read(src="aws:region-1")) == {row for row in rows if row.src == "aws:region-1"}
     assert set(read(dst="gcp:region-2")) == {row for row in rows if row.dst == "gcp:region-2"}
