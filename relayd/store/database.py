@@ -13,15 +13,14 @@ keeps to what both understand:
   ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1;
 - many rows go in by :meth:`Database.insert`, which is quick on both.
 
-Only schemas, and hints about the order of joins for SQLite, are written twice.
+So is the schema: :mod:`relayd.store.schema`. Hints about the order of joins are SQLite's alone.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from itertools import repeat
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from relayd.store.failures import superseded
@@ -42,15 +41,6 @@ class Fence(NamedTuple):
 
     role: str
     number: int
-
-
-class Same(NamedTuple):
-    """A column with one value in all rows."""
-
-    value: int | float | str | None
-
-
-Column: TypeAlias = Sequence[object] | Same
 
 
 class Database(ABC):
@@ -124,23 +114,6 @@ class Database(ABC):
             Leave out rows whose key is there already, in place of refusing them all.
         """
 
-    def insert_columns(self, table: str, columns: Sequence[Column], count: int) -> int:
-        """Insert many whole rows by their columns, as :meth:`insert` does, without known ones.
-
-        Parameters
-        ----------
-        columns : sequence
-            All of the table, in their order.
-        count : int
-            How many rows there are.
-        """
-        each = (repeat(one.value, count) if isinstance(one, Same) else one for one in columns)
-        return self.insert(table, list(zip(*each, strict=True)), skip_known=True)
-
-    def any_text(self) -> AbstractContextManager[None]:
-        """Read texts that are damaged, too: what is no UTF-8 comes as surrogates, if at all."""
-        return nullcontext()
-
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
         """Become the one writer; commit at the end, or leave everything as it was.
@@ -154,13 +127,6 @@ class Database(ABC):
             can't be written.
         """
 
-    def trusting_references(self) -> AbstractContextManager[None]:
-        """Insert without a look at what each row refers to, in transactions that begin inside.
-
-        For who has read in the same transaction what the rows refer to.
-        """
-        return nullcontext()
-
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what is done inside, and no more, if that fails; inside a transaction."""
@@ -168,6 +134,22 @@ class Database(ABC):
     @abstractmethod
     def roll_back(self) -> None:
         """Undo the transaction so far and end it, if there is one."""
+
+    @abstractmethod
+    def schema_version(self) -> int:
+        """Read the version of the schema; 0 where none is laid out."""
+
+    @abstractmethod
+    def set_schema_version(self, version: int) -> None:
+        """Write the version of the schema, in the transaction that brings it there."""
+
+    @abstractmethod
+    def define(self, sql: str) -> None:
+        """Run a statement of a script of the schema, which is written for SQLite."""
+
+    @abstractmethod
+    def rebuilding(self) -> AbstractContextManager[None]:
+        """Begin a transaction that may take long and rebuild tables that others refer to."""
 
     def end_fenced_writers(self) -> None:
         """End transactions that rely on a lease, so that it can pass to another holder.

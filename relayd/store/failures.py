@@ -18,10 +18,6 @@ class NoStoreError(StoreError):
     """No store exists yet at a location where one could be created."""
 
 
-class OutdatedError(StoreError):
-    """A store has the schema of an older relayd."""
-
-
 def reason(error: BaseException) -> str:
     """Return the first line of what a database or its driver said."""
     return (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
@@ -85,24 +81,29 @@ def opened_for_reading(location: Location | str) -> StoreError:
     return failure(location, "is open for reading, which is read-only", "Open it for writing.")
 
 
-def too_new(location: Location | str, found: int, known: int) -> StoreError:
-    """Return the error for a schema that a later version has made."""
+def outdated(location: Location | str, found: int, known: int) -> StoreError:
+    """Return the error for reading an older schema, which only a writer brings up to date."""
+    if found == 0:
+        return NoStoreError(
+            FIELD,
+            "holds no relayd store yet: its creation was interrupted",
+            value=shown(location),
+            remedy="`relayd import` goes on with it; or name an existing database.",
+        )
     return failure(
         location,
-        f"was written by a newer relayd (schema {found}; this one knows {known})",
-        "Upgrade relayd, or name another database; it was left as it is.",
+        f"has schema {found} of an older relayd (this one reads {known})",
+        "Any command that stores something brings it up to date and keeps all that it holds.",
     )
 
 
-def outdated(location: Location | str, found: int, known: int) -> OutdatedError:
-    """Return the error for reading an old schema, which only a writer may upgrade."""
-    return OutdatedError(
-        FIELD,
-        f"has schema {found} of an older relayd or of an interrupted creation "
-        f"(this one reads {known})",
-        value=shown(location),
-        remedy="`relayd store upgrade`, by whom it belongs to, upgrades it and keeps all that it "
-        "holds; so does any command that stores something.",
+def older_build(location: Location | str) -> StoreError:
+    """Return the error for a store from before the first schema that was released."""
+    return failure(
+        location,
+        "was written by a build of relayd from before version 1 of the schema",
+        "It was left as it is. Run `relayd export samples -o FOLDER` with that build, then "
+        "`relayd import parquet FOLDER` into a new store with this one.",
     )
 
 
@@ -182,16 +183,6 @@ def damaged(path: Path | str, how: str) -> StoreError:
         f"is damaged: {how}",
         "It was left as it is. Restore a backup, or save what can be read with "
         "`sqlite3 FILE .recover`, or name another database and import the files again.",
-    )
-
-
-def altered(location: Location | str, what: str) -> StoreError:
-    """Return the error for a row that is not what was stored."""
-    return failure(
-        location,
-        f"is damaged: {what} is not what was stored, by its checksum",
-        "`relayd store verify` lists all that is damaged. Restore a backup; where only a snapshot "
-        "is, importing further samples makes a new one.",
     )
 
 

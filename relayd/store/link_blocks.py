@@ -9,12 +9,10 @@ from planner.model.columns.links import ColumnsRow, LinkColumns
 from planner.model.columns.rows import Among, LinkRow
 from planner.model.estimate import Origin
 from planner.model.network import Links
-from relayd.store.checksums import check_row
 from relayd.store.database import Database
 
 _BLOCKS = (
-    "SELECT src_block, dst_block, links, content, checksum FROM link_blocks "
-    "WHERE snapshot_key = ? AND in_use = ?"
+    "SELECT src_block, dst_block, content FROM link_blocks WHERE snapshot_key = ? AND in_use = ?"
 )
 _BETWEEN = " AND (src_block = ? OR dst_block = ?)"
 
@@ -54,9 +52,7 @@ def read_links(
         # No block has a negative number.
         values += [ids.get(name, -SIDE) // SIDE for name in between]
     blocks = {}
-    for src_block, dst_block, links, content, checksum in database.rows(sql, values):
-        row = (key, int(in_use), src_block, dst_block, links, content)
-        check_row(database, row, checksum, "a block of links of a snapshot")
+    for src_block, dst_block, content in database.rows(sql, values):
         blocks[src_block, dst_block] = Block(content)
     return LinkColumns(names, blocks, origins() if blocks else {})
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from planner.model.errors import StoreError
 from relayd.store.database import Database
-from relayd.store.failures import NoStoreError, OutdatedError, failure
+from relayd.store.failures import NoStoreError, failure
 from relayd.store.leases import DATABASE_TIMEOUT_S, Lease, Role  # threads: reading needs none
 from relayd.store.location import SERVICE_SCHEMES, Address, Location, address_in
 from relayd.store.samples.reading import StoredSamples  # planning reads snapshots alone
@@ -104,7 +102,6 @@ def open_store(
     mode: Mode,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
     statement_timeout_s: float = STATEMENT_TIMEOUT_S,
-    keep_copy: bool = True,
 ) -> Store:
     """Open a store.
 
@@ -114,8 +111,7 @@ def open_store(
         A file of SQLite (a symbolic link is followed), or a database of PostgreSQL:
         ``postgresql://user@host/database``.
     mode : {"read", "write", "create"}
-        ``read`` changes nothing and works on read-only files and folders; a file with the schema
-        of an older version is brought up to date first, where it may be written. ``write`` needs an
+        ``read`` changes nothing and works on read-only files and folders. ``write`` needs an
         existing store, and brings its schema up to date. ``create`` makes a new one where
         there is no file, or an empty one; the database on a server must exist.
     busy_timeout_s : float
@@ -123,9 +119,6 @@ def open_store(
     statement_timeout_s : float
         How long a server may take for a statement; a longer limit of the address goes before the
         default. One that has not answered 5 s later is given up.
-    keep_copy : bool
-        Whether a file of an older version, of up to 1 GB, is copied beside it before it is brought
-        up to date.
 
     Raises
     ------
@@ -135,15 +128,7 @@ def open_store(
     """
     address = address_in(where)
     if address is None:
-        found = cast("Path | str", where)
-        try:
-            return Store(open_file(found, mode, busy_timeout_s, keep_copy=keep_copy))
-        except OutdatedError as outdated:
-            # Its owner has a newer relayd now; a server may have older ones that still read it.
-            with suppress(StoreError):
-                open_file(found, "write", busy_timeout_s).close()
-                return Store(open_file(found, mode, busy_timeout_s))
-            raise outdated from None
+        return Store(open_file(cast("Path | str", where), mode, busy_timeout_s))
     return Store(_open_server(address, mode, busy_timeout_s, statement_timeout_s))
 
 

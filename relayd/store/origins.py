@@ -7,12 +7,9 @@ from functools import lru_cache
 from json import loads
 
 from planner.model.estimate import Figures, Origin, figures_as_json, figures_of
-from relayd.store.checksums import check_row, with_checksum
 from relayd.store.database import Database
 
-_ORIGINS = (
-    "SELECT number, kind, method, address, figures, checksum FROM origins WHERE snapshot_key = ?"
-)
+_ORIGINS = "SELECT number, kind, method, address, figures FROM origins WHERE snapshot_key = ?"
 
 
 def save_origins(database: Database, key: int, numbers: dict[Origin, int]) -> None:
@@ -21,7 +18,7 @@ def save_origins(database: Database, key: int, numbers: dict[Origin, int]) -> No
     for origin, number in numbers.items():
         figures = None if origin.figures is None else json.dumps(figures_as_json(origin.figures))
         row = (key, number, origin.kind, origin.method, origin.address, figures)
-        rows.append(with_checksum(row))
+        rows.append(row)
     database.insert("origins", rows)
 
 
@@ -34,9 +31,7 @@ def read_origins(database: Database, key: int) -> dict[int, Origin]:
         If one is not what was stored.
     """
     found = {}
-    for *row, checksum in database.rows(_ORIGINS, (key,)):
-        check_row(database, (key, *row), checksum, "an origin of a snapshot's estimates")
-        number, kind, method, address, figures = row
+    for number, kind, method, address, figures in database.rows(_ORIGINS, (key,)):
         # By position: names take longer to be put in order, and there are many.
         found[number] = Origin(kind, method, 0, 0, None, None, address, _figures(figures))
     return found

@@ -12,7 +12,6 @@ from planner.model.columns.table import LinkArrays  # with NumPy, which reading 
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import PRIVATE_CAPS, SITE_FIGURES, Link, Site
-from relayd.store.checksums import check_row, row_checksum, with_checksum
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.failures import reason
@@ -28,15 +27,15 @@ _SITE_FIGURES = ", ".join(
     f"sites.{figure}_{part}" for figure in (*SITE_FIGURES, *PRIVATE_CAPS) for part in _PARTS
 )
 _HEADS = (
-    "SELECT key, id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, "
-    "sites, checksum FROM snapshots"
+    "SELECT id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, "
+    "sites FROM snapshots"
 )
 # SQLite is told the order of the join (CROSS JOIN): sites first, and their names by number.
 # PostgreSQL has no such hints.
 _JOIN = {"sqlite": "CROSS JOIN", "postgresql": "JOIN"}
 _SITES = (
     "SELECT regions.name, sites.position, sites.region_id, sites.vm_type, "  # noqa: S608
-    f"{_SITE_FIGURES}, sites.checksum "
+    f"{_SITE_FIGURES} "
     "FROM sites {join} regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = ? ORDER BY position"
 )
@@ -131,22 +130,20 @@ class Snapshots:
                     of_names = [numbers[name] for name in table.names]
                     for place, count, content in table.blocks(of_names, origins.number_of):
                         row = (key, in_use, *place, count, content)
-                        database.insert("link_blocks", [with_checksum(row)])
+                        database.insert("link_blocks", [row])
                 database.insert(
                     "sites",
                     [
-                        with_checksum(
-                            (
-                                key,
-                                position,
-                                numbers[site.region],
-                                site.vm_type,
-                                *_values(site.egress_gbps, origins),
-                                *_values(site.ingress_gbps, origins),
-                                *_values(site.window_mb, origins),
-                                *_values(site.private_egress_gbps, origins),
-                                *_values(site.private_ingress_gbps, origins),
-                            )
+                        (
+                            key,
+                            position,
+                            numbers[site.region],
+                            site.vm_type,
+                            *_values(site.egress_gbps, origins),
+                            *_values(site.ingress_gbps, origins),
+                            *_values(site.window_mb, origins),
+                            *_values(site.private_egress_gbps, origins),
+                            *_values(site.private_ingress_gbps, origins),
                         )
                         for position, site in enumerate(sites)
                     ],
@@ -160,8 +157,8 @@ class Snapshots:
                 ) from error
             saved = snapshot._replace(links=len(links), sites=len(sites))
             database.change(
-                "UPDATE snapshots SET links = ?, sites = ?, checksum = ? WHERE key = ?",
-                (saved.links, saved.sites, row_checksum((key, *saved)), key),
+                "UPDATE snapshots SET links = ?, sites = ? WHERE key = ?",
+                (saved.links, saved.sites, key),
             )
             if event is not None:
                 Events(database).add("snapshot", saved.id, event)
@@ -208,11 +205,8 @@ class Snapshots:
         return next(self._heads(where, values), None)
 
     def _heads(self, where: str, values: Sequence[object] = ()) -> Iterator[SnapshotRow]:
-        for key, *head, checksum in self._database.rows(_HEADS + where, values):
-            row = SnapshotRow(*head)
-            what = f"the head of snapshot {row.id!r}"
-            check_row(self._database, (key, *head), checksum, what)
-            yield row
+        for row in self._database.rows(_HEADS + where, values):
+            yield SnapshotRow(*row)
 
     def links(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkColumns:
         """Return the links of a snapshot.
@@ -264,9 +258,7 @@ class Snapshots:
         origins = self._origins_of(key)
         found = []
         sql = _SITES.format(join=_JOIN[self._database.engine])
-        for name, *row, checksum in self._database.rows(sql, (key,)):
-            what = f"the site {name!r} of snapshot {snapshot_id!r}"
-            check_row(self._database, (key, *row), checksum, what)
+        for name, *row in self._database.rows(sql, (key,)):
             found.append(
                 Site(
                     name,

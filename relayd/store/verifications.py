@@ -14,7 +14,6 @@ from typing import NamedTuple
 from planner.model.link_states import Pair
 from planner.model.verification import Verified, VerifiedPath
 from probes.samples import Sample
-from relayd.store.checksums import stamp
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.regions import region_id
@@ -118,11 +117,11 @@ class Verifications:
                 accepted = writer.add(samples)
                 writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
             for row in rows:
-                number = database.change(
+                database.change(
                     "INSERT INTO verifications (plan_id, snapshot_id, src_id, dst_id, run, "
                     "verdict, path, connections, vm_pairs, alone, low_gbps, expected_gbps, "
                     "high_gbps, achieved_gbps, at_s) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         row.plan_id,
                         row.snapshot_id,
@@ -133,7 +132,6 @@ class Verifications:
                         *row[10:],
                     ),
                 )
-                stamp(database, "verifications", number)
             for row in rows:
                 if row.run == "plan" and not row.path:
                     detail = {

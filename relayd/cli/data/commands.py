@@ -133,7 +133,6 @@ def add_data_commands(commands: Any) -> None:
         chores, "rebuild", f"{module}:rebuild", "make a snapshot of all samples, trusting no state"
     )
     command(chores, "check", f"{module}:check", "look for damage of the database and its schema")
-    command(chores, "verify", f"{module}:verify", "compare all that is stored with its checksums")
     copies = (
         command(
             chores, "backup", f"{module}:backup", "copy the store into a new file, while in use"
@@ -142,18 +141,6 @@ def add_data_commands(commands: Any) -> None:
     )
     for parser in copies:
         parser.add_argument("file", metavar="FILE", help="the backup")
-    newer = command(
-        chores, "upgrade", f"{module}:upgrade", "bring the store to this version's schema"
-    )
-    newer.add_argument(
-        "--no-copy", action="store_true", help="keep no copy of a file from before its upgrade"
-    )
-    command(
-        chores,
-        "downgrade",
-        f"{module}:downgrade",
-        "bring it back to the schema of the version before",
-    )
     changed = listing(chores, "changes", "relayd.cli.data.changes:run", "list who changed what")
     changed.add_argument(
         "--last", metavar="N", type=positive, default=20, help="only the newest N (default 20)"

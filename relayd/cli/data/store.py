@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from planner.model.errors import StoreError
 from planner.model.units import parse_duration_s
 from relayd.cli import text
 from relayd.cli.options import catalogue_of, store_location
@@ -25,10 +22,6 @@ from relayd.store.transfers import Transfers
 from relayd.store.upkeep.backup import backup as copy_to
 from relayd.store.upkeep.backup import restore as restore_from
 from relayd.store.upkeep.checking import check as find_damage
-from relayd.store.upkeep.damage import Damage
-from relayd.store.upkeep.verifying import verify as compare
-from relayd.store.upkeep.versions import downgrade as go_back
-from relayd.store.upkeep.versions import upgrade as go_forward
 
 _SHOWN = 20
 
@@ -72,34 +65,34 @@ def rebuild(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Let the engine look for damage, and compare the schema."""
+    """Let the engine look for damage, and print what it finds; raise StoreError for any."""
     where = _location(options)
     with open_store(where, mode="read") as store:
         counts = store.samples.counts()
-        checked = find_damage(store.database)
-    content = {"schema": checked.schema, **counts._asdict(), "notes": checked.notes}
-    lines = [
-        f"Schema {checked.schema}: {_held(counts)}.",
-        *(text.filled(f"Note: {note}.", indent="  ") for note in checked.notes),
-    ]
-    return _report(options, where, content, lines, checked.damage)
-
-
-def verify(options: argparse.Namespace) -> int:
-    """Compare what is stored with the checksums from when it was."""
-    where = _location(options)
-    with open_store(where, mode="read") as store:
-        verified = compare(store.database)
-    content = {"rows": verified.rows, "unstamped": verified.unstamped}
-    header = ("table", "rows with checksums", "without")
-    cells = [
-        (table, f"{count:,}", f"{verified.unstamped[table]:,}")
-        for table, count in verified.rows.items()
-    ]
-    lines = [text.table(header, cells)]
-    if any(verified.unstamped.values()):
-        lines.append("Rows without one are from before version 12 of the schema.")
-    return _report(options, where, content, lines, verified.damage)
+        schema, damage, notes = find_damage(store.database)
+    if options.json:
+        found = [one._asdict() for one in damage]
+        content = {"schema": schema, **counts._asdict(), "notes": notes, "damage": found}
+        print(json.dumps(content, indent=2))
+    else:
+        print(f"Schema {schema}: {_held(counts)}.")
+        for note in notes:
+            print(text.filled(f"Note: {note}.", indent="  "))
+        for one in damage[:_SHOWN]:
+            place = f"{one.table} ({one.row})" if one.row else one.table
+            print(f"  {place}: {one.problem}" if place else f"  {one.problem}")
+        if len(damage) > _SHOWN:
+            print(f"  and {len(damage) - _SHOWN:,} more (--json shows them)")
+        if not damage:
+            print("No damage found.")
+    if damage:
+        raise failure(
+            where,
+            f"is damaged in {len(damage):,} {'place' if len(damage) == 1 else 'places'}",
+            "Look after the disk, then `relayd store restore` a backup into a new store, or "
+            "import the files again.",
+        )
+    return 0
 
 
 def backup(options: argparse.Namespace) -> int:
@@ -129,25 +122,6 @@ def restore(options: argparse.Namespace) -> int:
     return 0
 
 
-def upgrade(options: argparse.Namespace) -> int:
-    """Bring the store to the newest schema."""
-    version = go_forward(_location(options), keep_copy=not options.no_copy)
-    return _print_version(options, version, "Nothing was lost")
-
-
-def downgrade(options: argparse.Namespace) -> int:
-    """Bring the store back to the schema before."""
-    version = go_back(_location(options))
-    return _print_version(
-        options, version, "Install the older relayd before another command upgrades it again"
-    )
-
-
-def _print_version(options: argparse.Namespace, version: int, hint: str) -> int:
-    print(json.dumps({"schema": version}) if options.json else f"Schema {version}. {hint}.")
-    return 0
-
-
 def _held(counts: Counts) -> str:
     return (
         f"{counts.samples:,} samples in {counts.batches:,} batches, {counts.snapshots:,} snapshots"
@@ -156,37 +130,3 @@ def _held(counts: Counts) -> str:
 
 def _location(options: argparse.Namespace) -> Location:
     return store_location(options, load_settings())
-
-
-def _report(
-    options: argparse.Namespace,
-    where: Location,
-    content: dict[str, Any],
-    lines: Sequence[str],
-    damage: Sequence[Damage],
-) -> int:
-    """Print what was found; raise StoreError where that is damage."""
-    if options.json:
-        print(json.dumps({**content, "damage": [one._asdict() for one in damage]}, indent=2))
-    else:
-        print("\n".join(lines))
-        for one in damage[:_SHOWN]:
-            place = f"{one.table} ({one.row})" if one.row else one.table
-            print(f"  {place}: {one.problem}" if place else f"  {one.problem}")
-        if len(damage) > _SHOWN:
-            print(f"  and {len(damage) - _SHOWN:,} more (--json shows them)")
-    if damage:
-        raise _damaged(where, damage)
-    if not options.json:
-        print("No damage found.")
-    return 0
-
-
-def _damaged(where: Location, damage: Sequence[Damage]) -> StoreError:
-    """Return the error for a store that was found damaged."""
-    return failure(
-        where,
-        f"is damaged in {len(damage):,} {'place' if len(damage) == 1 else 'places'}",
-        "Look after the disk, then `relayd store restore` a backup into a new store, or import "
-        "the files again.",
-    )

@@ -21,9 +21,10 @@ from psycopg.pq import TransactionStatus
 
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
-from relayd.store.failures import failure, opened_for_reading
+from relayd.store.failures import failure, older_build, opened_for_reading
 from relayd.store.location import Address
 from relayd.store.postgresql.connecting import SINCE_CRASH, Session, connect
+from relayd.store.postgresql.dialect import definition, with_placeholders
 from relayd.store.postgresql.failures import abandoned, lost, translated, unknown
 from relayd.store.postgresql.locks import (
     END_FENCED_WRITERS,
@@ -32,8 +33,26 @@ from relayd.store.postgresql.locks import (
     as_shown,
     writer_lock,
 )
-from relayd.store.postgresql.placeholders import translated_sql
 
+MARK = "relayd_store"
+"""The table that keeps the version of the schema, and marks the tables beside it as ours."""
+_MARK_OF_OLDER_BUILDS = "relayd_schema"
+# Our mark, and what else is there. In one statement: between two, another process might have laid
+# out a store, whose tables would then pass for another application's. What extensions put into a
+# schema is no sign of one.
+_WHAT_IS_THERE = """
+WITH relations AS (
+    SELECT relname FROM pg_class
+    WHERE relnamespace = CAST(:schema AS oid) AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+    AND NOT EXISTS (
+        SELECT FROM pg_depend
+        WHERE classid = CAST('pg_class' AS regclass) AND objid = pg_class.oid AND deptype = 'e'
+    )
+)
+SELECT EXISTS (SELECT FROM relations WHERE relname = :mark),
+    EXISTS (SELECT FROM relations WHERE relname = :older),
+    (SELECT min(CAST(relname AS text)) FROM relations)
+"""
 _ROWS_AT_ONCE = 5_000
 _OUTCOME_TIMEOUT_S = 15.0
 _OUTCOME_EVERY_S = 0.05
@@ -119,7 +138,7 @@ class PostgresqlDatabase(Database):
             psycopg.ServerCursor(connection, name, withhold=held) as cursor,
         ):
             cursor.itersize = _ROWS_AT_ONCE
-            cursor.execute(translated_sql(sql), values or None)
+            cursor.execute(with_placeholders(sql), values or None)
             yield from cursor
 
     def change(self, sql: str, values: Values = ()) -> int:
@@ -131,7 +150,7 @@ class PostgresqlDatabase(Database):
         with self._in_transaction():
             connection = self._live().connection
             with self._translated(connection), connection.cursor() as cursor:
-                cursor.executemany(translated_sql(sql), rows)
+                cursor.executemany(with_placeholders(sql), rows)
                 return cursor.rowcount
 
     def insert(
@@ -165,9 +184,35 @@ class PostgresqlDatabase(Database):
         with self._transaction_of(self._busy_timeout_s):
             yield
 
+    def schema_version(self) -> int:
+        schema = self.schema
+        is_marked, is_older, relation = self.row(
+            _WHAT_IS_THERE, {"schema": schema, "mark": MARK, "older": _MARK_OF_OLDER_BUILDS}
+        )
+        if is_marked:
+            (found,) = self.row(f"SELECT version FROM {MARK}")  # noqa: S608
+            return int(found)
+        if is_older:
+            raise older_build(self.address)
+        if relation is not None:
+            raise failure(
+                self.address,
+                f"holds something else than relayd's data, such as {relation!r}",
+                "It was left as it is. Name an empty database, or a schema of its own in this one: "
+                "?options=-c%20search_path%3Drelayd.",
+            )
+        return 0
+
+    def set_schema_version(self, version: int) -> None:
+        self.rows(f"CREATE TABLE IF NOT EXISTS {MARK} (version INTEGER NOT NULL)")
+        self.rows(f"DELETE FROM {MARK}")  # noqa: S608
+        self.rows(f"INSERT INTO {MARK} VALUES (?)", (version,))  # noqa: S608
+
+    def define(self, sql: str) -> None:
+        self.rows(definition(sql))
+
     @contextmanager
-    def upgrading(self) -> Iterator[None]:
-        """Be the only writer for as long as it takes to change the schema."""
+    def rebuilding(self) -> Iterator[None]:
         with self._transaction_of(_UPGRADE_TIMEOUT_S):
             self.rows(f"SET LOCAL statement_timeout = '{_UPGRADE_STATEMENT_S:.0f}s'")
             with self._live().connection.waiting(_UPGRADE_STATEMENT_S):
@@ -328,7 +373,7 @@ def _execute_on(cursor: psycopg.Cursor[Any], sql: str, values: Values = ()) -> p
     # Without values the driver takes several statements at once, and percent signs as they are.
     if not values:
         return cursor.execute(sql)
-    return cursor.execute(translated_sql(sql), values)
+    return cursor.execute(with_placeholders(sql), values)
 
 
 def _copy(cursor: psycopg.Cursor[Any], table: str, rows: Sequence[Sequence[object]]) -> None:

@@ -15,8 +15,7 @@ from relayd.store.failures import failure
 from relayd.store.location import Address
 from relayd.store.opening import Store, open_store
 from relayd.store.postgresql.connecting import parameters_of
-from relayd.store.postgresql.database import PostgresqlDatabase
-from relayd.store.postgresql.schema import MARK
+from relayd.store.postgresql.database import MARK, PostgresqlDatabase
 
 _SCHEMA = "SELECT CAST(current_schema() AS text), current_setting('server_version_num')"
 

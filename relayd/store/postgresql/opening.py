@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from relayd.store.failures import missing, outdated
+from relayd.store.failures import missing
 from relayd.store.location import Address
 from relayd.store.postgresql.database import PostgresqlDatabase
-from relayd.store.postgresql.schema import upgrade, version
-from relayd.store.schema import SCHEMA_VERSION
+from relayd.store.schema import check_readable, migrate, version
 
 
 def open_database(
@@ -25,13 +24,12 @@ def open_database(
         statement_timeout_s=statement_timeout_s,
     )
     try:
-        found = version(database)
-        if found == 0 and mode != "create":
+        if version(database) == 0 and mode != "create":
             raise missing(address)
-        if found < SCHEMA_VERSION:
-            if mode == "read":
-                raise outdated(address, found, SCHEMA_VERSION)
-            upgrade(database)
+        if mode == "read":
+            check_readable(database)
+        else:
+            migrate(database)
     except BaseException:
         database.close()
         raise

@@ -129,7 +129,7 @@ def ingest(
     database = store.database
     tally = _Tally()
     accepted = seen = samples_seen = kept_apart = 0
-    with database.trusting_references(), ExitStack() as bulk, database.transaction():
+    with ExitStack() as bulk, database.transaction():
         writer = SampleWriter(
             database,
             name=batch.name,

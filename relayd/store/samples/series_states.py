@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeAlias
 
 from planner.model.catalogue import Catalogue
 from probes.estimation.series_state import SeriesState, plain_state, state_of
-from relayd.store.checksums import row_checksum, with_checksum
 from relayd.store.database import Database
 from relayd.store.metadata import Metadata
 from relayd.store.samples.decisions import last_decision
@@ -27,7 +26,7 @@ FORMAT = 2
 """Goes up with whatever decides what a state is."""
 _TRIES = 5
 _THROUGH, _MADE_FROM = "series_states_through", "series_states_made_from"
-_ALL = "SELECT src_id, dst_id, metric_id, state, checksum FROM series_states"
+_ALL = "SELECT src_id, dst_id, metric_id, state FROM series_states"
 _DELETE = "DELETE FROM series_states WHERE src_id = ? AND dst_id = ? AND metric_id = ?"
 
 
@@ -61,22 +60,19 @@ class SeriesStates:
     def read(self) -> tuple[StatesHead, dict[Key, str]] | None:
         """Return what the states rest on, and all of them by series, in order.
 
-        ``""`` for a series that is to be read wholly. None where there are none, or if a row is not
-        what was stored: states can be made again.
+        ``""`` for a series that is to be read wholly. None where there are none.
         """
         for _ in range(_TRIES):
             head, found = self.head(), self._texts()
-            if head is None or found is None:
+            if head is None:
                 return None
             if self.head() == head:  # else somebody else has saved others meanwhile
                 return head, found
         return None
 
-    def _texts(self) -> dict[Key, str] | None:
+    def _texts(self) -> dict[Key, str]:
         found: dict[Key, str] = {}
-        for *row, checksum in self._database.stream(f"{_ALL} ORDER BY src_id, dst_id, metric_id"):
-            if row_checksum(row) != checksum:
-                return None
+        for row in self._database.stream(f"{_ALL} ORDER BY src_id, dst_id, metric_id"):
             found[row[0], row[1], row[2]] = row[3]
         return found
 
@@ -109,7 +105,7 @@ class SeriesStates:
                 return
             else:
                 database.change_many(_DELETE, list(states))
-            rows = [with_checksum((*key, state)) for key, state in states.items()]
+            rows = [(*key, state) for key, state in states.items()]
             database.insert("series_states", rows)
             self._metadata.set(_THROUGH, head.through)
             self._metadata.set(_MADE_FROM, head.made_from)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from planner.model.errors import InputError
 from probes.samples import ADDRESSES, METRICS, OWN, Metric, Sample, Samples
-from relayd.store.checksums import row_checksum, with_checksum
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.regions import new_region_id
@@ -124,7 +123,7 @@ class SampleWriter:
                 private = samples.rows["address"] == ADDRESSES.index("private")
                 told = set(zip(*(one.tolist() for one in (*ids[:3], private)), strict=True))
                 note_series(self._database, self._limited_source, told, self._limits.series)
-            return self._database.insert("samples", list(map(with_checksum, rows)), skip_known=True)
+            return self._database.insert("samples", rows, skip_known=True)
 
     def _ids(self, samples: Samples) -> tuple[NDArray[np.int64], ...]:
         """Return the ids of sources, destinations, metrics and setups; new ones are numbered."""
@@ -214,18 +213,10 @@ class SampleWriter:
 
     def seal(self, *, accepted: int, duplicates: int, skipped: str, quarantined: int = 0) -> None:
         """Fill in the counts of the batch; it can't change from then on."""
-        head = self._database.row(
-            "SELECT id, name, format, digest, options, relayd_version, imported_at_s, reporter, "
-            "address FROM batches WHERE id = ?",
-            (self.batch_id,),
-        )
-        counts = (self._last_id, accepted, duplicates, skipped)
-        # In the order of the table's columns.
-        checksum = row_checksum((*head[:7], *counts, *head[7:], quarantined))
         self._database.change(
             "UPDATE batches SET last_sample_id = ?, accepted = ?, duplicates = ?, skipped = ?, "
-            "quarantined = ?, checksum = ? WHERE id = ?",
-            (*counts, quarantined, checksum, self.batch_id),
+            "quarantined = ? WHERE id = ?",
+            (self._last_id, accepted, duplicates, skipped, quarantined, self.batch_id),
         )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from planner.model.errors import InputError, StoreError
 from relayd.store.failures import translated
-from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION
-from relayd.store.sqlite.database import SqliteDatabase
+from relayd.store.schema import SCHEMA_VERSION
+from relayd.store.sqlite.database import APPLICATION_ID, SqliteDatabase
 
 
 def copy_to(database: SqliteDatabase, target: Path) -> None:

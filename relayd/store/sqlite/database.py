@@ -9,16 +9,18 @@ from functools import cached_property
 from pathlib import Path  # a plan shows none
 from typing import Any
 
-from relayd.store.database import Column, Database, Same, Values
-from relayd.store.failures import translated
+from relayd.store.database import Database, Values
+from relayd.store.failures import damaged, translated
 
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
 _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 # Holds the pages that a big file touches, so that none is written to disk twice; one million
 # samples take about 40 MB.
+APPLICATION_ID = 0x726C7964
+"""Marks a database as ours in the header of the file: ``rlyd`` in ASCII."""
+
 BULK_CACHE_KIB = 65_536
 _USUAL_CACHE_KIB = 2_000
-_ROWS_AT_ONCE = 32
 
 
 class SqliteDatabase(Database):
@@ -69,8 +71,8 @@ class SqliteDatabase(Database):
             raise translated(self._named, error) from error
         except UnicodeDecodeError as error:
             # SQLite's message has a name of the schema in it, which is damaged.
-            damaged = sqlite3.DatabaseError("database disk image is malformed")
-            raise translated(self._named, damaged) from error
+            malformed = sqlite3.DatabaseError("database disk image is malformed")
+            raise translated(self._named, malformed) from error
 
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         with self._translating():
@@ -99,36 +101,6 @@ class SqliteDatabase(Database):
         known = " ON CONFLICT DO NOTHING" if skip_known else ""
         return self.change_many(f"INSERT INTO {table} VALUES ({placeholders}){known}", rows)  # noqa: S608
 
-    def insert_columns(self, table: str, columns: Sequence[Column], count: int) -> int:
-        if count < _ROWS_AT_ONCE:
-            return super().insert_columns(table, columns, count)
-        # A statement for many rows, in which what they share is written once, takes a third.
-        written = [_literal(one.value) if isinstance(one, Same) else None for one in columns]
-        each: list[Sequence[object]] = [
-            [one.value] * count if isinstance(one, Same) else one
-            for one, literal in zip(columns, written, strict=True)
-            if literal is None
-        ]
-        row = f"({', '.join(literal or '?' for literal in written)})"
-        new, width, whole = 0, len(each), count - count % _ROWS_AT_ONCE
-        values: list[object] = [None] * (width * count)
-        for at, column in enumerate(each):
-            values[at::width] = column
-        for rows, begin, end in ((_ROWS_AT_ONCE, 0, whole), (1, whole, count)):
-            step = width * rows
-            statements = (values[at : at + step] for at in range(width * begin, width * end, step))
-            sql = f"INSERT INTO {table} VALUES {', '.join([row] * rows)} ON CONFLICT DO NOTHING"  # noqa: S608
-            new += max(0, self.change_many(sql, statements))
-        return new
-
-    @contextmanager
-    def any_text(self) -> Iterator[None]:
-        self._connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
-        try:
-            yield
-        finally:
-            self._connection.text_factory = str
-
     @contextmanager
     def transaction(self) -> Iterator[None]:
         # On disk when it returns: synchronous=FULL waits for the device.
@@ -142,12 +114,24 @@ class SqliteDatabase(Database):
             self.roll_back()
             raise
 
+    def schema_version(self) -> int:
+        return int(self.row("PRAGMA user_version")[0])
+
+    def set_schema_version(self, version: int) -> None:
+        self.rows(f"PRAGMA user_version = {version}")
+
+    def define(self, sql: str) -> None:
+        self.rows(sql)
+
     @contextmanager
-    def trusting_references(self) -> Iterator[None]:
-        # A third of the time of inserting samples, each of which refers to five rows.
+    def rebuilding(self) -> Iterator[None]:
+        # The switch has no effect inside a transaction, so all references are checked at its end.
         self.rows("PRAGMA foreign_keys = OFF")
         try:
-            yield
+            with self.transaction():
+                yield
+                if broken := self.rows("PRAGMA foreign_key_check"):
+                    raise damaged(self.path, f"{len(broken)} rows refer to rows that are missing")
         finally:
             self.rows("PRAGMA foreign_keys = ON")
 
@@ -187,14 +171,3 @@ class SqliteDatabase(Database):
             yield
         finally:
             self.change(f"PRAGMA cache_size = -{_USUAL_CACHE_KIB}")
-
-
-def _literal(value: object) -> str | None:
-    """Return how SQL writes a value; None where it may not be exactly the same."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, int) and abs(value) < 2**53:
-        return str(int(value))
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return f"{int(value)}.0"
-    return "''" if value == "" else None

@@ -17,27 +17,23 @@ from relayd.store.failures import (
     foreign,
     missing,
     of_file,
-    outdated,
+    older_build,
     read_only,
     translated,
     unreadable,
 )
 from relayd.store.location import shown
-from relayd.store.schema import APPLICATION_ID, SCHEMA_VERSION, upgrade, version
-from relayd.store.sqlite.database import SqliteDatabase
-from relayd.store.sqlite.kept_copy import copy_before_upgrade
+from relayd.store.schema import check_readable, migrate, version
+from relayd.store.sqlite.database import APPLICATION_ID, SqliteDatabase
 
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
+_ID_OF_OLDER_BUILDS = 0x72656C79
 _WAL_KEPT_BYTES = 16 * 2**20
 _PLAIN = frozenset(b"/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def open_file(
-    named: Path | str,
-    mode: Literal["read", "write", "create"],
-    busy_timeout_s: float,
-    *,
-    keep_copy: bool = True,
+    named: Path | str, mode: Literal["read", "write", "create"], busy_timeout_s: float
 ) -> SqliteDatabase:
     """Open a database file; the arguments and errors are those of :func:`open_store`.
 
@@ -71,7 +67,7 @@ def open_file(
         _refuse_foreign(target, named)
     if mode == "read":
         return _open_for_reading(target, named, busy_timeout_s)
-    return _open_for_writing(target, named, busy_timeout_s, empty=found == 0, keep_copy=keep_copy)
+    return _open_for_writing(target, named, busy_timeout_s, empty=found == 0)
 
 
 def _size_bytes(target: str, named: Path | str) -> int | None:
@@ -129,7 +125,13 @@ def _refuse_foreign(target: str, named: Path | str) -> None:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
             return
         raise translated(named, error) from error
-    if application != APPLICATION_ID:
+    _check_application(application, named)
+
+
+def _check_application(found: int, named: Path | str) -> None:
+    if found == _ID_OF_OLDER_BUILDS:
+        raise older_build(named)
+    if found != APPLICATION_ID:
         raise foreign(named)
 
 
@@ -178,10 +180,9 @@ def _open_for_reading(target: str, named: Path | str, timeout_s: float) -> Sqlit
     except sqlite3.DatabaseError as error:
         raise translated(named, error) from error
     try:
-        found = version(database)
+        version(database)  # a newer one is said first
         _refuse_cut_off(database, target)
-        if found < SCHEMA_VERSION:
-            raise outdated(named, found, SCHEMA_VERSION)
+        check_readable(database)
     except BaseException:
         database.close()
         raise
@@ -192,8 +193,7 @@ def _reader(target: str, named: Path | str, parameters: str, timeout_s: float) -
     connection = _connect(target, parameters, timeout_s)
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
-        if application != APPLICATION_ID:
-            raise foreign(named)
+        _check_application(application, named)
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
     except BaseException:
@@ -203,7 +203,7 @@ def _reader(target: str, named: Path | str, parameters: str, timeout_s: float) -
 
 
 def _open_for_writing(
-    target: str, named: Path | str, timeout_s: float, *, empty: bool, keep_copy: bool
+    target: str, named: Path | str, timeout_s: float, *, empty: bool
 ) -> SqliteDatabase:
     if not (os.access(target, os.W_OK) and os.access(os.path.dirname(target), os.W_OK)):
         raise read_only(named)
@@ -212,18 +212,11 @@ def _open_for_writing(
     except sqlite3.DatabaseError as error:
         raise translated(named, error) from error
     database = SqliteDatabase(connection, named)
-
-    def before() -> None:
-        copy_before_upgrade(
-            Path(target), Path(named), lambda: _connect(target, "mode=ro", timeout_s)
-        )
-
     try:
         # A creation that was killed while it wrote our mark is rolled back as we look.
         if empty or database.row("PRAGMA page_count")[0] == 0:
             _mark_as_ours(database, target)
-        if database.row("PRAGMA application_id")[0] != APPLICATION_ID:
-            raise foreign(named)
+        _check_application(database.row("PRAGMA application_id")[0], named)
         version(database)  # refuses a newer one before anything is changed
         _refuse_cut_off(database, target)
         database.change("PRAGMA trusted_schema = OFF")
@@ -231,7 +224,7 @@ def _open_for_writing(
         database.change("PRAGMA synchronous = FULL")
         database.change(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
         _use_wal(connection, named, timeout_s)
-        upgrade(database, before if keep_copy else None)
+        migrate(database)
     except BaseException:
         database.close()
         raise

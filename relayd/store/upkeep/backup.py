@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from planner.model.errors import InputError
@@ -14,7 +14,6 @@ from relayd.store.location import Location
 from relayd.store.opening import Store, open_store
 from relayd.store.sqlite.copying import copy_into, copy_to
 from relayd.store.sqlite.database import SqliteDatabase
-from relayd.store.sqlite.kept_copy import discard, sync
 
 _IN_USE = ("batches", "quarantined_samples", "snapshots", "campaigns", "tokens", "verifications")
 
@@ -66,7 +65,7 @@ def restore(source: Path, where: Location) -> None:
         from relayd.store.postgresql.dump import restore as restore_server
 
         restore_server(source, where, refuse_used)
-    open_store(where, mode="write", keep_copy=False).close()  # brings an older schema up to date
+    open_store(where, mode="write").close()  # brings an older schema up to date
 
 
 def _restore_file(source: Path, where: Path) -> None:
@@ -108,11 +107,22 @@ def _new_file(target: Path) -> Iterator[Path]:
             )
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         yield part
-        sync(part)
+        _sync(part)
         os.link(part, target)  # unlike a renaming, this replaces nothing
         part.unlink()
-        sync(target.parent)
+        _sync(target.parent)
     except OSError as error:
         raise of_file(target, error) from error
     finally:
-        discard(part)
+        for suffix in ("", "-journal", "-wal", "-shm"):  # SQLite leaves them on a full disk
+            with suppress(OSError):
+                part.with_name(part.name + suffix).unlink()
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or folder is on disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,4 +1,4 @@
-"""Is the database whole? Asks the engine, and compares the schema with the migrations'."""
+"""Is the database whole? Asks the engine, and reads everything that it holds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from planner.model.errors import StoreError
 from relayd.store.database import Database
 from relayd.store.schema import SCHEMA_VERSION, migrate
 from relayd.store.sqlite.database import SqliteDatabase
-from relayd.store.upkeep.damage import MOST, Damage
 
+MOST = 100
+"""Findings that are kept: a disk that fails may damage every row."""
 _SCHEMA = "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _AMCHECK = "SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'"
 _RELATIONS = (
@@ -24,9 +25,33 @@ _RELATIONS = (
     "AND relam IN (SELECT oid FROM pg_am WHERE amname IN ('btree', 'heap')) ORDER BY relname"
 )
 _NO_AMCHECK = (
-    "pages and indexes were not checked: a superuser allows it with `CREATE EXTENSION amcheck`, "
-    "and `GRANT EXECUTE` on its functions"
+    "indexes were not checked, and tables only read: a superuser allows more with `CREATE "
+    "EXTENSION amcheck`, and `GRANT EXECUTE` on its functions"
 )
+_REFERENCES = {
+    "regions": ("src_id", "dst_id"),
+    "metrics": ("metric_id",),
+    "setups": ("setup_id",),
+    "batches": ("batch_id",),
+}
+
+
+class Damage(NamedTuple):
+    """Something that is not as it was stored, or as it should be.
+
+    Attributes
+    ----------
+    table : str
+        Empty where it is not in one table.
+    row : str
+        Where in it, such as ``rowid 17``; empty where it is not in one row.
+    problem : str
+        Such as ``refers to a row of regions that is missing``.
+    """
+
+    table: str
+    row: str
+    problem: str
 
 
 class Checked(NamedTuple):
@@ -37,7 +62,7 @@ class Checked(NamedTuple):
     schema : int
         Version of the schema.
     damage : list of Damage
-        At most :data:`~relayd.store.upkeep.damage.MOST`.
+        At most :data:`MOST`.
     notes : list of str
         What could not be checked.
     """
@@ -50,15 +75,28 @@ class Checked(NamedTuple):
 def check(database: Database) -> Checked:
     """Check a database that is open."""
     checked = Checked(SCHEMA_VERSION, [], [])
-    if isinstance(database, SqliteDatabase):
-        found = _of_sqlite(database)
-    else:
-        found = _of_postgresql(database, checked.notes)
     try:
-        checked.damage.extend(islice(found, MOST))
+        checked.damage.extend(islice(_damage(database, checked.notes), MOST))
     except StoreError as error:
         checked.damage.append(Damage("", "", f"can't be read: {error.problem}"))
     return checked
+
+
+def _damage(database: Database, notes: list[str]) -> Iterator[Damage]:
+    if isinstance(database, SqliteDatabase):
+        yield from _of_sqlite(database)
+    else:
+        yield from _of_postgresql(database, notes)
+    yield from _lost_references(database)
+
+
+def _lost_references(database: Database) -> Iterator[Damage]:
+    """Yield what samples refer to that is missing: they have no foreign keys."""
+    for parent, columns in _REFERENCES.items():
+        for column in columns:
+            sql = f"SELECT count(*) FROM samples WHERE {column} NOT IN (SELECT id FROM {parent})"  # noqa: S608
+            if count := database.row(sql)[0]:
+                yield Damage("samples", "", f"{count:,} refer to rows of {parent} that are missing")
 
 
 def _of_sqlite(database: SqliteDatabase) -> Iterator[Damage]:
@@ -75,7 +113,7 @@ def _schema_damage(database: SqliteDatabase) -> Iterator[Damage]:
     """Yield what differs from the schema that the migrations make."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         fresh = SqliteDatabase(connection, Path(":memory:"))
-        migrate(fresh, 0, SCHEMA_VERSION)
+        migrate(fresh)
         due = {(name, kind): _plain(sql) for name, kind, sql in fresh.rows(_SCHEMA)}
     held = {(name, kind): _plain(sql) for name, kind, sql in database.rows(_SCHEMA)}
     for (name, kind), sql in due.items():
@@ -92,20 +130,25 @@ def _plain(sql: str) -> str:
 
 
 def _of_postgresql(database: Database, notes: list[str]) -> Iterator[Damage]:
-    """Yield what the extension amcheck finds in tables and B-trees, where it may be used."""
-    if not database.row(_AMCHECK)[0]:
+    """Yield what the extension amcheck finds in tables and B-trees, or what can't be read."""
+    has_amcheck = bool(database.row(_AMCHECK)[0])
+    if has_amcheck:
+        for name, number in database.rows(_RELATIONS, ("i",)):
+            try:
+                database.rows("SELECT bt_index_check(CAST(? AS regclass), true)", (number,))
+            except StoreError as error:
+                yield Damage(name, "", error.problem)
+    else:
         notes.append(_NO_AMCHECK)
-        return
-    for name, number in database.rows(_RELATIONS, ("i",)):
-        try:
-            database.rows("SELECT bt_index_check(CAST(? AS regclass), true)", (number,))
-        except StoreError as error:
-            yield Damage(name, "", error.problem)
     (version,) = database.row("SELECT current_setting('server_version_num')")
-    if int(version) < 140_000:
-        return  # it has no verify_heapam
     for name, number in database.rows(_RELATIONS, ("r",)):
-        for block, place, problem in database.rows(
-            "SELECT blkno, offnum, msg FROM verify_heapam(CAST(? AS regclass))", (number,)
-        ):
-            yield Damage(name, f"ctid ({block},{place})", problem)
+        if has_amcheck and int(version) >= 140_000:  # older ones have no verify_heapam
+            for block, place, problem in database.rows(
+                "SELECT blkno, offnum, msg FROM verify_heapam(CAST(? AS regclass))", (number,)
+            ):
+                yield Damage(name, f"ctid ({block},{place})", problem)
+            continue
+        try:  # each value is put together, from wherever its parts are
+            database.rows(f"SELECT count(CAST(held AS text)) FROM {name} AS held")  # noqa: S608
+        except StoreError as error:
+            yield Damage(name, "", f"can't be read: {error.problem}")

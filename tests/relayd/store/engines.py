@@ -11,7 +11,6 @@ from typing import Any
 
 import psycopg
 
-from relayd.store import schema
 from tests.postgresql import PostgresqlServer
 
 
@@ -35,10 +34,6 @@ class Spot(ABC):
     @abstractmethod
     def dump(self) -> list[str]:
         """Return everything that the database holds."""
-
-    @abstractmethod
-    def lay_out(self, version: int) -> None:
-        """Make an empty store as a version of relayd with that schema did."""
 
     @abstractmethod
     def columns(self) -> list[tuple[str, ...]]:
@@ -73,14 +68,6 @@ class SqliteSpot(Spot):
     def dump(self) -> list[str]:
         with self._connected() as connection:
             return list(connection.iterdump())
-
-    def lay_out(self, version: int) -> None:
-        with self._connected() as connection:
-            connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-            for number in range(1, version + 1):
-                for statement in schema.statements(schema.script(number)):
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {version}")
 
     def columns(self) -> list[tuple[str, ...]]:
         return self.outsider(
@@ -132,11 +119,6 @@ class PostgresqlSpot(Spot):
                 for (table,) in tables
                 for row in connection.execute(f"SELECT * FROM {table} ORDER BY {table}").fetchall()
             ]
-
-    def lay_out(self, version: int) -> None:
-        for number in range(1, version + 1):
-            self.outsider(schema.script(number, "postgresql"))
-        self.outsider(f"CREATE TABLE relayd_schema AS SELECT {version} AS version")
 
     def columns(self) -> list[tuple[str, ...]]:
         return self.outsider(

@@ -160,7 +160,7 @@ def test_series_of_few_samples_are_estimated_as_one_by_one(
 
 
 def test_states_are_made_again_where_they_no_longer_hold(store: Store) -> None:
-    """Samples that are retracted or summarised, and states that were altered."""
+    """Samples that are retracted or summarised."""
     many = MOST_JUDGED + 40
     append(store, _tests([4000.0 + n for n in range(many)], src_vm="m5.8xlarge"))
     append(store, _tests([900.0 + n for n in range(20)], dst=REGIONS[2], address="private"))
@@ -178,12 +178,6 @@ def test_states_are_made_again_where_they_no_longer_hold(store: Store) -> None:
     assert compact(store, DAY_S, now_s=NOW_S + 100 * DAY_S).samples
     assert not _was_resumed(store)
     assert _made(store) == _made_of_all(store)
-
-    store.database.change("UPDATE series_states SET checksum = checksum + 1 WHERE state <> ''")
-    assert not _was_resumed(store)
-    append(store, _tests([4500.0], first=many + 2))
-    assert _made(store) == _made_of_all(store)
-    assert _was_resumed(store)
 
 
 def test_of_a_busy_series_only_the_newest_samples_are_read(

@@ -18,7 +18,7 @@ from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store, parse_location
 from relayd.store.samples.ingest import Batch, ingest
 from relayd.store.upkeep.backup import backup, restore
-from relayd.store.upkeep.verifying import verify
+from relayd.store.upkeep.checking import check
 from tests.relayd.conftest import Outcome
 from tests.relayd.store.engines import PostgresqlSpot, Spot
 from tests.relayd.store.test_store_durability import _APPEND, _ROOT, _read_until
@@ -66,8 +66,7 @@ def test_a_store_backed_up_under_load_and_destroyed_is_the_same_when_restored(
         held = store.samples.counts().samples
         assert len(_ROWS) + 7 <= held < later
         assert (held - len(_ROWS)) % 7 == 0
-        assert verify(store.database).damage == []
-        assert sum(verify(store.database).rows.values()) > held
+        assert check(store.database).damage == []
     assert _plan_id(restored) == plan_id
     with open_store(restored.where, mode="write") as store:  # ids go on after those restored
         assert ingest(store, Batch("b", "live"), [_ROWS[0]._replace(value=1.0)]).accepted == 1

@@ -24,8 +24,7 @@ from probes.samples import Sample
 from relayd.store import default_path, open_store
 from relayd.store.opening import Mode
 from relayd.store.samples.ingest import Batch, append, ingest
-from relayd.store.schema import APPLICATION_ID
-from relayd.store.upkeep.versions import downgrade
+from relayd.store.sqlite.database import APPLICATION_ID
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")
 _WRITING: tuple[Mode, ...] = ("write", "create")
@@ -333,15 +332,6 @@ def test_reading_needs_no_right_to_write(own_database: Path) -> None:
         for mode in _WRITING:
             assert "read-only" in _refusal(own_database, mode)
     assert _contents(folder) == before
-
-
-def test_an_old_file_that_may_not_be_written_is_left_and_named(own_database: Path) -> None:
-    downgrade(own_database)
-    before = own_database.read_bytes()
-    own_database.chmod(0o400)
-    with _ordinary_user():
-        assert "older relayd" in _refusal(own_database, "read")
-    assert own_database.read_bytes() == before
 
 
 def test_a_read_only_file_in_a_folder_of_ones_own(own_database: Path) -> None:

@@ -20,11 +20,10 @@ from probes.samples import Sample
 from relayd.store import Address, Store, open_store, parse_location, schema
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
-from relayd.store.postgresql import opening
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
-from relayd.store.postgresql.schema import version
 from relayd.store.samples.ingest import append
+from relayd.store.schema import version
 from tests.ports import free_port
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.conftest import Outcome
@@ -179,46 +178,8 @@ def test_two_stores_in_one_database_in_schemas_of_their_own(
 @pytest.mark.parametrize("mode", _MODES)
 def test_a_newer_schema(postgresql_spot: PostgresqlSpot, mode: str) -> None:
     open_store(postgresql_spot.where, mode="create").close()
-    postgresql_spot.outsider("UPDATE relayd_schema SET version = 99")
+    postgresql_spot.outsider("UPDATE relayd_store SET version = 99")
     assert "newer relayd" in _refusal(postgresql_spot.where, mode)
-
-
-_OF_VERSION_2 = [
-    "INSERT INTO regions (name) VALUES ('aws:a'), ('gcp:0')",
-    "INSERT INTO metrics (name) VALUES ('rtt_ms')",
-    "INSERT INTO setups (tool, src_zone, dst_zone, src_vm, dst_vm) VALUES ('ping', '', '', '', '')",
-    "INSERT INTO batches (name, format, options, relayd_version, imported_at_s, last_sample_id, "
-    "accepted, duplicates, skipped) VALUES ('live', 'live', '{}', '0', 1.6e9, 5, 5, 0, '{}')",
-    "INSERT INTO samples SELECT 1, 2, 1, 1.6e9 + n, n, 0, 0, 0, 1, 0, '', 1, n "
-    "FROM generate_series(1, 5) AS n",
-]
-
-
-def test_an_older_schema_is_upgraded_by_a_writer_or_left_as_it_is(
-    postgresql_spot: PostgresqlSpot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert opening.__name__  # imported before versions change below
-    later = schema.SCHEMA_VERSION
-    for module in ("relayd.store.schema", "relayd.store.postgresql.schema"):
-        monkeypatch.setattr(f"{module}.SCHEMA_VERSION", 2)
-    with monkeypatch.context() as older:
-        older.setattr("relayd.store.postgresql.opening.SCHEMA_VERSION", 2)
-        open_store(postgresql_spot.where, mode="create").close()
-    for statement in _OF_VERSION_2:
-        postgresql_spot.outsider(statement)
-    monkeypatch.setattr("relayd.store.postgresql.schema.SCHEMA_VERSION", later)
-    assert "older relayd" in _refusal(postgresql_spot.where, "read")
-    before = postgresql_spot.dump()
-    with monkeypatch.context() as broken:
-        broken.setattr(
-            "relayd.store.postgresql.schema.script",
-            lambda number, folder: schema.script(number, folder) + "SELECT * FROM nowhere;",
-        )
-        assert "nowhere" in _refusal(postgresql_spot.where, "write")
-    assert postgresql_spot.dump() == before
-    with open_store(postgresql_spot.where, mode="write") as store:
-        assert store.samples.counts().samples == 5
-        assert Events(store.database).add("snapshot", "s", {}) == 1
 
 
 def test_many_processes_create_one_store(postgresql_spot: PostgresqlSpot) -> None:
@@ -468,7 +429,7 @@ from relayd.store.samples.ingest import append
 from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
-from relayd.store.postgresql.schema import version
+from relayd.store.schema import version
 
 with open_store(sys.argv[1], mode="write", busy_timeout_s=60) as store:
     group = int(sys.argv[2])

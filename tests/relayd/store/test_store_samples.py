@@ -260,18 +260,6 @@ def test_nobody_can_change_a_sample(store: Store, spot: Spot) -> None:
             spot.outsider(statement)
 
 
-def test_a_sample_refers_to_rows_that_are_there(store: Store, spot: Spot) -> None:
-    ingest(store, _A_FILE, [_sample(1)])
-    good = [1, 2, 1, 5.0, 5.0, 1, 1.0, 0, 1, 0, "", 1, 99, None, 0, None, None]
-    for column in (0, 1, 2, 8, 11):
-        row: list[object] = list(good)
-        row[column] = 77
-        with pytest.raises(spot.integrity_error), store.database.transaction():
-            store.database.insert("samples", [row])
-    with store.database.transaction():
-        assert store.database.insert("samples", [good]) == 1
-
-
 def test_analyses_read_columns_and_details(store: Store) -> None:
     plain = Sample("aws:a", "gcp:b", "aggregate_mbps", 5.0, 1e9, "t", 8, 10.0)
     told = plain._replace(measured_at_s=2e9, warmed_up=True, detail='{"findings": []}', intervals=9)

@@ -1,1 +1,0 @@
-ALTER TABLE tokens DROP COLUMN last_used_at_s;

@@ -1,2 +1,0 @@
-DROP TABLE changes;
-ALTER TABLE tokens DROP COLUMN requests_per_s;

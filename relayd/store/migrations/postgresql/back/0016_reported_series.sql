@@ -1,2 +1,0 @@
-ALTER TABLE tokens DROP COLUMN max_series;
-DROP TABLE reported_series;

@@ -1,2 +1,0 @@
-DROP TABLE transfer_reports;
-DROP TABLE transfers;
