@@ -14,8 +14,9 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import duration_s
 from planner.transfer.allocation import Allocation
-from planner.transfer.decision import Decider
+from planner.transfer.decision import decide
 from planner.transfer.request import Objective, TransferRequest
+from planner.transfer.search import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,9 @@ def achieved(
         request = TransferRequest(
             src, dst, volume_gb=volume_gb, objective=objective, connections=connections, vms=1
         )
-        judge = Decider(request, known, prices_of(known))
-        best = judge.decide().chosen.allocation
-        made = Decider(request, believed, prices_of(believed)).decide().chosen.allocation
+        judge = decide(request, known, prices_of(known))
+        best = judge.chosen.allocation
+        made = decide(request, believed, prices_of(believed)).chosen.allocation
         best_gbps, best_usd = outcome(judge, best)
         made_gbps, made_usd = outcome(judge, made)
         rates.append(min(1.0, made_gbps / best_gbps))
@@ -104,10 +105,11 @@ def with_estimates(network: Network, changed: Callable[[str, Estimate], Estimate
     return network.with_(sites=sites, links=links)
 
 
-def outcome(judge: Decider, allocation: Allocation) -> tuple[float, float]:
+def outcome(judge: Decision, allocation: Allocation) -> tuple[float, float]:
     """Return the rate in Gbit/s and the cost in USD that an allocation really has."""
     # Of the two, one is the planned rate and the other what is possible.
-    slower_gbps, faster_gbps = (judge.rate_at(allocation, "low"), judge.rate_at(allocation, "high"))
+    rate_at = judge.search.figures.rate_at
+    slower_gbps, faster_gbps = rate_at(allocation, "low"), rate_at(allocation, "high")
     gbps = slower_gbps if slower_gbps < allocation.rate_gbps else faster_gbps
     request = judge.request
 

@@ -27,7 +27,7 @@ from benchmarks.grid import grid
 from benchmarks.table import peak_mb, show
 from planner.fields.shared import DEFAULT_MARGIN
 from planner.transfer.all_pairs import Floats
-from planner.transfer.decision import Decider
+from planner.transfer.decision import decide
 from planner.transfer.request import CONNECTIONS_TO_SPLIT, Objective, TransferRequest
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
@@ -158,7 +158,7 @@ def splitting(objective: Objective) -> list[str]:
     for src, dst in measured.random_pairs(PAIRS, seed=1):
         # The grid's rates hold for any number of connections; too few can't be divided.
         values = [
-            Decider(
+            decide(
                 TransferRequest(
                     src,
                     dst,
@@ -169,9 +169,7 @@ def splitting(objective: Objective) -> list[str]:
                 ),
                 network,
                 prices,
-            )
-            .decide()
-            .chosen.value_usd
+            ).chosen.value_usd
             for connections in (CONNECTIONS_TO_SPLIT - 1, 64)
         ]
         losses.append(values[0] / values[1] - 1)

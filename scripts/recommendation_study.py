@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from benchmarks.achieved import exact, outcome
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-from planner.transfer.decision import Decider, Decision
+from planner.transfer.decision import decide
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
+from planner.transfer.search import Decision
 from tests.probes.estimation.cross_validation import (
     CATALOGUE,
     JANUARY,
@@ -35,20 +36,20 @@ STILL = 1.1
 FEWEST = 10
 
 
-Rule = Callable[[Decider, Option, Option], bool]
+Rule = Callable[[Decision, Option, Option], bool]
 """Whether a plan is worth taking over the direct one."""
 
 
-def by_regret(decider: Decider, option: Option, direct: Option) -> bool:
+def by_regret(decision: Decision, option: Option, direct: Option) -> bool:
     """Today's rule: the least expected regret."""
-    return decider.comparison.gain(option, direct).worth
+    return decision.search.comparison.gain(option, direct).worth
 
 
-def by_bounds(decider: Decider, option: Option, direct: Option) -> bool:
+def by_bounds(decision: Decision, option: Option, direct: Option) -> bool:
     """Relay-low over direct-high."""
-    low = decider.rate_at(option.allocation, "low")
-    high = decider.rate_at(direct.allocation, "high")
-    return low >= (1 + decider.request.margin) * high
+    low = decision.search.figures.rate_at(option.allocation, "low")
+    high = decision.search.figures.rate_at(direct.allocation, "high")
+    return low >= (1 + decision.request.margin) * high
 
 
 RULES: dict[str, Rule] = {"expected regret": by_regret, "relay-low over direct-high": by_bounds}
@@ -95,22 +96,21 @@ def followed() -> dict[tuple[str, str], Followed]:
         if (src, dst) not in grid(JANUARY):
             continue
         request = TransferRequest(src, dst, volume_gb=VOLUME_GB, objective="time", vms=1)
-        decider = Decider(request, believed, CataloguePrices(CATALOGUE, believed))
-        judge = Decider(request, truth, CataloguePrices(CATALOGUE, truth))
-        decision, hindsight = decider.decide(), judge.decide()
+        decision = decide(request, believed, CataloguePrices(CATALOGUE, believed))
+        hindsight = decide(request, truth, CataloguePrices(CATALOGUE, truth))
         direct = decision.direct
         assert direct is not None
         for (view, rule), result in found.items():
             option = best(decision, several=VIEWS[view])
-            if option is not direct and not RULES[rule](decider, option, direct):
+            if option is not direct and not RULES[rule](decision, option, direct):
                 option = direct
-            gbps, usd = outcome(judge, option.allocation)
+            gbps, usd = outcome(hindsight, option.allocation)
             of_hindsight = best(hindsight, several=VIEWS[view]).allocation
             result.rates_gbps.append(gbps)
-            result.best_gbps.append(outcome(judge, of_hindsight)[0])
+            result.best_gbps.append(outcome(hindsight, of_hindsight)[0])
             result.usd.append(usd)
             if option is not direct:
-                direct_gbps, _ = outcome(judge, direct.allocation)
+                direct_gbps, _ = outcome(hindsight, direct.allocation)
                 result.kept[providers((src, dst))].append(gbps >= STILL * direct_gbps)
     return found
 

@@ -26,8 +26,8 @@ from planner.model.vm_limits import (
 from planner.shared_vms import quotas
 from planner.shared_vms.readings import OpenedConnections, ramps
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
-from planner.transfer.explanation import not_worth
 from planner.transfer.plan import MeasureFirst
+from planner.transfer.wording import not_worth
 
 BINDING = 1e-3
 SITES_SHOWN = 2

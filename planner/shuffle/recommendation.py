@@ -29,7 +29,7 @@ from planner.shuffle.request import ShuffleRequest
 from planner.shuffle.search import BINDING, ShuffleCandidate
 from planner.solvers.column_generation import least_time
 from planner.solvers.max_min_fill import equal_share_finish_s
-from planner.transfer.explanation import not_worth
+from planner.transfer.wording import not_worth
 
 MORE_VMS_SHOWN = 3
 MORE_VMS_GAP = 5e-3

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
-from planner.model.answer import Advice, AdviceOutcome, Cost
+from planner.model.answer import Advice, AdviceOutcome
 from planner.model.baseline.graph import baseline_site, least_cap
 from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.catalogue import Catalogue, VmType
@@ -22,12 +22,11 @@ from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_text, gbps_text
-from planner.transfer import vm_count
-from planner.transfer.bottlenecks import Bottlenecks
-from planner.transfer.decision import Decider, Decision
+from planner.transfer.decision import chosen_option, slack
 from planner.transfer.options import Option
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import may_have_slow_connections, measured_connections, ramp
+from planner.transfer.search import Decision
 from planner.transfer.single_path import greatest_rate_gbps
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
@@ -44,31 +43,21 @@ LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 class Adviser:
     """Finds remedies for one decision."""
 
-    def __init__(
-        self,
-        decider: Decider,
-        decision: Decision,
-        catalogue: Catalogue | None = None,
-        widest: Decider | None = None,
-    ) -> None:
-        self.decider = decider
-        self.decision = decision
-        self.widest = widest or decider
-        self.request = decision.request
-        self.network = decider.network
-        self.regions = decider.regions
-        self.catalogue = catalogue
-        self.bottlenecks = Bottlenecks(decider)
+    def __init__(self, decision: Decision, catalogue: Catalogue | None = None) -> None:
+        self.decision, self.catalogue = decision, catalogue
+        self.request, self.figures = decision.request, decision.search.figures
+        self.network, self.prices = decision.search.network, decision.search.prices
 
     def advice(self) -> tuple[Advice, ...]:
         """Return what would help, the cheapest remedy first."""
         found: list[Advice] = []
-        if self.decision.transfer.direct:
+        if self.decision.search.transfer.direct:
             found += self._more_connections_or_window()
             found += self._unlucky_vm()
             found += self._more_vms()
             found += self._other_vm_type()
-        found += self._measure()
+        network, prices, count = self.network, self.prices, self.request.connections
+        found += [to_measure(m.src, m.dst, network, prices, count) for m in self._settling_first()]
         return tuple(sorted(found, key=lambda advice: advice.cost_usd))
 
     # ---- asking again ------------------------------------------------------------------------
@@ -81,9 +70,7 @@ class Adviser:
     ) -> Option | None:
         """Return the answer to the request with a change and without relays, if there is one."""
         changed = self.request.with_(**change, relays="none")
-        return vm_count.chosen_option(
-            changed, network or self.network, prices or self.decider.prices
-        )
+        return chosen_option(changed, network or self.network, prices or self.prices)
 
     def _advice(self, action: str, change: dict[str, Any], option: Option) -> Advice:
         allocation, chosen = option.allocation, self.decision.chosen
@@ -94,11 +81,7 @@ class Adviser:
             f"{gbps_text(allocation.rate_gbps)} Gbit/s, {when}",
             allocation.cost_usd - chosen.allocation.cost_usd,
             {**change, "relays": "none"},
-            AdviceOutcome(
-                allocation.rate_gbps,
-                option.duration_s,
-                Cost.of(allocation.egress_usd, allocation.vm_usd),
-            ),
+            AdviceOutcome(allocation.rate_gbps, option.duration_s, option.cost),
         )
 
     def _is_worth_it(self, option: Option | None) -> bool:
@@ -115,14 +98,14 @@ class Adviser:
     def _pays(self, option: Option) -> bool:
         """Whether an option is clearly better than the plan by what the request aims at."""
         chosen = self.decision.chosen
-        return option.value_usd + vm_count.slack(self.request, chosen) < chosen.value_usd
+        return option.value_usd + slack(self.request, chosen) < chosen.value_usd
 
     # ---- remedies ----------------------------------------------------------------------------
 
     def _more_connections_or_window(self) -> list[Advice]:
         src, dst = self.request.src, self.request.dst
         link = self.network.link(src, dst)
-        rate, what = self.bottlenecks.binding(src, dst)
+        rate, what = self.figures.binding(src, dst)
         if what != "connections":
             return []
         possible = min(
@@ -153,7 +136,7 @@ class Adviser:
     def _more_vms(self) -> list[Advice]:
         """Advise the fewest more VMs that make the direct path faster than the plan."""
         request, chosen = self.request, self.decision.chosen
-        transfer, direct = self.widest.transfer, self.decision.direct
+        transfer, direct = self.decision.widest.transfer, self.decision.direct
         if direct is None:
             return []
         src, dst = transfer.src, transfer.dst
@@ -169,7 +152,7 @@ class Adviser:
             if most_gbps < chosen.allocation.rate_gbps * WORTH_ADVISING:
                 continue
             vms_in = {**request.vms_in, request.src: src_vms, request.dst: dst_vms}
-            faster = self.widest.direct_with(src_vms, dst_vms)
+            faster = self.decision.widest.direct_with(src_vms, dst_vms)
             if (
                 faster
                 and self._is_worth_it(faster)
@@ -197,7 +180,7 @@ class Adviser:
         if catalogue is None or self.decision.direct is None or self.request.vm_types:
             return []
         src, dst = self.request.src, self.request.dst
-        rate, what = self.bottlenecks.binding(src, dst)
+        rate, what = self.figures.binding(src, dst)
         end = {"egress cap": src, "ingress cap": dst}.get(what)
         if end is None:
             return []
@@ -225,7 +208,7 @@ class Adviser:
         change = {"vm_types": {end: vm.id}}
         ends = self.network.with_(restricted_to=(src, dst))
         changed = with_quotas(with_vm_types(ends, catalogue, {end: vm.id}), catalogue)
-        faster = self._asked_again(change, changed, prices_on(self.decider.prices, changed))
+        faster = self._asked_again(change, changed, prices_on(self.prices, changed))
         if not faster or not self._is_worth_it(faster):
             return []
         return [self._advice(f"Use {vm.id} instead of {now.id} at {end}", change, faster)]
@@ -260,30 +243,29 @@ class Adviser:
     def _ramp_first(self) -> tuple[MeasureFirst, ...]:
         """Return the ramp of a direct link that a relay replaces, if more connections may do."""
         src, dst = self.request.src, self.request.dst
-        if not self.decision.chosen.relays or not self.decision.transfer.direct:
+        if not self.decision.chosen.relays or not self.decision.search.transfer.direct:
             return ()
         link, now = self.network.link(src, dst), self.request.connections
         if now < measured_connections(link) or not may_have_slow_connections(link):
             return ()
         sites = self.network.sites
         most_gbps = least_cap(sites[src], sites[dst], link.address).expected
-        return (ramp(link, most_gbps, now, self.decider.prices),)
+        return (ramp(link, most_gbps, now, self.prices),)
 
     def _settling_first(self) -> tuple[MeasureFirst, ...]:
         """Return the measurement that would settle the verdict, where bounds leave it open."""
         gain, optimum = self.decision.gain, self.decision.optimum
         if gain is None or not UNDECIDED[0] <= gain.probability <= UNDECIDED[1]:
             return ()
-        src, dst = self.request.src, self.request.dst
-        pairs = [(src, dst)]
-        for relay in optimum.relays:
-            pairs += [(src, self.regions[relay]), (self.regions[relay], dst)]
-        widest = max(pairs, key=lambda pair: self.bottlenecks.deciding(*pair).relative_width)
+        paths = (None, *optimum.relays)
+        pairs = [pair for path in paths for pair in self.figures.pairs_of(path)]
+        widest = max(pairs, key=lambda pair: self.figures.deciding(*pair).relative_width)
         count = self.request.connections
         volume_gb = self.network.link(*widest).rate_gbps(count) * PROBE_S / BITS_PER_BYTE
+        relays = " and ".join(self.figures.regions[relay] for relay in optimum.relays)
         reason = (
-            f"its bounds are the widest of those that leave open whether a relay at "
-            f"{' and '.join(self.regions[relay] for relay in optimum.relays)} is worth the margin"
+            f"its bounds are the widest of those that leave open whether a relay at {relays} is "
+            "worth the margin"
         )
         return (
             MeasureFirst(
@@ -291,15 +273,10 @@ class Adviser:
                 "flow" if count == 1 else "aggregate",
                 PROBE_S,
                 volume_gb,
-                volume_gb * self.decider.prices.egress_usd_per_gb(*widest, volume_gb),
+                volume_gb * self.prices.egress_usd_per_gb(*widest, volume_gb),
                 reason,
             ),
         )
-
-    def _measure(self) -> list[Advice]:
-        """Advise which link to measure."""
-        network, prices, count = self.network, self.decider.prices, self.request.connections
-        return [to_measure(m.src, m.dst, network, prices, count) for m in self._settling_first()]
 
 
 def _far_below(cap_gbps: float, row: Mapping[str, Link]) -> list[float]:

@@ -14,8 +14,7 @@ import numpy as np
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.solvers.joint import Draws, Gain, compared, multiples, probability, range_of
 from planner.transfer.allocation import Allocation
-from planner.transfer.link_figures import EXACT, Spreads, spreads_of
-from planner.transfer.options import Option, OptionEvaluator
+from planner.transfer.options import EXACT, Option, OptionEvaluator, Spreads, spreads_of
 
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
 RELAY_PROCESSING_MS = 1.0

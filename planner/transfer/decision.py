@@ -1,178 +1,249 @@
-"""Direct, relayed or split: the recommendation for one transfer.
+"""What is recommended for one transfer, with how many VMs, and the quotas that stand in the way.
 
-A relay is recommended where that has the least expected regret at the margin and the attitude to
-risk (:mod:`planner.transfer.comparison`), in the objective's own terms: time, cost, or
-cost plus the value of time; or where the direct path cannot meet the request's limits at all.
+Where nobody states a number of VMs: the fewest that are nearly as good as the best. More VMs are
+faster, and cost the hour in which they are started; the best of all numbers is often hardly better
+than far fewer. Of those within :data:`AS_GOOD` of it, the plan with the fewest VMs in all is taken.
+Fees are left out of that share. They are paid for the volume however many VMs send it, and next to
+large fees no number of VMs would seem to matter.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from bisect import bisect_left
+from math import inf
 
 from planner.model.errors import InfeasibleError, no_path
-from planner.solvers.joint import Gain
-from planner.transfer.comparison import RELAY_PROCESSING_MS
-from planner.transfer.infeasibility import why_infeasible
-from planner.transfer.option_search import OptionSearch
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
+from planner.model.units import S_PER_H, duration_s
+from planner.transfer.allocation import EQUAL
+from planner.transfer.optimum import most_rate_gbps
 from planner.transfer.options import Option
-from planner.transfer.problem import TransferProblem, quotas_may_bind
+from planner.transfer.problem import most_vms, quotas_may_bind
 from planner.transfer.request import TransferRequest
+from planner.transfer.search import Decision, TransferChoice, TransferSearch
+from planner.transfer.wording import quota_gains, why_infeasible
 
-# Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
-LEAST_LATENCY_GAIN_MS = 10.0
+# Share of what the best plan takes, VMs and time, that fewer VMs may take beyond it.
+AS_GOOD = 0.05
 
 
-class Chosen(NamedTuple):
-    """What was decided.
+def decide(request: TransferRequest, network: Network, prices: Prices) -> Decision:
+    """Return the decision.
 
-    Attributes
-    ----------
-    chosen : Option
-    direct : Option | None
-        The best of the direct path; None if it can't meet the request's limits.
-    optimum : Option
-        What the optimiser preferred on expected figures, chosen or not.
-    gain : Gain | None
-        Of the optimum over direct, in the objective's terms; None if either is missing.
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the limits.
+    DataError
+        If nothing is known of any path.
     """
-
-    chosen: Option
-    direct: Option | None
-    optimum: Option
-    gain: Gain | None
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What was decided, and everything that explains it.
-
-    Attributes
-    ----------
-    chosen, direct, optimum, gain
-        See :class:`Chosen`.
-    best_relay : Option | None
-        The best single relay; None if none can meet the request's limits.
-    alternatives : list of Option
-        Further single relays, best first.
-    fastest_direct : Option | None
-        What the direct path gives at most, whatever the limits.
-    """
-
-    request: TransferRequest
-    transfer: TransferProblem
-    chosen: Option
-    direct: Option | None
-    optimum: Option
-    gain: Gain | None
-    best_relay: Option | None
-    alternatives: list[Option]
-    fastest_direct: Option | None
+    widest = TransferSearch(request, network, prices)
+    _refuse_without_paths(widest)
+    best = widest.choice
+    if best is None:
+        raise why_infeasible(widest, more_vms=not quotas_may_bind(request, network))
+    search, choice = _FewestVms(widest, best).found()
+    listed = search.listed_relays()
+    return Decision(
+        search,
+        widest,
+        *choice,
+        listed[0] if listed else None,
+        listed[1:],
+        choice.direct or search.fastest_direct(),
+    )
 
 
-class Decider(OptionSearch):
-    """Decides one request on one network; takes what :class:`.OptionSearch` takes."""
+def chosen_option(request: TransferRequest, network: Network, prices: Prices) -> Option | None:
+    """Return what is chosen in the same way; None where no plan meets the limits, or no path is."""
+    if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
+        return None
+    widest = TransferSearch(request, network, prices)
+    best = widest.choice
+    return _FewestVms(widest, best).found()[1].chosen if best else None
 
-    def decide(self) -> Decision:
-        """Return the decision.
 
-        Raises
-        ------
-        InfeasibleError, DataError
-            As :meth:`required_choice` does.
-        """
-        return self.explained(self.required_choice())
+def with_one_vm(decision: Decision) -> Option | None:
+    """Return what is chosen with one VM wherever no number is stated, if that meets the limits."""
+    if max(decision.chosen.vms) == 1:
+        return decision.chosen
+    choice = decision.widest.within(1).choice
+    return choice.chosen if choice else None
 
-    def required_choice(self) -> Chosen:
-        """Return what is decided.
 
-        Raises
-        ------
-        InfeasibleError
-            If no plan meets the limits.
-        DataError
-            If nothing is known of any path.
-        """
-        transfer = self.transfer
-        if transfer.direct is None and not transfer.relays:
-            if state := self.network.states.get((self.request.src, self.request.dst)):
-                raise InfeasibleError(
-                    f"the direct link {state}, and no relay is permitted whose links both carry "
-                    "anything",
-                    "Permit more relays, or wait until it is back.",
-                )
-            if quotas_may_bind(self.request, self.network):
-                raise InfeasibleError(
-                    "nothing is known of the direct path, and vCPU quotas leave no VM where a "
-                    "relay is known",
-                    "Measure the direct path.",
-                )
-            raise no_path(self.request.src, self.request.dst)
-        choice = self.choice
-        if choice is None:
-            most = [transfer.src.quota, transfer.dst.quota]
-            most += [relay.quota for relay in transfer.relays]
-            raise why_infeasible(
-                self.request,
-                max(most),
-                self._optimum_of,
-                more_vms=not quotas_may_bind(self.request, self.network),
-            )
-        return choice
+def slack(request: TransferRequest, option: Option) -> float:
+    """Return by how much a value may differ from that of an option and be as good."""
+    if request.hour_usd == inf:
+        return AS_GOOD * option.value_usd
+    if request.hour_usd == 0:  # nothing but cost counts, and fewer VMs are rarely dearer
+        return EQUAL * option.value_usd
+    return AS_GOOD * (option.value_usd - option.allocation.egress_usd)
 
-    @cached_property
-    def choice(self) -> Chosen | None:
-        """What is decided; None if no plan meets the limits."""
-        direct = self.direct
-        if self.request.objective == "latency":
-            return self._least_latency(direct)
-        if direct and self.no_relay_pays(direct.value_usd):
-            return Chosen(direct, direct, direct, None)
-        optimum = self.optimum(direct, self.first_ranked() or next(iter(self.single_relays), None))
-        if optimum is None:
-            return None
-        gain = None
-        chosen = optimum
-        if direct and optimum is not direct:
-            gain = self.comparison.gain(optimum, direct)
-            chosen = optimum if gain.worth else direct
-        return Chosen(chosen, direct, optimum, gain)
 
-    def explained(self, choice: Chosen) -> Decision:
-        """Return what was decided with what else there is: single relays, and the direct path."""
-        listed = [*self.single_relays, *self.further_relays()][: self.candidates]
-        chosen, direct, optimum, gain = choice
-        return Decision(
-            self.request,
-            self.transfer,
-            chosen,
-            direct,
-            optimum,
-            gain,
-            listed[0] if listed else None,
-            listed[1:],
-            direct or self.fastest_direct(),
+def _refuse_without_paths(search: TransferSearch) -> None:
+    request, network = search.request, search.network
+    if search.transfer.direct or search.transfer.relays:
+        return
+    if state := network.states.get((request.src, request.dst)):
+        raise InfeasibleError(
+            f"the direct link {state}, and no relay is permitted whose links both carry anything",
+            "Permit more relays, or wait until it is back.",
         )
+    if quotas_may_bind(request, network):
+        raise InfeasibleError(
+            "nothing is known of the direct path, and vCPU quotas leave no VM where a relay is "
+            "known",
+            "Measure the direct path.",
+        )
+    raise no_path(request.src, request.dst)
 
-    def _least_latency(self, direct: Option | None) -> Chosen | None:
-        """Decide by round-trip time: a relay must gain both relatively and absolutely."""
-        options = self.single_relays
-        if direct is None and not options:
-            return None
-        optimum = chosen = direct or options[0]
-        gain = None
-        if direct and options:
-            (relay,) = options[0].relays
-            saved_ms = self.path_rtt_ms(None) - self.path_rtt_ms(relay) - RELAY_PROCESSING_MS
-            if saved_ms > 0:
-                optimum = options[0]
-                gain = self.comparison.gain(optimum, direct)
-                if gain.worth and saved_ms >= LEAST_LATENCY_GAIN_MS:
-                    chosen = optimum
-        return Chosen(chosen, direct, optimum, gain)
 
-    def _optimum_of(self, request: TransferRequest) -> Option | None:
-        """Return the best plan that another request allows, whatever its bounds; None if none."""
-        other = self.asking(request)
-        return other.optimum(other.direct, other.first_ranked())
+class _FewestVms:
+    """Finds the fewest VMs for one request.
+
+    Numbers with which no plan is as good as the best are left out by a bound, which falls as they
+    grow; the others are decided one by one.
+    """
+
+    def __init__(self, widest: TransferSearch, best: TransferChoice) -> None:
+        self.widest, self.best = widest, best
+        self.request = widest.request
+        self.worst = best.chosen.value_usd + slack(self.request, best.chosen)
+        # A relay must be worth it beside the best direct plan, not beside one that lacks VMs.
+        self.relays_may_do = bool(best.chosen.relays)
+
+    def found(self) -> tuple[TransferSearch, TransferChoice]:
+        """Return the choice with the fewest VMs in all, and the search that made it."""
+        search, choice = self.widest, self.best
+        most = self._most_undecided()
+        first = 1 + bisect_left(range(1, most), 1, key=self._may_do)
+        for vms in range(first, most):
+            fewest = sum(choice.chosen.vms)
+            # What is best of all numbers is best of these, too, where it needs no more.
+            is_best = choice is self.best and choice.chosen is choice.optimum
+            if vms >= fewest or (is_best and vms >= max(choice.chosen.vms)):
+                break
+            fewer = self.widest.within(vms)
+            if not self.relays_may_do:
+                if self._direct_will_do(vms, fewest):
+                    return fewer, self._with_direct(fewer)
+                continue
+            # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
+            if choice is not self.best and not self._direct_will_do(vms, fewest):
+                continue
+            found = fewer.choice
+            if found and self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
+                search, choice = fewer, found
+                if not found.chosen.relays:
+                    break
+        return search, choice
+
+    def _with_direct(self, fewer: TransferSearch) -> TransferChoice:
+        """Return the choice of the direct path with fewer VMs.
+
+        What it was preferred to stays: that a relay is not worth it was found beside the best
+        direct plan.
+        """
+        direct, best = fewer.direct, self.best
+        assert direct
+        optimum = direct if best.optimum is best.direct else best.optimum
+        return TransferChoice(direct, direct, optimum, best.gain)
+
+    def _most_undecided(self) -> int:
+        """Return the greatest number of VMs at any site for which the request states none."""
+        request, transfer = self.request, self.widest.transfer
+        if request.vms is not None:
+            return 1
+        stated, regions = request.vms_in, self.widest.figures.regions
+        quotas = [relay.quota for relay in transfer.relays if regions[relay.region] not in stated]
+        ends = ((request.src, transfer.src), (request.dst, transfer.dst))
+        quotas += [end.quota for region, end in ends if region not in stated]
+        return max(quotas, default=1)
+
+    def _may_do(self, vms: int) -> bool:
+        """Whether a plan with so many VMs may be as good as the best."""
+        if self._direct_will_do(vms):
+            return True
+        if not self.relays_may_do or self.widest.no_relay_pays(self.worst):
+            return False
+        return self._least_value(self.widest.within(vms)) <= self.worst
+
+    def _direct_will_do(self, vms: int, fewest: float = inf) -> bool:
+        """Whether a direct plan is as good as the best, and needs fewer VMs in all than some."""
+        direct = self.widest.within(vms).direct
+        return direct is not None and sum(direct.vms) < fewest and self._is_as_good(direct)
+
+    def _is_as_good(self, option: Option) -> bool:
+        if self.request.objective == "latency":
+            mine, best = (
+                self.widest.figures.path_rtt_ms(one.relays[0] if one.relays else None)
+                for one in (option, self.best.chosen)
+            )
+            if mine > best * (1 + EQUAL):
+                return False
+        return option.value_usd <= self.worst
+
+    def _least_value(self, search: TransferSearch) -> float:
+        """Return what no plan of a search is better than: the greatest rate at the least fee."""
+        request, transfer = self.request, search.transfer
+        most_gbps = most_rate_gbps(transfer)
+        if most_gbps <= 0 or request.least_rate_gbps() > most_gbps * (1 + EQUAL):
+            return inf
+        if request.hour_usd == inf:
+            return duration_s(request.volume_gb, most_gbps)
+        fees = [relay.usd_per_gb for relay in transfer.relays]
+        if transfer.direct:
+            fees.append(transfer.direct.usd_per_gb)
+        vm_usd = sum(
+            end.vm_usd_per_h * (transfer.gbps_h / end.cap_gbps + request.vm_start_s / S_PER_H)
+            for end in (transfer.src, transfer.dst)
+        )
+        time_usd = request.hour_usd * transfer.gbps_h / most_gbps
+        return request.volume_gb * min(fees) + vm_usd + time_usd
+
+
+# ---- vCPU quotas ---------------------------------------------------------------------------------
+
+
+def quota_warnings(decision: Decision) -> list[str]:
+    """Return which quotas hold a plan to fewer VMs than it would take, and what raising them gains.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan is possible without quotas.
+    """
+    search, chosen = decision.search, decision.chosen
+    found = beyond_quotas(search.network, search.figures.vms(chosen.allocation))
+    if not quotas_may_bind(search.request, search.network):
+        return found
+    free, wanted = _without_quotas(search.request, search.network, search.prices)
+    if not wanted:
+        return found
+    gains = quota_gains(chosen, free, several=len(wanted) > 1)
+    return [*found, *limited_texts(search.network, wanted), *gains]
+
+
+def or_raise_quotas(
+    fault: InfeasibleError, request: TransferRequest, network: Network, prices: Prices
+) -> InfeasibleError:
+    """Return the error, with the quotas to raise where that would make a plan possible."""
+    if not quotas_may_bind(request, network):
+        return fault
+    try:
+        _, wanted = _without_quotas(request, network, prices)
+    except InfeasibleError:
+        return fault
+    return InfeasibleError(fault.limit, " ".join([fault.remedy, *limited_texts(network, wanted)]))
+
+
+def _without_quotas(
+    request: TransferRequest, network: Network, prices: Prices
+) -> tuple[Option, dict[str, int]]:
+    """Return the best plan without quotas, and its VMs where quotas allow fewer."""
+    decision = decide(request, without_quotas(network), prices)
+    vms = decision.search.figures.vms(decision.chosen.allocation)
+    wanted = above_quotas(network, vms)
+    return decision.chosen, {r: count for r, count in wanted.items() if r not in request.vms_in}

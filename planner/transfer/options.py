@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
-from typing import Literal, TypeAlias
+from itertools import pairwise
+from math import inf, sqrt
+from typing import Literal, NamedTuple, TypeAlias
 
-from planner.model.estimate import Bound, Estimate
+from planner.model.answer import Cost
+from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.link import Expected
-from planner.model.network import Network
+from planner.model.network import MOST_RATES_KEPT, Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
-from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
+from planner.solvers.joint import spread_of
 from planner.transfer.allocation import Allocation
 from planner.transfer.fees import MeteredFees
-from planner.transfer.link_figures import LinkFiguresTable, link_figures
 from planner.transfer.request import TransferRequest
+
+MARGINAL = 1e-6
+Rates: TypeAlias = tuple[float, float]
+"""What one VM pair reaches with all its connections, and with one of them, Gbit/s."""
+Spreads: TypeAlias = tuple[float, float]
+"""Of a factor's logarithm, below and above what is expected."""
+EXACT: Spreads = (0.0, 0.0)
+
+
+def spreads_of(estimate: Estimate) -> Spreads:
+    """Return the spreads of an estimate."""
+    expected = estimate.expected
+    return spread_of(expected, estimate.low), spread_of(expected, estimate.high)
 
 
 @dataclass(slots=True)  # not frozen, as allocations are not
@@ -50,6 +65,11 @@ class Option:
         return (allocation.src_vms, allocation.dst_vms, *allocation.relay_vms.values())
 
     @property
+    def cost(self) -> Cost:
+        """Its cost, as answers state it."""
+        return Cost.of(self.allocation.egress_usd, self.allocation.vm_usd)
+
+    @property
     def is_one_relay(self) -> bool:
         """Whether everything goes through a single relay."""
         return len(self.allocation.relay_gbps) == 1 and not self.allocation.direct_gbps
@@ -66,24 +86,16 @@ class OptionEvaluator:
         self.fees = MeteredFees(request, network, prices)
         self.regions = list(network.sites)
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
-        self._caps_at: dict[Bound, tuple[list[float], list[float], float, float]] = {}
 
-    def option(self, allocation: Allocation, rate_gbps: float | None = None) -> Option:
-        """Return an allocation's duration and value, by default at its expected rate."""
-        rate = rate_gbps or allocation.rate_gbps
+    def option(self, allocation: Allocation, hour_usd: float) -> Option:
+        """Return an allocation's duration, and its value where an hour is worth so much."""
         ramp_s = self.path_ramp_up_s(None) if allocation.direct_gbps else 0.0
         for relay in allocation.relay_gbps:
             ramp_s = max(ramp_s, self.path_ramp_up_s(relay))
-        time_s = duration_s(self.request.volume_gb, rate) + ramp_s
-        hour_usd = self.request.hour_usd
-        if hour_usd == inf:
-            return Option(allocation, ramp_s, time_s, time_s)
-        vm_usd = allocation.vm_usd
-        if rate != allocation.rate_gbps:
-            start_h = self.request.vm_start_s / S_PER_H
-            hours = self.gbps_h / allocation.rate_gbps + start_h
-            vm_usd *= (self.gbps_h / rate + start_h) / hours
-        value = allocation.egress_usd + vm_usd + hour_usd * time_s / S_PER_H
+        time_s = duration_s(self.request.volume_gb, allocation.rate_gbps) + ramp_s
+        value = time_s
+        if hour_usd < inf:
+            value = allocation.cost_usd + hour_usd * time_s / S_PER_H
         return Option(allocation, ramp_s, time_s, value)
 
     def vms(self, allocation: Allocation) -> dict[str, int]:
@@ -145,6 +157,31 @@ class OptionEvaluator:
             _under_caps([(sites[dst].ingress(links[by][dst].address), x) for by, x in into]),
         )
 
+    # ---- links -------------------------------------------------------------------------------
+
+    def pairs_of(self, relay: int | None) -> list[tuple[str, str]]:
+        """Return the links of a path: direct, or through the relay at a position."""
+        between = [] if relay is None else [self.regions[relay]]
+        return list(pairwise([self.request.src, *between, self.request.dst]))
+
+    def binding(self, src: str, dst: str) -> tuple[float, str]:
+        """Return what limits one VM pair on a link, and its figure."""
+        link = self.network.link(src, dst)
+        flows_gbps = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
+        return min(
+            # An aggregate that the caps made is a matter of caps.
+            (self.network.sites[src].egress(link.address).expected, "egress cap"),
+            (self.network.sites[dst].ingress(link.address).expected, "ingress cap"),
+            (link.aggregate_gbps.expected * (1 + MARGINAL), "path"),
+            (flows_gbps * (1 + 2 * MARGINAL), "connections"),
+        )
+
+    def deciding(self, src: str, dst: str) -> Estimate:
+        """Return the estimate of a link that its rate rests on."""
+        link = self.network.link(src, dst)
+        flows = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
+        return link.per_flow_mbps if flows < link.aggregate_gbps.expected else link.aggregate_gbps
+
     # ---- bounds ------------------------------------------------------------------------------
 
     @cached_property
@@ -167,7 +204,7 @@ class OptionEvaluator:
         """Return the rate of the same VMs and path shares at one of the estimates' bounds."""
         src, dst = self.request.src, self.request.dst
         links = self.links
-        egress_gbps, ingress_gbps, src_gbps, dst_gbps = self._caps(bound)
+        egress_gbps, ingress_gbps = self.network.caps(bound)
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
         if self.network.has_private_links:
             ends = zip((src_vms, dst_vms), self.under_caps(allocation), strict=True)
@@ -175,7 +212,11 @@ class OptionEvaluator:
                 gbps / (getattr(cap, bound) * vms) for vms, flows in ends for cap, gbps in flows
             ]
         else:
-            loads = [rate / (src_gbps * src_vms), rate / (dst_gbps * dst_vms)]
+            at = self.network.index
+            loads = [
+                rate / (egress_gbps[at[src]] * src_vms),
+                rate / (ingress_gbps[at[dst]] * dst_vms),
+            ]
         out_connections = in_connections = 0.0
         if flow := allocation.direct_gbps:
             pair_gbps, flow_gbps = links[src, dst].rates[bound]
@@ -203,14 +244,6 @@ class OptionEvaluator:
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 
-    def _caps(self, bound: Bound) -> tuple[list[float], list[float], float, float]:
-        """Return caps of one VM at a bound: egress, ingress, the source's and the destination's."""
-        if bound not in self._caps_at:
-            egress_gbps, ingress_gbps = self.network.caps(bound)
-            src, dst = (self.network.index[end] for end in (self.request.src, self.request.dst))
-            self._caps_at[bound] = egress_gbps, ingress_gbps, egress_gbps[src], ingress_gbps[dst]
-        return self._caps_at[bound]
-
 
 CappedFlow: TypeAlias = tuple[Estimate, float]
 """A cap of one VM, and Gbit/s."""
@@ -227,3 +260,60 @@ def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
 
 def _rtts_ms(links: Iterable[Expected | None]) -> list[float]:
     return [link.rtt_ms if link else inf for link in links]
+
+
+class LinkFigures(NamedTuple):
+    """Figures of one link with some number of connections.
+
+    Attributes
+    ----------
+    rates : mapping of Bound to Rates
+    alone : Spreads
+        Of what one VM pair reaches.
+    own, window : Spreads
+        The same where the link enters the destination, whose window may hold it back: what is
+        the link's own, and what all links into the destination share.
+    """
+
+    rates: Mapping[Bound, Rates]
+    alone: Spreads
+    own: Spreads
+    window: Spreads
+
+
+class LinkFiguresTable(dict[tuple[str, str], LinkFigures]):
+    """Source and destination to the figures of a link, made when first asked for.
+
+    Rates are 0 where nothing is known of a link.
+    """
+
+    def __init__(self, network: Network, connections: int) -> None:
+        super().__init__()
+        self._network, self._connections = network, connections
+
+    def __missing__(self, pair: tuple[str, str]) -> LinkFigures:
+        src, dst = pair
+        link, count = self._network.links.get(src, {}).get(dst), self._connections
+        if link is None:
+            return LinkFigures(dict.fromkeys(BOUNDS, (0.0, 0.0)), EXACT, EXACT, EXACT)
+        rates = {b: (link.rate_gbps(count, b), link.rate_gbps(1, b)) for b in BOUNDS}
+        gbps = rates["expected"][0]
+        below, above = spread_of(gbps, rates["low"][0]), spread_of(gbps, rates["high"][0])
+        own, window = (below, above), EXACT
+        flow = link.per_flow_mbps
+        by_window = flow.origin.method == "window-over-rtt"
+        if by_window and count * flow.expected <= gbps * MBPS_PER_GBPS:
+            of_receiver = spreads_of(self._network.sites[dst].window_mb)
+            window = min(below, of_receiver[0]), min(above, of_receiver[1])
+            own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
+        return self.setdefault(pair, LinkFigures(rates, (below, above), own, window))
+
+
+def link_figures(network: Network, connections: int) -> LinkFiguresTable:
+    """Return the figures of a network's links with so many connections of one VM."""
+    tables: dict[int, LinkFiguresTable] = network.kept.setdefault("link figures", {})
+    if connections not in tables:
+        if len(tables) >= MOST_RATES_KEPT:  # a service may be asked for any number
+            tables.clear()
+        return tables.setdefault(connections, LinkFiguresTable(network, connections))
+    return tables[connections]

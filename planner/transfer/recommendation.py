@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import ceil
+from typing import Literal
 
-from planner.model.answer import Cost, identified
+from planner.model.answer import identified
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
 from planner.model.rate_cuts.averages import with_first_rates
-from planner.transfer import readings, vm_count
+from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import EQUAL, Allocation
-from planner.transfer.bottlenecks import Bottlenecks
-from planner.transfer.decision import Decider, Decision
-from planner.transfer.explanation import Explanation
-from planner.transfer.leases.leased_paths import leased_paths
+from planner.transfer.bottlenecks import bottleneck_of_path, bottlenecks_of
+from planner.transfer.decision import decide, or_raise_quotas, quota_warnings, with_one_vm
+from planner.transfer.exploring import explored
+from planner.transfer.leased_paths import leased_paths
 from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.options import Option
 from planner.transfer.plan import (
     DirectOption,
     FrontierPoint,
-    LeasedPath,
     OneVmOption,
     PathPlan,
     Plan,
     RelayOption,
     Verdict,
 )
-from planner.transfer.repeated.exploring import explored
 from planner.transfer.request import TransferRequest
+from planner.transfer.search import Decision
+
+BOTH_BOUNDS: tuple[Literal["low"], Literal["high"]] = ("low", "high")
 
 
 def recommend(
@@ -71,60 +72,51 @@ def recommend(
     if begins:
         network = with_first_rates(network, request.src, request.dst, request.volume_gb)
     try:
-        decider, decision, widest = vm_count.decide(request, network, prices)
+        decision = decide(request, network, prices)
     except InfeasibleError as fault:
-        raise vm_count.or_raise_quotas(fault, request, network, prices) from None
+        raise or_raise_quotas(fault, request, network, prices) from None
     exploration, why = None, ""
     beware: tuple[str, ...] = ()
     if request.explore:
-        decision, exploration, why, beware = explored(decider, decision, now_s)
-    explanation = Explanation(decider, decision, catalogue, now_s)
-    chosen = decision.chosen
+        decision, exploration, why, beware = explored(decision, now_s)
+    builder, adviser = _PlanBuilder(decision), Adviser(decision, catalogue)
+    figures, chosen = decision.search.figures, decision.chosen
     allocation = chosen.allocation
-    low = decider.rate_at(allocation, "low")
-    high = decider.rate_at(allocation, "high")
-    builder = _PlanBuilder(decider, decision.fastest_direct, widest)
-    adviser = Adviser(decider, decision, catalogue, widest)
-    paths, vms = builder.paths(allocation), decider.vms(allocation)
+    low, high = (figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
+    paths, vms = builder.paths(allocation), figures.vms(allocation)
     assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
-    limited = vm_count.quota_warnings(request, network, prices, chosen, vms)
+    vm_types = catalogue.vm_types if catalogue else {}
+    of_decision = wording.warnings(decision, vm_types, now_s)
     plan = Plan(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
         verdict=verdict_of(allocation),
-        reason=why or explanation.reason(),
+        reason=why or wording.Reason(decision).text(),
         throughput_gbps=allocation.rate_gbps,
         throughput_gbps_low=low,
         throughput_gbps_high=high,
         duration_s=chosen.duration_s,
-        cost_usd=Cost.of(allocation.egress_usd, allocation.vm_usd),
+        cost_usd=chosen.cost,
         paths=paths,
         vms=vms,
-        direct=builder.direct(decision.direct),
+        direct=builder.direct(),
         best_relay=builder.relay(decision.best_relay) if decision.best_relay else None,
         alternatives=tuple(builder.relay(option) for option in decision.alternatives),
-        bottlenecks=builder.bottlenecks.of_plan(decision),
+        bottlenecks=bottlenecks_of(decision),
         advice=adviser.advice(),
-        warnings=(*notes, *beware, *limited, *assumed, *explanation.warnings()),
-        confidence=explanation.confidence(low, high),
+        warnings=(*notes, *beware, *quota_warnings(decision), *assumed, *of_decision),
+        confidence=wording.confidence(decision, low, high, now_s),
         frontier=builder.frontier() if request.frontier else (),
         measure_first=adviser.measure_first(),
-        one_vm=builder.one_vm(decision),
+        one_vm=builder.one_vm() if request.vms is None else None,
         exploration=exploration,
-        leases=_leases(request, network, prices, chosen),
+        leases=leased_paths(decision),
     )
-    verification = explanation.verification()
+    verification = wording.verification(decision, now_s)
     lasting = [warning for warning in plan.warnings if warning not in verification]
-    return identified(plan, lasting, *explanation.evidence(), without=("warnings", "confidence"))
-
-
-def _leases(
-    request: TransferRequest, network: Network, prices: Prices, chosen: Option
-) -> tuple[LeasedPath, ...]:
-    if not request.leases:
-        return ()
-    return leased_paths(request, network, prices, chosen)
+    evidence = wording.evidence(decision)
+    return identified(plan, lasting, *evidence, without=("warnings", "confidence"))
 
 
 def verdict_of(allocation: Allocation) -> Verdict:
@@ -137,38 +129,35 @@ def verdict_of(allocation: Allocation) -> Verdict:
 class _PlanBuilder:
     """Builds the parts of a plan: turns positions and flows into names and paths."""
 
-    def __init__(self, decider: Decider, fastest_direct: Option | None, widest: Decider) -> None:
-        self.decider = decider
-        self.fastest_direct = fastest_direct
-        self.widest = widest
-        self.request = decider.request
-        self.regions = decider.regions
-        self.bottlenecks = Bottlenecks(decider)
+    def __init__(self, decision: Decision) -> None:
+        self.decision, self.request = decision, decision.request
+        self.figures = decision.search.figures
 
     def paths(self, allocation: Allocation) -> tuple[PathPlan, ...]:
+        figures = self.figures
         flows: list[tuple[int | None, float]] = sorted(
             allocation.relay_gbps.items(), key=lambda item: -item[1]
         )
         if allocation.direct_gbps:
             flows.insert(0, (None, allocation.direct_gbps))
         counts = self._path_connections(flows, allocation)
-        fees = self.decider.fees.usd_per_gb(allocation)
-        between = {relay: () if relay is None else (self.regions[relay],) for relay, _ in flows}
-        return tuple(
-            PathPlan(
-                (self.request.src, *between[relay], self.request.dst),
-                flow_gbps,
-                flow_gbps / allocation.rate_gbps,
-                connections,
-                self.decider.path_rtt_ms(relay),
-                fees[relay],
-                self.bottlenecks.of_path(relay),
-                addresses=self.decider.network.addresses(
-                    (self.request.src, *between[relay], self.request.dst)
-                ),
+        fees = figures.fees.usd_per_gb(allocation)
+        found = []
+        for (relay, flow_gbps), connections in zip(flows, counts, strict=True):
+            regions = (self.request.src, *(dst for _, dst in figures.pairs_of(relay)))
+            found.append(
+                PathPlan(
+                    regions,
+                    flow_gbps,
+                    flow_gbps / allocation.rate_gbps,
+                    connections,
+                    figures.path_rtt_ms(relay),
+                    fees[relay],
+                    bottleneck_of_path(figures, relay),
+                    addresses=figures.network.addresses(regions),
+                )
             )
-            for (relay, flow_gbps), connections in zip(flows, counts, strict=True)
-        )
+        return tuple(found)
 
     def _path_connections(
         self, flows: list[tuple[int | None, float]], allocation: Allocation
@@ -180,10 +169,10 @@ class _PlanBuilder:
         """
         if len(flows) == 1:
             return [self._connections(allocation)]
-        each, network = self.request.connections, self.decider.network
+        each, network = self.request.connections, self.figures.network
         needs, extras = [], []
         for relay, flow in flows:
-            links = [network.link(a, b) for a, b in self.decider.fees.links(relay)]
+            links = [network.link(a, b) for a, b in self.figures.pairs_of(relay)]
             slowest_flow_gbps = min(link.rate_gbps(1) for link in links)
             pair_gbps = min(link.rate_gbps(each) for link in links)
             needs.append(ceil(flow / slowest_flow_gbps * (1 - EQUAL)))
@@ -200,87 +189,81 @@ class _PlanBuilder:
             pairs = max(min(src, relay), min(relay, dst))
         return self.request.connections * pairs
 
-    def direct(self, option: Option | None) -> DirectOption:
-        shown = option or self.fastest_direct
+    def direct(self) -> DirectOption:
+        option = self.decision.direct
+        shown = option or self.decision.fastest_direct
         if shown is None:
-            state = self.decider.network.states.get((self.request.src, self.request.dst))
+            state = self.figures.network.states.get((self.request.src, self.request.dst))
             reason = f"the link is down since {state.since}" if state else "nothing is known of it"
             return DirectOption(False, None, None, None, None, reason)
         allocation = shown.allocation
+        low, high = (self.figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
         return DirectOption(
             option is not None,
             allocation.rate_gbps,
             shown.duration_s,
-            Cost.of(allocation.egress_usd, allocation.vm_usd),
-            self.decider.path_rtt_ms(None),
+            shown.cost,
+            self.figures.path_rtt_ms(None),
             "" if option else "does not meet the request's limits",
-            self.decider.rate_at(allocation, "low"),
-            self._direct_gbps_high,
+            low,
+            high,
             self._connections(allocation),
-            self.decider.vms(allocation),
+            self.figures.vms(allocation),
         )
-
-    @cached_property
-    def _direct_gbps_high(self) -> float:
-        assert self.fastest_direct is not None
-        return self.decider.rate_at(self.fastest_direct.allocation, "high")
 
     def relay(self, option: Option) -> RelayOption:
         (relay,) = option.relays
-        direct = self.fastest_direct
+        direct, comparison = self.decision.fastest_direct, self.decision.search.comparison
         allocation = option.allocation
-        low = self.decider.rate_at(allocation, "low")
+        low, high = (self.figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
         gain = gain_low = gain_high = probability = ratio = None
         if direct:
-            gain, gain_low, gain_high = self.decider.comparison.faster(option, direct)
-            probability = self.decider.comparison.probability(option, direct)
+            gain, gain_low, gain_high = comparison.faster(option, direct)
+            probability = comparison.probability(option, direct)
             if direct.allocation.cost_usd > 0:
                 ratio = allocation.cost_usd / direct.allocation.cost_usd
         return RelayOption(
-            self.regions[relay],
+            self.figures.regions[relay],
             allocation.rate_gbps,
             gain,
             gain_low,
             option.duration_s,
-            Cost.of(allocation.egress_usd, allocation.vm_usd),
+            option.cost,
             ratio,
-            self.decider.path_rtt_ms(relay),
+            self.figures.path_rtt_ms(relay),
             low,
-            self.decider.rate_at(allocation, "high"),
+            high,
             self._connections(allocation),
-            self.decider.vms(allocation),
+            self.figures.vms(allocation),
             gain_high,
             probability,
         )
 
-    def one_vm(self, decision: Decision) -> OneVmOption | None:
-        if self.request.vms is not None:
-            return None
-        several = max(decision.chosen.vms) > 1
-        found = vm_count.with_one_vm(self.widest) if several else decision.chosen
+    def one_vm(self) -> OneVmOption | None:
+        found = with_one_vm(self.decision)
         if found is None:
             return None
-        allocation = found.allocation
         return OneVmOption(
-            verdict_of(allocation),
-            tuple(self.regions[relay] for relay in found.relays),
-            allocation.rate_gbps,
+            verdict_of(found.allocation),
+            tuple(self.figures.regions[relay] for relay in found.relays),
+            found.allocation.rate_gbps,
             found.duration_s,
-            Cost.of(allocation.egress_usd, allocation.vm_usd),
+            found.cost,
         )
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
+        figures = self.figures
         points = []
-        for allocation in cost_time_frontier(self.widest.transfer, fees=self.widest.fees):
-            option = self.decider.option(allocation)
+        for allocation in cost_time_frontier(self.decision.widest.transfer, fees=figures.fees):
+            option = figures.option(allocation, self.request.hour_usd)
             points.append(
                 FrontierPoint(
                     allocation.rate_gbps,
                     option.duration_s,
-                    Cost.of(allocation.egress_usd, allocation.vm_usd),
+                    option.cost,
                     verdict_of(allocation),
-                    tuple(self.regions[relay] for relay in option.relays),
-                    self.decider.vms(allocation),
+                    tuple(figures.regions[relay] for relay in option.relays),
+                    figures.vms(allocation),
                 )
             )
         return tuple(points)

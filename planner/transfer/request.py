@@ -37,7 +37,7 @@ from planner.fields.specified import (
 from planner.model.errors import InputError
 from planner.model.units import duration_s
 from planner.solvers.joint import Risk
-from planner.transfer.leases.leased_link import LeasedLink
+from planner.transfer.leased_link import LeasedLink
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
 

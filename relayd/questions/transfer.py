@@ -8,7 +8,7 @@ from dataclasses import replace
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.calibration import calibrated
 from planner.model.errors import InputError
-from planner.transfer.leases.leased_link import LeasedLink
+from planner.transfer.leased_link import LeasedLink
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest

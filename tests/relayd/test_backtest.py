@@ -20,9 +20,10 @@ from planner.model.estimate import Bound
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import bundle_share_of_steady
-from planner.transfer.decision import Decider
+from planner.transfer.decision import decide
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
+from planner.transfer.search import Decision
 from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
 from probes.estimation.current_samples import add_current
@@ -129,18 +130,18 @@ def steps(samples: list[Sample]) -> Iterator[Step]:
         yield Step(believed, truth, rtt_ms)
 
 
-def really(step: Step, decider: Decider, path: tuple[str, ...]) -> tuple[float, float]:
+def really(step: Step, decision: Decision, path: tuple[str, ...]) -> tuple[float, float]:
     """Return the rate and the value that a path then has."""
     links = list(pairwise(path))
     rate = min(step.truth[link] for link in links)
-    prices = decider.prices
+    prices = decision.search.prices
     vm_usd = sum(prices.vm_usd_per_h(region) for region in path)
     hours = 8 * VOLUME_GB / rate / 3600
     ramp_s = 8.5 * sum(step.rtt_ms[link] for link in links) / 1000
     fees = sum(prices.egress_usd_per_gb(a, b, VOLUME_GB) for a, b in links) * VOLUME_GB
     cost = fees + vm_usd * (hours + 60 / 3600)
     time_s = hours * 3600 + ramp_s
-    hour_usd = decider.request.hour_usd
+    hour_usd = decision.request.hour_usd
     return rate, time_s if hour_usd == float("inf") else cost + hour_usd * time_s / 3600
 
 
@@ -159,8 +160,8 @@ def in_bounds(step: Step, src: str, dst: str) -> bool:
     return bool(low <= step.truth[src, dst] <= high)
 
 
-def path_of(option: Option, decider: Decider) -> tuple[str, ...]:
-    request, regions = decider.request, decider.regions
+def path_of(option: Option, decision: Decision) -> tuple[str, ...]:
+    request, regions = decision.request, decision.search.figures.regions
     return (request.src, *(regions[k] for k in option.relays), request.dst)
 
 
@@ -185,16 +186,14 @@ def test_a_replay_is_what_relayd_would_have_said(
             decisions += 1
             if step.believed.link(src, dst).aggregate_gbps.source == "measured":
                 held.append(in_bounds(step, src, dst))
-            decider = Decider(request, step.believed, prices)
-            chosen = path_of(decider.decide().chosen, decider)
+            decision = decide(request, step.believed, prices)
+            chosen = path_of(decision.chosen, decision)
             relayed = min(
-                (option.value_usd, path_of(option, decider))
+                (option.value_usd, path_of(option, decision))
                 for via in REGIONS
                 if via not in {src, dst}
                 and (
-                    option := Decider(replace(request, relays=via), step.believed, prices)
-                    .decide()
-                    .best_relay
+                    option := decide(replace(request, relays=via), step.believed, prices).best_relay
                 )
             )[1]
             paths = [(src, dst), *((src, via, dst) for via in REGIONS if via not in {src, dst})]
@@ -203,8 +202,8 @@ def test_a_replay_is_what_relayd_would_have_said(
             ]
             if chosen not in measured or relayed not in measured:
                 continue
-            best = min(really(step, decider, path)[1] for path in measured)
-            rate, value = really(step, decider, chosen)
+            best = min(really(step, decision, path)[1] for path in measured)
+            rate, value = really(step, decision, chosen)
             scores.append((rate, best / value, len(chosen) > 2, value == best))
     rates, shares, through_relays, _ = zip(*scores, strict=True)
 

@@ -19,7 +19,7 @@ from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.flow_tests import BEST_MS, FlowEvidence
 from planner.single_flow.prediction import FlowTest, predict
-from planner.transfer.decision import Decider
+from planner.transfer.decision import decide
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.samples import Sample
@@ -232,13 +232,12 @@ def plan_of_relays(chosen: Iterable[Triple]) -> Judged:
             margin=0.0,
             risk="neutral",
         )
-        decider = Decider(request, network, CataloguePrices(load_catalogue(), network))
-        decision = decider.decide()
+        decision = decide(request, network, CataloguePrices(load_catalogue(), network))
         option = decision.best_relay
         assert option is not None
         rate = option.allocation.rate_gbps
-        low = decider.rate_at(option.allocation, "low")
-        high = decider.rate_at(option.allocation, "high")
+        low = decision.search.figures.rate_at(option.allocation, "low")
+        high = decision.search.figures.rate_at(option.allocation, "high")
         through = min(_steady_mbps(src, relay), _steady_mbps(relay, dst))
         judged.add(through, *(gbps * MBPS_PER_GBPS for gbps in (low, rate, high)))
         judged.decide(

@@ -13,8 +13,7 @@ from planner.model.answer import Bottleneck
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.transfer.bottlenecks import Bottlenecks
-from planner.transfer.decision import Decider
+from planner.transfer.options import OptionEvaluator
 from planner.transfer.plan import Plan
 from planner.transfer.problem import TransferProblem, transfer_problem
 from planner.transfer.recommendation import recommend
@@ -43,16 +42,16 @@ def test_a_link_carries_the_least_of_its_limits(
     network: Network, price_list: FlatPrices, connections: int
 ) -> None:
     request = TransferRequest(REGIONS[0], REGIONS[-1], volume_gb=1, connections=connections)
-    bottlenecks = Bottlenecks(Decider(request, network, price_list))
+    figures = OptionEvaluator(request, network, price_list)
     for src, there in network.links.items():
         for dst, link in there.items():
             limits = limits_of(network, src, dst, connections)
-            rate_gbps, what = bottlenecks.binding(src, dst)
+            rate_gbps, what = figures.binding(src, dst)
             assert rate_gbps == near(min(limits.values()), 3e-6)
             assert limits[what] == near(rate_gbps, 3e-6)
             rests_on_flow = limits["connections"] < limits["path"]
             expected = link.per_flow_mbps if rests_on_flow else link.aggregate_gbps
-            assert bottlenecks.deciding(src, dst) is expected
+            assert figures.deciding(src, dst) is expected
 
 
 def in_use(

@@ -12,11 +12,11 @@ from hypothesis import assume, given
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-from planner.transfer.decision import Decider
 from planner.transfer.optimum import cost_time_frontier
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from planner.transfer.search import TransferSearch
 from tests.planner.independent import below, near
 from tests.planner.meters import CATALOGUE, metered_usd
 from tests.planner.transfer.strategies import networks, patient, requests
@@ -46,9 +46,10 @@ def test_a_plan_costs_what_its_shares_are_charged(
     by_path = sum(path.share * request.volume_gb * path.egress_usd_per_gb for path in plan.paths)
     assert by_path == near(usd)
     assert below(plan.cost_usd.total, request.budget_usd or inf)
-    decider = Decider(request, network, prices)
-    for point in cost_time_frontier(decider.transfer, points=4, fees=decider.fees):
-        assert point.egress_usd == near(decider.fees.charged(point).egress_usd)
+    search = TransferSearch(request, network, prices)
+    fees = search.figures.fees
+    for point in cost_time_frontier(search.transfer, points=4, fees=fees):
+        assert point.egress_usd == near(fees.charged(point).egress_usd)
 
 
 def test_a_small_share_is_charged_at_its_own_tier() -> None:

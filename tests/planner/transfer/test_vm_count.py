@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.transfer.decision import Decider
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
+from planner.transfer.search import TransferSearch
 from tests.planner.independent import near
 from tests.planner.transfer.strategies import networks, patient, prices, requests
 
@@ -36,13 +36,13 @@ def worth(plan: Plan) -> float:
 
 @patient
 @given(requests(), networks(), prices())
-def test_who_decides_with_fewer_vms_has_the_problem_with_fewer_vms(
+def test_a_search_with_fewer_vms_has_the_problem_with_fewer_vms(
     request: TransferRequest, network: Network, price_list: FlatPrices
 ) -> None:
     asked = replace(request, vms=None)
-    widest = Decider(asked, network, price_list)
+    widest = TransferSearch(asked, network, price_list)
     for vms in (5, 2, 1):
-        anew = Decider(asked, network, price_list, vms)
+        anew = TransferSearch(asked, network, price_list, vms)
         assert widest.within(vms).transfer == anew.transfer
         assert widest.within(vms).direct == anew.direct
         assert widest.within(vms).choice == anew.choice

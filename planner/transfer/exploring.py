@@ -11,9 +11,9 @@ from planner.exploring.belief import SCORE_90, Belief, Sent
 from planner.exploring.choice import Path, PathChoice, choose
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.units import S_PER_H, duration_s, gbps_text
-from planner.transfer.decision import Decider, Decision
-from planner.transfer.options import Option
+from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.plan import Exploration, KnownRate
+from planner.transfer.search import Decision
 
 
 class Explored(NamedTuple):
@@ -25,21 +25,21 @@ class Explored(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def explored(decider: Decider, decision: Decision, now_s: float | None) -> Explored:
+def explored(decision: Decision, now_s: float | None) -> Explored:
     """Return the decision for one path: the best by what is known, or one that is tried.
 
     Parameters
     ----------
-    decider, decision
+    decision : Decision
         Of a request with `explore`. Where only several paths together meet its limits, they stay
         what is chosen.
     now_s : float, optional
         Seconds since 1970; without it, when the last of the outcomes ended.
     """
-    request = decider.request
+    request, figures = decision.request, decision.search.figures
     relays = [decision.best_relay, *decision.alternatives]
     options = {DIRECT: decision.direct} if decision.direct else {}
-    options |= {decider.regions[option.relays[0]]: option for option in relays if option}
+    options |= {figures.regions[option.relays[0]]: option for option in relays if option}
     of_pair = [one for one in request.outcomes if (one.src, one.dst) == (request.src, request.dst)]
     names = list(options)
     if not names:
@@ -52,7 +52,7 @@ def explored(decider: Decider, decision: Decision, now_s: float | None) -> Explo
     ]
     if now_s is None:
         now_s = max((one.ended_s for one in sent), default=0.0)
-    paths = [_path(decider, option) for option in options.values()]
+    paths = [_path(figures, option) for option in options.values()]
     choice = choose(paths, sent, now_s, request.explore)
     via, best = names[choice.path], names[choice.best]
     learnt = Exploration(via, best, choice.spent, choice.allowed, _rates(choice, names, of_pair))
@@ -65,11 +65,11 @@ def explored(decider: Decider, decision: Decision, now_s: float | None) -> Explo
     )
 
 
-def _path(decider: Decider, option: Option) -> Path:
+def _path(figures: OptionEvaluator, option: Option) -> Path:
     """Return what a transfer over a path costs by its rate: fees, VMs, and time at its value."""
-    request, allocation = decider.request, option.allocation
+    request, allocation = figures.request, option.allocation
     gbps = allocation.rate_gbps
-    low, high = (decider.rate_at(allocation, bound) for bound in ("low", "high"))
+    low, high = (figures.rate_at(allocation, bound) for bound in ("low", "high"))
     # By estimates it meets the limits, if only but for rounding.
     least_gbps = min(gbps, request.least_rate_gbps(option.ramp_up_s))
     belief = Belief.of_bounds(low, gbps, high)

@@ -13,98 +13,79 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import ceil, inf
-from typing import NamedTuple
 
 from planner.model.answer import Cost
-from planner.model.network import Network
-from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL
-from planner.transfer.leases.leased_link import LeasedLink
-from planner.transfer.options import Option
+from planner.transfer.leased_link import LeasedLink
 from planner.transfer.plan import LeasedPath
 from planner.transfer.problem import most_vms
 from planner.transfer.request import TransferRequest
+from planner.transfer.search import Decision
 
 MONTH_S = 730 * S_PER_H
 
 
-class _Stop(NamedTuple):
-    """A site of a path: what one of its VMs carries, how many there may be, and their price."""
-
-    region: str
-    cap_gbps: float
-    most: int
-    vm_usd_per_h: float
-
-
-def leased_paths(
-    request: TransferRequest, network: Network, prices: Prices, without: Option
-) -> tuple[LeasedPath, ...]:
+def leased_paths(decision: Decision) -> tuple[LeasedPath, ...]:
     """Return what each lease would make of a transfer, in the order asked.
 
     Left out are leases that are on no path with at most one relay that the request permits.
 
     Parameters
     ----------
-    request, network, prices
-    without : Option
-        The recommended plan, without any lease.
+    decision : Decision
+        Without any lease.
     """
-    found = (_leased(request, network, prices, lease, without) for lease in request.leases)
+    found = (_leased(lease, decision) for lease in decision.request.leases)
     return tuple(path for path in found if path)
 
 
-def _leased(
-    request: TransferRequest, network: Network, prices: Prices, lease: LeasedLink, without: Option
-) -> LeasedPath | None:
+def _leased(lease: LeasedLink, decision: Decision) -> LeasedPath | None:
+    request, network, prices = decision.request, decision.search.network, decision.search.prices
     regions = _regions(request, lease)
     if regions is None or any(region not in network.sites for region in regions):
         return None
-    other = next((pair for pair in pairwise(regions) if pair != (lease.src, lease.dst)), None)
-    per_gb_usd = lease.per_gb_usd
-    pair_gbps = inf
-    if other is not None:
-        if other[1] not in network.links.get(other[0], {}):
+    links = {pair: network.links.get(pair[0], {}).get(pair[1]) for pair in pairwise(regions)}
+    per_gb_usd, caps = lease.per_gb_usd, dict.fromkeys(regions, inf)
+    for pair in links.keys() - {(lease.src, lease.dst)}:
+        if (link := links[pair]) is None:
             return None
-        pair_gbps = network.link(*other).rate_gbps(request.connections)
-        per_gb_usd += prices.egress_usd_per_gb(*other, request.volume_gb)
-    stops = _stops(request, network, prices, regions, other, pair_gbps)
-    if per_gb_usd == inf or any(stop.most < 1 or stop.cap_gbps <= 0 for stop in stops):
+        caps.update(dict.fromkeys(pair, link.rate_gbps(request.connections)))
+        per_gb_usd += prices.egress_usd_per_gb(*pair, request.volume_gb)
+    for bounds, ends in zip(network.caps(), (regions[:-1], regions[1:]), strict=True):
+        caps |= {r: min(caps[r], bounds[network.index[r]]) for r in ends}  # of public addresses
+    most = {region: most_vms(request, network.sites[region]) for region in regions}
+    if per_gb_usd == inf or min(most.values()) < 1 or min(caps.values()) <= 0:
         return None
-    begin_s = lease.ready_s + ramp_up_s(_rtt_ms(network, regions))
-    egress_usd = per_gb_usd * request.volume_gb
+    rtt_ms = sum(link.rtt_ms.expected for link in links.values() if link)
+    begin_s = lease.ready_s + ramp_up_s(rtt_ms)
 
     def at(rate_gbps: float) -> tuple[float, float, Cost, dict[str, int]]:
         move_s = duration_s(request.volume_gb, rate_gbps)
-        counts = {stop.region: ceil(rate_gbps / stop.cap_gbps * (1 - EQUAL)) for stop in stops}
+        counts = {region: ceil(rate_gbps / caps[region] * (1 - EQUAL)) for region in regions}
         hours = (move_s + request.vm_start_s) / S_PER_H
-        vm_usd = hours * sum(counts[stop.region] * stop.vm_usd_per_h for stop in stops)
-        cost = Cost.of(egress_usd, vm_usd)
+        usd_per_h = sum(n * prices.vm_usd_per_h(region) for region, n in counts.items())
+        cost = Cost.of(per_gb_usd * request.volume_gb, hours * usd_per_h)
         time_s = begin_s + move_s
         value = time_s
         if request.hour_usd < inf:
             value = cost.total + request.hour_usd * time_s / S_PER_H
         return value, rate_gbps, cost, counts
 
-    most_gbps = min(lease.rate_gbps, *(stop.most * stop.cap_gbps for stop in stops))
-    rates = {most_gbps} | {
-        n * stop.cap_gbps
-        for stop in stops
-        for n in range(1, stop.most + 1)
-        if n * stop.cap_gbps < most_gbps
-    }
+    most_gbps = min(lease.rate_gbps, *(most[region] * caps[region] for region in regions))
+    full = {n * caps[region] for region in regions for n in range(1, most[region] + 1)}
+    rates = {most_gbps, *(rate for rate in full if rate < most_gbps)}
     ways = [at(rate) for rate in sorted(rates, reverse=True)]
     within = [way for way in ways if not _misses(request, begin_s, way[1], way[2])]
     value, rate_gbps, cost, counts = min(within or ways, key=lambda way: way[0])
-    saved_usd = without.allocation.cost_usd - cost.total
+    saved_usd = decision.chosen.allocation.cost_usd - cost.total
     pays = lease.monthly_usd > 0 and saved_usd > 0
     return LeasedPath(
         lease.id,
         regions,
         bool(within),
-        bool(within) and value * (1 + request.margin) <= without.value_usd,
+        bool(within) and value * (1 + request.margin) <= decision.chosen.value_usd,
         _misses(request, begin_s, rate_gbps, cost),
         lease.ready_s,
         rate_gbps,
@@ -126,38 +107,7 @@ def _regions(request: TransferRequest, lease: LeasedLink) -> tuple[str, ...] | N
     relay = lease.dst if lease.src == src else lease.src if lease.dst == dst else None
     if relay is None or relay in request.forbidden or relay in {src, dst}:
         return None
-    if request.relays not in {"any", "one", relay}:
-        return None
-    return (src, relay, dst)
-
-
-def _stops(
-    request: TransferRequest,
-    network: Network,
-    prices: Prices,
-    regions: tuple[str, ...],
-    other: tuple[str, str] | None,
-    pair_gbps: float,
-) -> list[_Stop]:
-    """Return the sites of a path; the caps are those towards public addresses."""
-    egress_gbps, ingress_gbps = network.caps()
-    stops = []
-    for region in regions:
-        k = network.index[region]
-        cap_gbps = pair_gbps if other and region in other else inf
-        if region != regions[-1]:
-            cap_gbps = min(cap_gbps, egress_gbps[k])
-        if region != regions[0]:
-            cap_gbps = min(cap_gbps, ingress_gbps[k])
-        most = most_vms(request, network.sites[region])
-        stops.append(_Stop(region, cap_gbps, most, prices.vm_usd_per_h(region)))
-    return stops
-
-
-def _rtt_ms(network: Network, regions: tuple[str, ...]) -> float:
-    """Return what is known of a path's round-trip time, that of the links beside a lease."""
-    links = (network.links.get(src, {}).get(dst) for src, dst in pairwise(regions))
-    return sum(link.rtt_ms.expected for link in links if link)
+    return (src, relay, dst) if request.relays in {"any", "one", relay} else None
 
 
 def _misses(request: TransferRequest, begin_s: float, rate_gbps: float, cost: Cost) -> str:

@@ -1,1 +1,0 @@
-"""Leased interconnects, and what they make of a transfer."""

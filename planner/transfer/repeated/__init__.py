@@ -1,1 +1,0 @@
-"""Transfers between the same ends that are made again and again."""

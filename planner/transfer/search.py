@@ -1,0 +1,408 @@
+"""The search for one transfer's plan: what each path and their best split give, and which to take.
+
+A relay is recommended where that has the least expected regret at the margin and the attitude to
+risk (:func:`planner.solvers.joint.worth`), in the objective's own terms: time, cost, or cost plus
+the value of time; or where the direct path cannot meet the request's limits at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from typing import NamedTuple, TypeAlias
+
+from planner.fields.shared import MOST_VMS
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.units import S_PER_H
+from planner.solvers.joint import Gain
+from planner.transfer.allocation import EQUAL, Allocation
+from planner.transfer.comparison import RELAY_PROCESSING_MS, OptionComparison
+from planner.transfer.optimum import fastest, least_value
+from planner.transfer.options import Option, OptionEvaluator
+from planner.transfer.problem import Relay, TransferProblem, transfer_problem, within
+from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
+from planner.transfer.single_path import (
+    AS_FAST,
+    best_on_path,
+    greatest_rate_gbps,
+    greatest_rates_gbps,
+    ranked_relays,
+)
+
+# The least gain of one more relay: each is one more thing to run and to fail.
+SPLIT_GAIN = 0.01
+# Plans whose values differ by less are as good.
+SAME = 1e-3
+# Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
+LEAST_LATENCY_GAIN_MS = 10.0
+
+Solver: TypeAlias = Callable[[float], Allocation | None]
+
+
+class TransferChoice(NamedTuple):
+    """What is taken with some numbers of VMs.
+
+    Attributes
+    ----------
+    chosen : Option
+    direct : Option | None
+        The best of the direct path; None if it can't meet the request's limits.
+    optimum : Option
+        What the optimiser preferred on expected figures, chosen or not.
+    gain : Gain | None
+        Of the optimum over direct, in the objective's terms; None if either is missing.
+    """
+
+    chosen: Option
+    direct: Option | None
+    optimum: Option
+    gain: Gain | None
+
+
+class TransferSearch:
+    """The options of one request on one network with some greatest number of VMs.
+
+    Parameters
+    ----------
+    request, network, prices
+    unasked_vms : int
+        Most VMs at sites for which the request states no number.
+    like : TransferSearch, optional
+        One for the same ends, to share what depends on neither VMs nor limits.
+    """
+
+    def __init__(
+        self,
+        request: TransferRequest,
+        network: Network,
+        prices: Prices,
+        unasked_vms: int = MOST_VMS,
+        *,
+        like: TransferSearch | None = None,
+    ) -> None:
+        self.request, self.network, self.prices = request, network, prices
+        self.unasked_vms = unasked_vms
+        self.figures: OptionEvaluator = (
+            like.figures if like else OptionEvaluator(request, network, prices)
+        )
+        self.comparison: OptionComparison = (
+            like.comparison if like else OptionComparison(self.figures)
+        )
+        self._widest: TransferProblem = (
+            like._widest if like else transfer_problem(request, network, prices, unasked_vms)
+        )
+        self._within: dict[int, TransferSearch] = {}
+        self._relay_options: dict[int, Option | None] = {}
+
+    def within(self, vms: int) -> TransferSearch:
+        """Return the search with at most so many VMs where the request states no number.
+
+        Parameters
+        ----------
+        vms : int
+            No more than there may be here.
+        """
+        if vms not in self._within:
+            self._within[vms] = TransferSearch(
+                self.request, self.network, self.prices, vms, like=self
+            )
+        return self._within[vms]
+
+    def asking(self, request: TransferRequest) -> TransferSearch:
+        """Return the search for a request with another objective or other limits."""
+        return TransferSearch(request, self.network, self.prices, self.unasked_vms, like=self)
+
+    @cached_property
+    def transfer(self) -> TransferProblem:
+        """The problem with the VMs that there may be."""
+        return within(self._widest, self.request, self.figures.regions, self.unasked_vms)
+
+    # ---- the choice --------------------------------------------------------------------------
+
+    @cached_property
+    def choice(self) -> TransferChoice | None:
+        """What is taken; None if no plan meets the limits."""
+        direct = self.direct
+        if self.request.objective == "latency":
+            return self._least_latency(direct)
+        if direct and self.no_relay_pays(direct.value_usd):
+            return TransferChoice(direct, direct, direct, None)
+        optimum = self.optimum
+        if optimum is None or direct is None or optimum is direct:
+            return TransferChoice(optimum, direct, optimum, None) if optimum else None
+        gain = self.comparison.gain(optimum, direct)
+        return TransferChoice(optimum if gain.worth else direct, direct, optimum, gain)
+
+    def _least_latency(self, direct: Option | None) -> TransferChoice | None:
+        """Choose by round-trip time: a relay must gain both relatively and absolutely."""
+        options = self.single_relays
+        if direct is None or not options:
+            only = direct or next(iter(options), None)
+            return TransferChoice(only, direct, only, None) if only else None
+        (relay,) = options[0].relays
+        rtt_ms = self.figures.path_rtt_ms
+        saved_ms = rtt_ms(None) - rtt_ms(relay) - RELAY_PROCESSING_MS
+        if saved_ms <= 0:
+            return TransferChoice(direct, direct, direct, None)
+        gain = self.comparison.gain(options[0], direct)
+        chosen = options[0] if gain.worth and saved_ms >= LEAST_LATENCY_GAIN_MS else direct
+        return TransferChoice(chosen, direct, options[0], gain)
+
+    @cached_property
+    def optimum(self) -> Option | None:
+        """The best of all plans that the request allows, on expected figures."""
+        request, transfer = self.request, self.transfer
+        options = [self.direct] if self.direct else []
+        by_value = not request.may_split or request.relays == "one"
+        if by_value:
+            options += self._options(transfer.relays)
+            if request.may_split:
+                options += [option for relay in transfer.relays if (option := self._split(relay))]
+        elif transfer.relays:
+            ranked = map(self._relay_option, self._ranked(DEFAULT_CANDIDATES))
+            first = next(filter(None, ranked), None) or next(iter(self.single_relays), None)
+            options += [first] if first else []
+            split = self._best(lambda rate: self._anywhere(transfer, rate))
+            options += [split] if split else []
+        best = None
+        for option in options:  # simpler plans come first, and of single relays the preferred one
+            least = _least_gain(option, best, by_value=by_value) if best else 0.0
+            if best is None or option.value_usd < best.value_usd * (1 - least):
+                best = option
+            elif option.value_usd <= best.value_usd * (1 + SAME) and _saves(option, best):
+                best = option  # where time alone counts, the cheaper of two that are as fast
+        return best
+
+    @cached_property
+    def _least_relayed_usd(self) -> float:
+        """What the fee of any relay and its share of a relay VM come to at least."""
+        request = self.request
+        start_h = request.vm_start_s / S_PER_H
+        return min(
+            [
+                request.volume_gb * relay.usd_per_gb
+                + relay.vm_usd_per_h * (self.figures.gbps_h / relay.vm_gbps + start_h)
+                for relay in self._widest.relays
+                if relay.vm_gbps > 0
+            ],
+            default=inf,
+        )
+
+    def no_relay_pays(self, value_usd: float) -> bool:
+        """Whether nothing that relays any of the volume has a lower value, or costs less.
+
+        Leaving a relay's flow away makes any plan better whose relay costs more than the value
+        (:func:`planner.transfer.optimum.that_can_pay`); a limit on the rate may demand the relay.
+        """
+        request = self.request
+        if request.hour_usd == inf or request.objective == "latency" or request.least_rate_gbps():
+            return False
+        if value_usd <= 0:  # what is free is as good as this
+            return False
+        return self._least_relayed_usd >= max(value_usd, request.budget_usd or 0.0)
+
+    # ---- the direct path ---------------------------------------------------------------------
+
+    @cached_property
+    def _direct_alone(self) -> TransferProblem:
+        """The same problem without relays."""
+        alone = self._widest.between(self._widest.src, self._widest.dst, ())
+        return within(alone, self.request, self.figures.regions, self.unasked_vms)
+
+    @cached_property
+    def direct(self) -> Option | None:
+        """The best plan over the direct path; None if it can't meet the limits."""
+        return self._best_direct(self._direct_alone)
+
+    def direct_with(self, src_vms: int, dst_vms: int) -> Option | None:
+        """Return the best direct plan with at most so many VMs at the ends, if it meets limits."""
+        if self.network.has_private_links:  # then caps depend on which paths there are
+            ends = {self.request.src: src_vms, self.request.dst: dst_vms}
+            request = self.request.with_(vms_in={**self.request.vms_in, **ends}, relays="none")
+            return TransferSearch(request, self.network, self.prices).direct
+        src, dst = self._widest.src.with_quota(src_vms), self._widest.dst.with_quota(dst_vms)
+        return self._best_direct(self._widest.between(src, dst, ()))
+
+    def _best_direct(self, alone: TransferProblem) -> Option | None:
+        if alone.direct is None:
+            return None
+        return self._best(lambda rate: self._on_path(alone, None, rate))
+
+    def fastest_direct(self) -> Option | None:
+        """Return what the direct path gives at most, whatever the limits."""
+        found = best_on_path(self._direct_alone, None, time_value_usd_per_h=inf)
+        return self._option(found) if found else None
+
+    # ---- single relays -----------------------------------------------------------------------
+
+    @cached_property
+    def single_relays(self) -> list[Option]:
+        """The few best single relays, each carrying everything, best first."""
+        relays = self.transfer.relays
+        if self.request.objective != "latency":
+            # Where the fastest don't meet the limits, cheaper ones may.
+            return self._options(self._ranked(DEFAULT_CANDIDATES)) or sorted(
+                self._options(relays), key=lambda one: one.value_usd
+            )
+        relays = sorted(relays, key=lambda r: (self.figures.path_rtt_ms(r.region), r.region))
+        # Where the nearest relays don't meet the limits, others may.
+        nearest = relays[: max(DEFAULT_CANDIDATES, self.request.candidates)]
+        return self._options(nearest) or self._options(relays)
+
+    def listed_relays(self) -> list[Option]:
+        """Return as many single relays as the request lists, best first."""
+        found, most = self.single_relays, self.request.candidates
+        if most > DEFAULT_CANDIDATES and self.request.objective != "latency":
+            further = self._options(self._ranked(most)[DEFAULT_CANDIDATES:])
+            known = {option.relays for option in found}
+            found = found + [option for option in further if option.relays not in known]
+        return found[:most]
+
+    def fastest_relay(self) -> tuple[Relay, float]:
+        """Return the relay that carries most with all its VMs, and how often what direct does.
+
+        There are relays; of equals the cheapest comes first, then the nearest.
+        """
+        rates = self._relay_rates_gbps
+        most, rtt_ms = max(rates), self.figures.relay_rtts_ms
+        relay = min(
+            (r for rate, r in zip(rates, self.transfer.relays, strict=True) if rate >= most),
+            key=lambda r: (r.usd_per_gb, rtt_ms[r.region], r.region),
+        )
+        direct_gbps = greatest_rate_gbps(self.transfer, None)
+        return relay, most / direct_gbps if direct_gbps else inf
+
+    def whatever_it_costs(self, relay: Relay) -> Option | None:
+        """Return the fastest plan through one relay that meets all limits but the budget."""
+        request = self.request.with_(objective="time", budget_usd=None)
+        return self.asking(request)._relay_option(relay)
+
+    @cached_property
+    def _relay_rates_gbps(self) -> list[float]:
+        """What each relay of the problem carries with all its VMs."""
+        return greatest_rates_gbps(self.transfer)
+
+    def _ranked(self, most: int) -> list[Relay]:
+        return ranked_relays(
+            self.transfer.relays,
+            self._relay_rates_gbps,
+            most,
+            rtt_ms=self.figures.relay_rtts_ms,
+            at_least_gbps=self.request.least_rate_gbps(),
+            by_price=self.request.hour_usd == 0,
+        )
+
+    def _options(self, relays: Iterable[Relay]) -> list[Option]:
+        return [option for relay in relays if (option := self._relay_option(relay))]
+
+    def _relay_option(self, relay: Relay) -> Option | None:
+        known = self._relay_options
+        if relay.region not in known:
+            known[relay.region] = self._best(lambda rate: self._on_path(self.transfer, relay, rate))
+        return known[relay.region]
+
+    # ---- solving -----------------------------------------------------------------------------
+
+    def _option(self, allocation: Allocation) -> Option:
+        return self.figures.option(allocation, self.request.hour_usd)
+
+    def _on_path(
+        self, transfer: TransferProblem, relay: Relay | None, rate: float
+    ) -> Allocation | None:
+        return best_on_path(
+            transfer,
+            relay,
+            time_value_usd_per_h=self.request.hour_usd,
+            at_least_gbps=rate,
+            budget_usd=self.request.budget_usd or inf,
+        )
+
+    def _split(self, relay: Relay) -> Option | None:
+        """Return the best plan over the direct path and one relay."""
+        part = self.transfer.between(self.transfer.src, self.transfer.dst, [relay])
+        return self._best(lambda rate: self._anywhere(part, rate))
+
+    def _anywhere(self, transfer: TransferProblem, rate: float) -> Allocation | None:
+        hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
+
+        def solve(at_fees: TransferProblem) -> Allocation | None:
+            if hour_usd == inf:
+                best = fastest(at_fees, budget_usd=budget_usd)
+                return best if best and best.rate_gbps >= rate * (1 - EQUAL) else None
+            return least_value(
+                at_fees, time_value_usd_per_h=hour_usd, at_least_gbps=rate, budget_usd=budget_usd
+            )
+
+        return self.figures.fees.best(
+            transfer,
+            solve,
+            lambda found: (self._option(found).value_usd, found.cost_usd),
+            budget_usd,
+        )
+
+    def _best(self, solve: Solver) -> Option | None:
+        """Solve, allowing for the ramp-up that the paths found need before a deadline."""
+        ramp_s = 0.0
+        for _ in range(4):
+            rate = self.request.least_rate_gbps(ramp_s)
+            allocation = solve(rate) if rate < inf else None
+            if allocation is None:
+                return None
+            option = self._option(allocation)
+            if self.request.deadline_s is None or option.ramp_up_s <= ramp_s:
+                return option
+            ramp_s = option.ramp_up_s
+        return option if option.duration_s <= (self.request.deadline_s or inf) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided, and everything that explains it.
+
+    Attributes
+    ----------
+    search : TransferSearch
+        With the number of VMs that was decided on.
+    widest : TransferSearch
+        With all VMs that there may be.
+    chosen, direct, optimum, gain
+        See :class:`TransferChoice`.
+    best_relay : Option | None
+        The best single relay; None if none can meet the request's limits.
+    alternatives : list of Option
+        Further single relays, best first.
+    fastest_direct : Option | None
+        What the direct path gives at most, whatever the limits.
+    """
+
+    search: TransferSearch
+    widest: TransferSearch
+    chosen: Option
+    direct: Option | None
+    optimum: Option
+    gain: Gain | None
+    best_relay: Option | None
+    alternatives: list[Option]
+    fastest_direct: Option | None
+
+    @property
+    def request(self) -> TransferRequest:
+        """What was asked."""
+        return self.search.request
+
+
+def _saves(option: Option, over: Option) -> bool:
+    """Whether an option costs clearly less."""
+    return option.allocation.cost_usd < over.allocation.cost_usd * (1 - SPLIT_GAIN)
+
+
+def _least_gain(option: Option, over: Option, *, by_value: bool) -> float:
+    """Return by how much an option must be better than a simpler one, or than its equal."""
+    if len(option.relays) > len(over.relays) > 0:
+        return SPLIT_GAIN
+    if option.is_one_relay and over.is_one_relay and not by_value:
+        return AS_FAST
+    return EQUAL
