@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.broadcast.candidates import BroadcastCandidate, fullest_row, row_levels_s
+from planner.broadcast.candidates import BroadcastCandidate
 from planner.broadcast.decision import BroadcastDecider, BroadcastDecision
 from planner.broadcast.packing import among
 from planner.model.answer import Advice, Bottleneck
@@ -19,17 +19,14 @@ from planner.model.units import duration_text, gbps_text
 from planner.model.vm_limits import (
     bottlenecks_of_rows,
     connections_by_region,
-    links_that_take_turns,
     vms_by_region,
     widenings,
 )
-from planner.shared_vms import quotas
-from planner.shared_vms.readings import OpenedConnections, ramps
+from planner.shared_vms.explanation import BINDING, OpenedConnections, ramps, vm_warnings
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.wording import not_worth
 
-BINDING = 1e-3
 SITES_SHOWN = 2
 TERMS = {"time": "time", "cost": "cost"}
 
@@ -61,7 +58,7 @@ class BroadcastAdviser:
 
     def reason(self) -> str:
         """Return why this plan and no other, in plain sentences."""
-        kind, region = fullest_row(self.problem, self.chosen)
+        kind, region = self.problem.fullest_row(self.chosen.links_gbit, self.chosen.vms)
         limit = f"The bottleneck is {kind} at {region}."
         star, chosen, decision = self.decider.search.star, self.chosen, self.decision
         who = self._who(chosen)
@@ -110,7 +107,7 @@ class BroadcastAdviser:
         return bottlenecks_of_rows(resources, self.problem.regions, self._worth_s())
 
     def _worth_s(self) -> Floats:
-        levels = row_levels_s(self.problem, self.chosen)
+        levels = self.problem.levels_s(self.chosen.links_gbit, self.chosen.vms)
         resources = self.problem.resources
         vms = np.maximum(self.chosen.vms[resources.row_sites], 1.0)
         return np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
@@ -231,14 +228,18 @@ class BroadcastAdviser:
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the rates assume."""
-        found = links_that_take_turns(self.opened.by_region, self.request.connections)
-        vms = vms_by_region(self.problem.regions, self.chosen.vms)
-        found += self.opened.warnings(vms)
         request = self.request
-        found += quotas.warnings(
-            request, self.network, vms, request.ends, relays=request.relays == "any"
+        found = vm_warnings(
+            request,
+            self.network,
+            vms_by_region(self.problem.regions, self.chosen.vms),
+            request.ends,
+            self.opened.by_region,
+            connections=request.connections,
+            relays=request.relays == "any",
+            opened=self.opened,
         )
-        if self.request.relays != "none" and self.decision.gap > 0.01:
+        if request.relays != "none" and self.decision.gap > 0.01:
             known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
             found += (f"{known} of the optimum",)
         return found

@@ -16,9 +16,7 @@ from planner.model.answer import Cost
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
-from planner.model.vm_limits import row_place
 from planner.solvers.steiner import Arcs, closure
-from planner.transfer.allocation import whole_vms
 
 
 @dataclass(frozen=True)
@@ -85,16 +83,13 @@ class Evaluator:
         """Return a packing with the fewest VMs that do it in a time, or as fast as it can be."""
         problem, resources = self.problem, self.problem.resources
         links = self.trees.links_gbit(packing.trees, packing.shares)
-        needed = resources.vms_for(links, max(in_s, resources.time_s(links)))
-        vms = np.zeros(len(needed))
-        for site in np.nonzero(needed)[0].tolist():
-            vms[site] = whole_vms(float(needed[site]))
+        vms = problem.fewest_vms(links, max(in_s, resources.time_s(links)))
         time_s = resources.time_with_s(links, np.maximum(vms, 1.0))
         ramps = dict.fromkeys(problem.terminals, 0.0)
         for arcs in packing.trees:
             for terminal, ramp_s in self._ramps_s(arcs).items():
                 ramps[terminal] = max(ramps[terminal], ramp_s)
-        cost = self._cost(problem.fees.usd(links), vms, time_s + max(ramps.values()))
+        cost = problem.cost(links, vms, time_s + max(ramps.values()))
         return BroadcastCandidate(
             packing.trees,
             packing.shares,
@@ -120,29 +115,14 @@ class Evaluator:
             rtt_ms[head] = rtt_ms[tail] + float(self.problem.rtt_ms[tail, head])
         return {t: ramp_up_s(rtt_ms[t]) for t in self.problem.terminals}
 
-    def _cost(self, egress_usd: float, vms: Floats, duration_s: float) -> Cost:
-        hours = (duration_s + self.request.vm_start_s) / S_PER_H
-        return Cost.of(egress_usd, float(vms @ self.problem.vm_usd_per_h) * hours)
-
     def _value(self, cost: Cost, duration_s: float) -> float:
         hour_usd = self.request.hour_usd
         return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
 
     def value_of(self, candidate: BroadcastCandidate, duration_s: float) -> float:
         """Return what a candidate is worth if it takes another time."""
-        cost = self._cost(candidate.cost.egress, candidate.vms, duration_s)
-        return self._value(cost, duration_s)
-
-    def range_s(self, candidate: BroadcastCandidate) -> tuple[float, float]:
-        """Return the duration where links are as fast, and as slow, as their bounds."""
-        problem = self.problem
-        fast_s, slow_s = problem.resources.bounds_s(
-            candidate.links_gbit, candidate.vms, problem.low, problem.high
-        )
-        return (
-            min(fast_s + candidate.ramp_s, candidate.duration_s),
-            max(slow_s + candidate.ramp_s, candidate.duration_s),
-        )
+        vm_usd = float(self.problem.vm_usd(candidate.vms, duration_s))
+        return self._value(Cost.of(candidate.cost.egress, vm_usd), duration_s)
 
     # ---- simple trees ----------------------------------------------------------------------
 
@@ -181,18 +161,3 @@ class Evaluator:
 def best_of(candidates: Sequence[BroadcastCandidate]) -> BroadcastCandidate:
     """Return the candidate of the best value; the simpler of equals, then the first."""
     return min(candidates, key=lambda c: (c.value, len(c.trees)))
-
-
-def fullest_row(problem: BroadcastProblem, candidate: BroadcastCandidate) -> tuple[str, str]:
-    """Return the kind and the region of the row that decides a candidate's time."""
-    levels = row_levels_s(problem, candidate)
-    row = problem.resources.row(int(levels.argmax()))
-    return row.kind, row_place(row, problem.regions)
-
-
-def row_levels_s(problem: BroadcastProblem, candidate: BroadcastCandidate) -> Floats:
-    """Return the time that every row needs with a candidate's VMs."""
-    resources = problem.resources
-    loads = resources.loads(candidate.links_gbit)
-    vms = np.maximum(candidate.vms[resources.row_sites], 1.0)
-    return np.asarray(loads / vms)

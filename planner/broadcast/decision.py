@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from planner.broadcast.candidates import BroadcastCandidate, Evaluator, fullest_row
+from planner.broadcast.candidates import BroadcastCandidate, Evaluator
 from planner.broadcast.packing import Packing
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
@@ -21,7 +21,6 @@ from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.shared_resources import Floats
 from planner.model.vm_limits import SAME_TIME, too_late
-from planner.shared_vms.drawn_times import DrawnTimes
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.solvers.joint import Gain, compared
 from planner.solvers.steiner import closure
@@ -56,14 +55,7 @@ class BroadcastDecider:
     ) -> None:
         self.request, self.problem = request, problem
         self.search = Search(request, problem)
-        self._drawn = DrawnTimes(
-            network,
-            problem.regions,
-            problem.resources,
-            problem.low,
-            problem.high,
-            request.connections,
-        )
+        self._drawn = problem.drawn_times(network, request.connections)
 
     def decide(self) -> BroadcastDecision:
         """Return the decision.
@@ -186,14 +178,13 @@ class BroadcastDecider:
         fastest = self.search.least_duration() if self.request.relays != "none" else optimum
         if not self._late(fastest):
             return
-        raise too_late(
-            self.request.deadline_s or inf, fastest.duration_s, *fullest_row(self.problem, fastest)
-        )
+        limit = self.problem.fullest_row(fastest.links_gbit, fastest.vms)
+        raise too_late(self.request.deadline_s or inf, fastest.duration_s, *limit)
 
     def relays(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that only forward."""
         entered = candidate.links_gbit.sum(axis=0) > 0
-        return tuple(self._named(entered & self.search.trees.is_relay))
+        return tuple(self._named(entered & self.problem.is_relay))
 
     def forwarding(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that send on what they receive."""

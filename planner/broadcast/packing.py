@@ -66,8 +66,7 @@ class Trees:
         self.fees_usd: list[float] = []
         self.entered: list[Floats] = []
         self._position: dict[frozenset[tuple[int, int]], int] = {}
-        self.is_relay = np.ones(len(problem.regions), dtype=bool)
-        self.is_relay[[problem.root, *problem.terminals]] = False
+        self.is_relay = problem.is_relay
 
     def add(self, arcs: Arcs) -> int:
         """Return the position of a tree, added unless it is known."""

@@ -29,7 +29,7 @@ from planner.model.answer import identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
-from planner.shared_vms.readings import OpenedConnections
+from planner.shared_vms.explanation import OpenedConnections
 
 
 def recommend_broadcast(
@@ -56,7 +56,7 @@ def recommend_broadcast(
     chosen = decision.chosen
     builder = _BroadcastPlanBuilder(decider)
     adviser = BroadcastAdviser(decider, decision, network, prices)
-    low_s, high_s = decider.evaluate.range_s(chosen)
+    low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_s)
     rate = problem.volume_gbit / chosen.transfer_s
     search = decider.search
     plan = BroadcastPlan(
@@ -118,7 +118,7 @@ class _BroadcastPlanBuilder:
         problem, regions = self.problem, self.problem.regions
         usd_per_gbit = problem.fees.usd_per_gbit(candidate.links_gbit)
         rate = problem.volume_gbit / candidate.transfer_s
-        is_relay = self.decider.search.trees.is_relay
+        is_relay = problem.is_relay
         found = []
         for arcs, share in zip(candidate.trees, candidate.shares.tolist(), strict=True):
             links = []

@@ -19,7 +19,7 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.shared_vms.drawn_times import DrawnTimes, drawn_links
 from planner.shared_vms.fees import LinkFees
-from planner.shared_vms.rates import resources_at_bounds
+from planner.shared_vms.problem import resources_at_bounds
 
 _SURENESS: tuple[Kind, ...] = ("measured", "inferred", "baseline")
 

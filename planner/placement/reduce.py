@@ -21,23 +21,17 @@ from typing import Any
 import numpy as np
 
 from planner.fields.demands import Demands
-from planner.model.answer import Bottleneck, Cost, OneMoreVm, identified
+from planner.model.answer import Bottleneck, OneMoreVm, identified
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
-from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_text, too_short_texts
-from planner.model.vm_limits import (
-    bottlenecks_of_rows,
-    connections_by_region,
-    links_that_take_turns,
-    vms_by_region,
-    widenings,
-)
+from planner.model.units import BITS_PER_BYTE, duration_text, too_short_texts
+from planner.model.vm_limits import bottlenecks_of_rows, connections_by_region, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
-from planner.shared_vms import quotas
+from planner.shared_vms.explanation import BINDING, BOTTLENECKS_SHOWN, one_more_vm, vm_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -46,9 +40,6 @@ from planner.solvers.linear_solver import new_solver
 ROOM = 1e-9
 # A fraction below this is the rounding of a solver.
 NOTHING = 1e-9
-BOTTLENECKS_SHOWN = 5
-BINDING = 1e-3
-MORE_VMS_SHOWN = 3
 
 
 def recommend_reduce(
@@ -155,15 +146,13 @@ class _Reduce:
         transfers, ramp_s = self._transfers(fractions), self._ramp_s(fractions)
         duration_s = self.resources.time_s(transfers) + ramp_s
         part = self._takes_part(fractions)
-        hours = (duration_s + self.request.vm_start_s) / S_PER_H
-        vm_usd = float((part * self.resources.vms) @ self.problem.vm_usd_per_h) * hours
         return ReduceOption(
             name,
             self._named(fractions),
             self._promised_s(fractions, links) + ramp_s,
             duration_s,
             float(transfers.sum()) / BITS_PER_BYTE,
-            Cost.of(self._egress_usd(fractions), vm_usd),
+            self.problem.cost(transfers, part * self.resources.vms, duration_s),
         )
 
     def _takes_part(self, fractions: Floats) -> np.ndarray:
@@ -371,8 +360,16 @@ class _Reduce:
             one_more_vm=more,
             connections=needed,
             warnings=notes
-            + links_that_take_turns(needed, request.connections)
-            + quotas.warnings(request, self.network, vms, self.regions, relays=False, more=more),
+            + vm_warnings(
+                request,
+                self.network,
+                vms,
+                self.regions,
+                needed,
+                connections=request.connections,
+                relays=False,
+                more=more,
+            ),
         )
         return identified(plan)
 
@@ -430,17 +427,14 @@ class _Reduce:
         request = self.request
         if request.objective != "time" or request.links != "hose":
             return ()
-        least_s = BINDING * made.duration_s / max(len(worth), 1)
-        places = widenings(self.resources, self.regions, worth, least_s)
-        found = []
-        for sites, place in list(places.items())[:MORE_VMS_SHOWN]:
-            more = self.problem.resources.with_vm_at(*sites).with_fixed_vms
+
+        def saved_with(wider: SiteResources) -> tuple[float, float]:
+            more = replace(self.problem.resources, vms=wider.vms).with_fixed_vms
             solved = self._solve("hose", least="time", most_usd=request.budget_usd, resources=more)
             assert solved
-            duration_s = more.time_s(self._transfers(solved.fractions)) + self._ramp_s(
-                solved.fractions
-            )
-            saved_s = made.duration_s - duration_s
-            if saved_s > BINDING * made.duration_s:
-                found.append(OneMoreVm(place, duration_s, saved_s))
-        return tuple(sorted(found, key=lambda option: -option.saved_s))
+            time_s = more.time_s(self._transfers(solved.fractions))
+            duration_s = time_s + self._ramp_s(solved.fractions)
+            return duration_s, made.duration_s - duration_s
+
+        least_s = BINDING * made.duration_s
+        return one_more_vm(self.resources, self.regions, worth, least_s, saved_with)

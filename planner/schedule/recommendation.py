@@ -22,7 +22,6 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import links_that_take_turns
 from planner.schedule.admission import Contest, admit
 from planner.schedule.best_effort import Waiting, fill_what_is_left
 from planner.schedule.earlier import sped_up
@@ -38,7 +37,7 @@ from planner.schedule.storage import stored_volumes
 from planner.schedule.tariffs import room_gbps
 from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.usage import Sending, Usage
-from planner.shared_vms import quotas
+from planner.shared_vms.explanation import vm_warnings
 
 FEES_ROOM = 1e-9
 
@@ -366,9 +365,14 @@ class _Schedule:
             + broken_promises(self._broken())
             + warnings(made, self.admission, self.request.explain)
             + self._late_tariffs()
-            + links_that_take_turns(needed, self.request.connections)
-            + quotas.warnings(
-                self.request, network, vms, ends, relays=self.request.relays == "any"
+            + vm_warnings(
+                self.request,
+                network,
+                vms,
+                ends,
+                needed,
+                connections=self.request.connections,
+                relays=self.request.relays == "any",
             ),
         )
         return identified(plan)

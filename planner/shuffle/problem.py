@@ -7,45 +7,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.errors import DataError, no_path
-from planner.model.link import Link
+from planner.model.errors import no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
-from planner.model.shared_resources import Floats, SiteResources
+from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE
-from planner.shared_vms.fees import LinkFees
-from planner.shared_vms.quotas import participants, vms_of
-from planner.shared_vms.rates import resources_at_bounds
+from planner.shared_vms.problem import SharedFigures, participants, shared_figures
 from planner.shuffle.request import ShuffleRequest
 
 
 @dataclass(frozen=True)
-class ShuffleProblem:
+class ShuffleProblem(SharedFigures):
     """The figures of a shuffle on a network.
 
     Attributes
     ----------
-    regions : tuple of str, length n
     ends : array of bool, length n
-    fees : LinkFees
-    demands_gbit, usd_per_gbit, rtt_ms : arrays, shape (n, n)
+    demands_gbit, usd_per_gbit : arrays, shape (n, n)
         Fees are those of links where all goes direct.
-    low, high : SiteResources
-        The resources at the bounds of the estimates.
-    vm_usd_per_h : array, length n
     """
 
-    regions: tuple[str, ...]
     ends: np.ndarray
-    resources: SiteResources
-    low: SiteResources
-    high: SiteResources
-    fees: LinkFees
     demands_gbit: Floats
     usd_per_gbit: Floats
-    rtt_ms: Floats
-    vm_usd_per_h: Floats
 
     @property
     def most_gbit(self) -> float:
@@ -71,42 +56,26 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
     ends, may_relay = set(request.ends), request.relays == "any"
     # Nothing else takes part, so nothing else is looked at.
     regions = participants(request, network, ends, relays=may_relay)
-    n = len(regions)
     index = {region: i for i, region in enumerate(regions)}
-    demands = np.zeros((n, n))
+    demands = np.zeros((len(regions), len(regions)))
     for (src, dst), volume_gb in request.demands_gb.items():
         demands[index[src], index[dst]] = volume_gb * BITS_PER_BYTE
-    links: dict[tuple[int, int], Link] = {}
-    rtt = np.zeros((n, n))
-    fees = LinkFees(prices, regions)
-    for src, i in index.items():
-        for dst, link in network.links.get(src, {}).items():
-            j = index.get(dst)
-            if j is None or i == j:
-                continue
-            try:
-                fees.add(i, j)
-            except DataError:
-                if demands[i, j]:
-                    raise
-                continue  # what it would cost is not known, so nothing is relayed over it
-            rtt[i, j] = link.rtt_ms.expected
-            links[i, j] = link
-    vms = vms_of(request, network, regions)
     relays = np.array([may_relay and r not in request.forbidden for r in regions])
-    at = resources_at_bounds(network, regions, links, vms, relays, request.connections)
-    _refuse_unreachable(request, index, at["expected"].rate_gbps, relays)
-    return ShuffleProblem(
+    figures = shared_figures(
+        request,
+        network,
+        prices,
         regions,
-        np.array([r in ends for r in regions]),
-        at["expected"],
-        at["low"],
-        at["high"],
-        fees,
-        demands,
-        fees.usd_per_gbit(demands),
-        rtt,
-        np.array([prices.vm_usd_per_h(r) for r in regions]),
+        connections=request.connections,
+        may_relay=relays,
+        needed={(index[src], index[dst]) for src, dst in request.demands_gb},
+    )
+    _refuse_unreachable(request, index, figures.resources.rate_gbps, relays)
+    return ShuffleProblem(
+        **vars(figures),
+        ends=np.array([r in ends for r in regions]),
+        demands_gbit=demands,
+        usd_per_gbit=figures.fees.usd_per_gbit(demands),
     )
 
 

@@ -1,7 +1,6 @@
 """Many transfers at once over shared VMs: rates, paths and VMs for all pairs of a shuffle.
 
-:mod:`planner.shuffle.search` finds what is fast and cheap, :mod:`planner.shuffle.decision` whether
-relays are worth it; here, the answer is put together.
+:mod:`planner.shuffle.solve` decides; here, the answer is put together.
 """
 
 from __future__ import annotations
@@ -11,29 +10,26 @@ import numpy as np
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.shared_resources import Floats, links_of
-from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.model.vm_limits import (
-    SAME_COUNT,
-    bottlenecks_of_rows,
-    links_that_take_turns,
-    vms_by_region,
-    widenings,
+from planner.model.shared_resources import Floats, SiteResources, links_of
+from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import SAME_COUNT, bottlenecks_of_rows, vms_by_region
+from planner.shared_vms.explanation import (
+    BINDING,
+    BOTTLENECKS_SHOWN,
+    OpenedConnections,
+    one_more_vm,
+    ramps,
+    vm_warnings,
 )
-from planner.shared_vms import quotas
-from planner.shared_vms.readings import OpenedConnections, ramps
-from planner.shuffle.decision import ShuffleDecider, ShuffleDecision
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
-from planner.shuffle.search import BINDING, ShuffleCandidate
+from planner.shuffle.solve import ShuffleCandidate, ShuffleDecider, ShuffleDecision
 from planner.solvers.column_generation import least_time
 from planner.solvers.max_min_fill import equal_share_finish_s
 from planner.transfer.wording import not_worth
 
-MORE_VMS_SHOWN = 3
 MORE_VMS_GAP = 5e-3
-BOTTLENECKS_SHOWN = 5
 
 
 def recommend_shuffle(
@@ -59,7 +55,9 @@ def recommend_shuffle(
     chosen, search = decision.chosen, decider.search
     builder = _ShufflePlanBuilder(decider)
     gain = decision.gain if chosen.relays else None
-    low_s, high_s = search.range_s(chosen)
+    low_s, high_s = decider.problem.range_s(
+        chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_up_s
+    )
     equal = builder.equal_share()
     opened = builder.opened(chosen, network)
     vms = vms_by_region(search.problem.regions, chosen.vms)
@@ -95,10 +93,16 @@ def recommend_shuffle(
         one_more_vm=more,
         connections=opened.by_region,
         warnings=notes
-        + links_that_take_turns(opened.by_region, request.connections)
-        + opened.warnings(vms)
-        + quotas.warnings(
-            request, network, vms, request.ends, relays=request.relays == "any", more=more
+        + vm_warnings(
+            request,
+            network,
+            vms,
+            request.ends,
+            opened.by_region,
+            connections=request.connections,
+            relays=request.relays == "any",
+            more=more,
+            opened=opened,
         ),
         measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
         frontier=builder.frontier() if request.frontier else (),
@@ -109,7 +113,8 @@ def recommend_shuffle(
 def _reason(decider: ShuffleDecider, decision: ShuffleDecision) -> str:
     """Return why this plan and no other, in plain sentences."""
     request, direct, chosen = decider.request, decider.search.direct, decision.chosen
-    kind, region = decider.search.fullest_row(chosen)
+    problem = decider.problem
+    kind, region = problem.fullest_row(chosen.links_gbit, problem.resources.vms)
     limit = f"The bottleneck is {kind} at {region}."
     relayed, gain = decision.relayed, decision.gain
     if direct is None:
@@ -173,10 +178,8 @@ class _ShufflePlanBuilder:
             return Comparison(None, None)
         finish = equal_share_finish_s(self.resources, self.volumes)
         duration_s = float(finish.max()) + self.search.direct.ramp_up_s
-        hours = (duration_s + self.request.vm_start_s) / S_PER_H
-        used = self.problem.ends * self.resources.vms
-        vm_usd = float(used @ self.problem.vm_usd_per_h) * hours
-        return Comparison(duration_s, Cost.of(self.search.direct.cost.egress, vm_usd))
+        vm_usd = self.problem.vm_usd(self.problem.ends * self.resources.vms, duration_s)
+        return Comparison(duration_s, Cost.of(self.search.direct.cost.egress, float(vm_usd)))
 
     def pairs(
         self, chosen: ShuffleCandidate, opened: OpenedConnections, network: Network
@@ -231,22 +234,17 @@ class _ShufflePlanBuilder:
 
     def one_more_vm(self, chosen: ShuffleCandidate) -> tuple[OneMoreVm, ...]:
         """Return what one more VM at each of the tightest sites saves at least."""
-        resources, overhead_s = self.resources, chosen.ramp_up_s
-        worth = self._worth_s(chosen)
-        places = widenings(
-            resources, self.problem.regions, worth, BINDING * chosen.transfer_s / len(worth)
-        )
-        found = []
-        for sites, place in list(places.items())[:MORE_VMS_SHOWN]:
-            more = resources.with_vm_at(*sites)
+
+        def saved_with(more: SiteResources) -> tuple[float, float]:
             time_s = more.time_s(chosen.links_gbit)
             if chosen.relays:
                 columns = self.search.columns.with_resources(more)
                 time_s = min(time_s, least_time(columns, MORE_VMS_GAP).objective)
-            saved_s = chosen.transfer_s - time_s
-            if saved_s > BINDING * chosen.transfer_s:
-                found.append(OneMoreVm(place, time_s + overhead_s, saved_s))
-        return tuple(sorted(found, key=lambda more: -more.saved_s))
+            return time_s + chosen.ramp_up_s, chosen.transfer_s - time_s
+
+        least_s = BINDING * chosen.transfer_s
+        worth_s = self._worth_s(chosen)
+        return one_more_vm(self.resources, self.problem.regions, worth_s, least_s, saved_with)
 
     def frontier(self) -> tuple[ShufflePoint, ...]:
         if self.request.relays == "none":

@@ -1,9 +1,11 @@
-"""Candidates for one shuffle: its fastest routings, the cheapest in a time, and direct rates.
+"""Decides one shuffle: its fastest routings, the cheapest in a time, direct rates, and the choice.
 
 Per-pair thinking gets a shuffle wrong: every VM's caps and connections are shared by all that
 pass it. All pairs are routed together over direct and one-hop paths
 (:mod:`planner.solvers.column_generation`); then pairs are sped up that no other pair holds back
-(:func:`planner.solvers.max_min_fill.fill`).
+(:func:`planner.solvers.max_min_fill.fill`). Relays are recommended where that has the least
+expected regret at the margin and the attitude to risk (:mod:`planner.shared_vms.drawn_times`),
+where direct rates are as fast and dearer, or where they miss the deadline.
 """
 
 from __future__ import annotations
@@ -11,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
 from planner.model.answer import Cost
+from planner.model.errors import DataError
+from planner.model.network import Network
 from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
-from planner.model.units import S_PER_H
-from planner.model.vm_limits import row_place
+from planner.model.vm_limits import SAME_TIME, too_late
+from planner.shared_vms.explanation import BINDING
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import ShuffleProblem
 from planner.shuffle.request import ShuffleRequest
@@ -31,14 +36,13 @@ from planner.solvers.column_generation import (
     least_time,
     without_slivers,
 )
+from planner.solvers.joint import Gain, compared
 from planner.solvers.max_min_fill import direct_paths, fill
-from planner.transfer.allocation import whole_vms
 
 # The least time is found to a part of the gap; the rest is room to choose the cheapest routing.
 TIME_GAP = 0.4 * GAP
 FEES_GAP = 5e-3
 FRONTIER_POINTS = 8
-BINDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -103,10 +107,7 @@ class ShuffleSearch:
         """Return what a routing gives and costs, with the fewest VMs that keep its time."""
         problem, links = self.problem, links_of(paths_gbit)
         time_s = self.resources.time_s(links)
-        needed = self.resources.vms_for(links, time_s)
-        vms = problem.ends.astype(float)
-        for site in np.nonzero(needed > 0)[0].tolist():
-            vms[site] = max(vms[site], whole_vms(float(needed[site])))
+        vms = np.maximum(problem.fewest_vms(links, time_s), problem.ends)
         fewest = replace(self.resources, vms=np.maximum(vms, 1.0))
         speed = fill(fewest, paths_gbit, time_s)
         rate = self.volumes / time_s * speed
@@ -114,8 +115,7 @@ class ShuffleSearch:
         ramps = self._ramps_s(paths_gbit)
         ramp_s = float(ramps.max())
         finish = np.where(self.moved, finish + ramps, 0.0)
-        hours = (time_s + ramp_s + self.request.vm_start_s) / S_PER_H
-        cost = Cost.of(problem.fees.usd(links), float(vms @ problem.vm_usd_per_h) * hours)
+        cost = problem.cost(links, vms, time_s + ramp_s)
         return ShuffleCandidate(paths_gbit, links, time_s, ramp_s, rate, finish, vms, cost)
 
     def _ramps_s(self, paths_gbit: Floats) -> Floats:
@@ -177,17 +177,6 @@ class ShuffleSearch:
             columns = columns.at_fees(fees)
         return min(found, key=lambda candidate: candidate.cost.total)
 
-    def range_s(self, candidate: ShuffleCandidate) -> tuple[float, float]:
-        """Return the candidate's duration where links are as fast, and as slow, as their bounds."""
-        problem = self.problem
-        fast_s, slow_s = problem.resources.bounds_s(
-            candidate.links_gbit, candidate.vms, problem.low, problem.high
-        )
-        return (
-            min(fast_s + candidate.ramp_up_s, candidate.duration_s),
-            max(slow_s + candidate.ramp_up_s, candidate.duration_s),
-        )
-
     def before(self, deadline_s: float) -> tuple[ShuffleCandidate, float]:
         """Return the cheapest candidate that ends before a deadline, getting up to speed too."""
         ramp_s = 0.0
@@ -222,8 +211,112 @@ class ShuffleSearch:
         least = self.problem.fees.least_usd_per_gbit(self.problem.most_gbit)
         return least_fees_at_leisure_usd(self.columns.at_fees(least))
 
-    def fullest_row(self, candidate: ShuffleCandidate) -> tuple[str, str]:
-        """Return the kind and the region of the most loaded row."""
-        levels = self.resources.loads(candidate.links_gbit) / self.resources.row_vms
-        row = self.resources.row(int(levels.argmax()))
-        return row.kind, row_place(row, self.problem.regions)
+
+@dataclass(frozen=True)
+class ShuffleDecision:
+    """What was decided.
+
+    Attributes
+    ----------
+    chosen : ShuffleCandidate
+    relayed : ShuffleCandidate | None
+        The best with relays, if they are allowed.
+    gain : Gain | None
+        Of the relayed over direct, in the objective's terms; None where one of them is missing or
+        nothing is relayed.
+    bound_usd : float
+        No plan that meets the deadline has lower egress fees.
+    """
+
+    chosen: ShuffleCandidate
+    relayed: ShuffleCandidate | None
+    gain: Gain | None
+    bound_usd: float
+
+
+class ShuffleDecider:
+    """Decides one shuffle."""
+
+    def __init__(self, request: ShuffleRequest, problem: ShuffleProblem, network: Network) -> None:
+        self.request, self.problem = request, problem
+        self.search = ShuffleSearch(request, problem)
+        self._drawn = problem.drawn_times(network, request.connections)
+
+    def decide(self) -> ShuffleDecision:
+        """Return the decision.
+
+        Raises
+        ------
+        InfeasibleError
+            If no plan meets the deadline.
+        DataError
+            If a pair has no direct link and relays are not allowed.
+        """
+        search, request = self.search, self.request
+        if request.relays == "none" or not search.resources.may_relay.any():
+            if search.direct is None:
+                raise DataError("A pair has no direct link, and relays are not allowed.")
+            self._refuse_late(search.direct)
+            return ShuffleDecision(search.direct, None, None, search.direct.cost.egress)
+        decision = self._by_cost() if request.objective == "cost" else self._by_time()
+        self._refuse_late(decision.chosen)
+        return decision
+
+    def as_fast(self, relayed: ShuffleCandidate) -> bool:
+        """Whether direct rates are as fast as times are told apart: the cost decides then."""
+        direct = self.search.direct
+        return bool(direct and direct.duration_s <= relayed.duration_s * (1 + GAP))
+
+    def _by_time(self) -> ShuffleDecision:
+        direct, relayed = self.search.direct, self.search.fastest()
+        chosen, gain = relayed, self._gain(relayed)
+        if direct:
+            keep = gain is None or not gain.worth
+            if self.as_fast(relayed):
+                cheaper = direct.cost.total > relayed.cost.total * (1 + self.request.margin)
+                keep = not cheaper or relayed.duration_s > direct.duration_s * (1 + GAP)
+            if keep or not relayed.relays:
+                chosen = direct
+        if chosen.duration_s > (self.request.deadline_s or inf):
+            chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
+        return ShuffleDecision(chosen, relayed, gain, self.search.bound_at_leisure_usd)
+
+    def _by_cost(self) -> ShuffleDecision:
+        search, deadline_s = self.search, self.request.deadline_s
+        if deadline_s is None:
+            relayed = min(search.points(), key=lambda point: point.cost.total)
+            bound = search.cheapest(inf)[1]
+        else:
+            relayed, bound = search.before(deadline_s)
+        chosen, gain, direct = relayed, self._gain(relayed), search.direct
+        if direct and direct.duration_s <= (deadline_s or inf):
+            in_vain = gain is None or not gain.worth
+            if in_vain or relayed.duration_s > (deadline_s or inf):
+                chosen = direct
+        return ShuffleDecision(chosen, relayed, gain, bound)
+
+    def _gain(self, relayed: ShuffleCandidate) -> Gain | None:
+        """Return how many times better relaying is than direct rates, over shared draws."""
+        direct, request = self.search.direct, self.request
+        if direct is None or not relayed.relays:
+            return None
+        over, of = self._values(direct), self._values(relayed)
+        if request.objective == "cost":
+            expected = direct.cost.total / relayed.cost.total if relayed.cost.total else 1.0
+        else:
+            expected = direct.duration_s / relayed.duration_s
+        return compared(expected, over / of, request.margin, request.risk)
+
+    def _values(self, candidate: ShuffleCandidate) -> Floats:
+        """Return a candidate's duration, or its cost, in each draw."""
+        times_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_up_s
+        if self.request.objective == "time":
+            return times_s
+        return candidate.cost.egress + self.problem.vm_usd(candidate.vms, times_s)
+
+    def _refuse_late(self, candidate: ShuffleCandidate) -> None:
+        deadline_s = self.request.deadline_s
+        if deadline_s is None or candidate.duration_s <= deadline_s * (1 + SAME_TIME):
+            return
+        limit = self.problem.fullest_row(candidate.links_gbit, self.problem.resources.vms)
+        raise too_late(deadline_s, candidate.duration_s, *limit)

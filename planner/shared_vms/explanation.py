@@ -1,23 +1,32 @@
-"""Links that nobody ramped, in plans of many transfers: connections, and what to try first.
+"""What answers to questions of many transfers say alike: connections, limits and quotas.
 
-See :mod:`planner.transfer.readings`: where it is not known whether a slow link's path ends or each
-of its connections is slow, plans take the path to end. As long as VMs have enough connections, each
-such link gets as many as carry its rate under the other reading, so that the plan holds under both.
+Connections of links that nobody ramped: see :mod:`planner.transfer.readings`. Where it is not known
+whether a slow link's path ends or each of its connections is slow, plans take the path to end. As
+long as VMs have enough connections, each such link gets as many as carry its rate under the other
+reading, so that the plan holds under both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from planner.model.answer import PathShare
+from planner.fields.shared import RelayingRequest
+from planner.model.answer import OneMoreVm, PathShare
 from planner.model.baseline.graph import least_cap
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts
 from planner.model.shared_resources import Floats, SiteResources
-from planner.model.vm_limits import SAME_COUNT, connections_by_region
+from planner.model.vm_limits import (
+    SAME_COUNT,
+    connections_by_region,
+    links_that_take_turns,
+    widenings,
+)
+from planner.shared_vms.problem import most_vms, participants
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import (
     connection_gbps,
@@ -28,6 +37,88 @@ from planner.transfer.readings import (
 )
 
 RAMPS_SHOWN = 3
+BOTTLENECKS_SHOWN = 5
+MORE_VMS_SHOWN = 3
+BINDING = 1e-3
+"""Share of a duration below which what a VM more saves is not worth a word."""
+
+
+def one_more_vm(
+    resources: SiteResources,
+    regions: Sequence[str],
+    worth_s: Floats,
+    least_s: float,
+    saved_with: Callable[[SiteResources], tuple[float, float]],
+) -> tuple[OneMoreVm, ...]:
+    """Return what one more VM at each of the tightest sites saves at least.
+
+    Parameters
+    ----------
+    worth_s : array, length rows
+        What one more VM there saves, at the margin.
+    least_s : float
+        Less is not worth a word.
+    saved_with : callable
+        The duration, and what it saves, with other VMs.
+    """
+    places = widenings(resources, regions, worth_s, least_s / max(len(worth_s), 1))
+    found = []
+    for sites, place in list(places.items())[:MORE_VMS_SHOWN]:
+        duration_s, saved_s = saved_with(resources.with_vm_at(*sites))
+        if saved_s > least_s:
+            found.append(OneMoreVm(place, duration_s, saved_s))
+    return tuple(sorted(found, key=lambda more: -more.saved_s))
+
+
+def vm_warnings(
+    request: RelayingRequest,
+    network: Network,
+    vms: Mapping[str, int],
+    ends: Collection[str],
+    needed: Mapping[str, int],
+    *,
+    connections: int,
+    relays: bool,
+    more: Iterable[OneMoreVm] = (),
+    opened: OpenedConnections | None = None,
+) -> tuple[str, ...]:
+    """Return what to know of a plan's VMs: their connections, and what quotas hold them to.
+
+    Parameters
+    ----------
+    vms, needed : mapping
+        VMs of the plan, and connections that a VM needs, by region.
+    connections : int
+        That a VM may open.
+    relays : bool
+        Whether other regions than its ends may take part.
+    more : iterable of OneMoreVm
+        What the plan says of further VMs.
+    opened : OpenedConnections, optional
+        What it takes for granted of links.
+    """
+    limited = {
+        region: request.vms
+        for region, count in vms.items()
+        if region not in request.vms_in
+        if count == most_vms(request, network, region) < request.vms
+    }
+    # A place is a region, or a link of which both ends get one more.
+    places = dict.fromkeys(region for one in more for region in one.region.split(" -> "))
+    wider = {region: vms.get(region, 0) + 1 for region in places if region not in limited}
+    taking_part = participants(request, network, ends, relays=relays)
+    left_out = network.sites.keys() - taking_part - request.forbidden if relays else ()
+    return (
+        *links_that_take_turns(needed, connections),
+        *(opened.warnings(vms) if opened else ()),
+        *beyond_quotas(network, vms),
+        *limited_texts(network, limited),
+        *(
+            f"One more VM needs a larger quota: {text}"
+            for text in limited_texts(network, above_quotas(network, wider))
+        ),
+        *left_out_text(left_out),
+    )
 
 
 class OpenedConnections:

@@ -1,0 +1,213 @@
+"""The figures that questions of many transfers share: sites, their VMs, links and fees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.fields.shared import RelayingRequest
+from planner.model.answer import Cost
+from planner.model.errors import DataError
+from planner.model.estimate import BOUNDS, Bound
+from planner.model.link import Link
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats, SiteResources
+from planner.model.units import MBPS_PER_GBPS, S_PER_H
+from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
+from planner.shared_vms.drawn_times import DrawnTimes
+from planner.shared_vms.fees import LinkFees
+from planner.transfer.allocation import whole_vms
+
+
+@dataclass(frozen=True)
+class SharedFigures:
+    """The figures of n sites.
+
+    Attributes
+    ----------
+    regions : tuple of str, length n
+    resources : SiteResources
+        With the greatest numbers of VMs.
+    low, high : SiteResources
+        The same at the bounds of the estimates.
+    fees : LinkFees
+    rtt_ms : array, shape (n, n)
+    vm_usd_per_h : array, length n
+    vm_start_s : float
+        That every VM is paid for before it sends.
+    """
+
+    regions: tuple[str, ...]
+    resources: SiteResources
+    low: SiteResources
+    high: SiteResources
+    fees: LinkFees
+    rtt_ms: Floats
+    vm_usd_per_h: Floats
+    vm_start_s: float
+
+    def fewest_vms(self, links_gbit: Floats, time_s: float) -> Floats:
+        """Return the whole VMs of each site that move volumes on links in a time."""
+        needed = self.resources.vms_for(links_gbit, time_s)
+        return np.array([whole_vms(count) if count > 0 else 0.0 for count in needed.tolist()])
+
+    def vm_usd(self, vms: Floats, duration_s: Floats | float) -> Floats:
+        """Return what VMs cost for durations, their start included."""
+        hours = (np.asarray(duration_s) + self.vm_start_s) / S_PER_H
+        return np.asarray(float(vms @ self.vm_usd_per_h) * hours)
+
+    def cost(self, links_gbit: Floats, vms: Floats, duration_s: float) -> Cost:
+        """Return what volumes on links and VMs cost."""
+        return Cost.of(self.fees.usd(links_gbit), float(self.vm_usd(vms, duration_s)))
+
+    def levels_s(self, links_gbit: Floats, vms: Floats) -> Floats:
+        """Return the time that each row needs for volumes on links with other numbers of VMs."""
+        used = np.maximum(vms[self.resources.row_sites], 1.0)
+        return np.asarray(self.resources.loads(links_gbit) / used)
+
+    def fullest_row(self, links_gbit: Floats, vms: Floats) -> tuple[str, str]:
+        """Return the kind and the place of the row that needs longest."""
+        row = self.resources.row(int(self.levels_s(links_gbit, vms).argmax()))
+        return row.kind, row_place(row, self.regions)
+
+    def range_s(
+        self, links_gbit: Floats, vms: Floats, duration_s: float, ramp_s: float
+    ) -> tuple[float, float]:
+        """Return a duration where links are as fast, and as slow, as their bounds."""
+        fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, self.low, self.high)
+        return min(fast_s + ramp_s, duration_s), max(slow_s + ramp_s, duration_s)
+
+    def drawn_times(self, network: Network, connections: int) -> DrawnTimes:
+        """Return the times of plans in each draw of what is not known."""
+        return DrawnTimes(network, self.regions, self.resources, self.low, self.high, connections)
+
+
+def shared_figures(
+    request: RelayingRequest,
+    network: Network,
+    prices: Prices,
+    regions: tuple[str, ...],
+    *,
+    connections: int,
+    may_relay: np.ndarray,
+    needed: Collection[tuple[int, int]] = (),
+    unusable: Callable[[int, int, Link], bool] = lambda *_: False,
+    no_link_ms: float = 0.0,
+) -> SharedFigures:
+    """Return the figures of sites.
+
+    Parameters
+    ----------
+    regions : tuple of str, length n
+    may_relay : array of bool, length n
+    needed : collection of (int, int)
+        Links whose price must be known; others without a price are left out.
+    unusable : callable
+        Whether a link may not be used.
+    no_link_ms : float
+        The round trip where there is no link.
+
+    Raises
+    ------
+    DataError
+        If the price of a link that is needed is not known.
+    """
+    n = len(regions)
+    index = {region: i for i, region in enumerate(regions)}
+    links: dict[tuple[int, int], Link] = {}
+    fees, rtt = LinkFees(prices, regions), np.full((n, n), no_link_ms)
+    for src, i in index.items():
+        for dst, link in network.links.get(src, {}).items():
+            j = index.get(dst, i)
+            if i == j or unusable(i, j, link):
+                continue
+            try:
+                fees.add(i, j)
+            except DataError:
+                if (i, j) in needed:
+                    raise
+                continue  # what it would cost is not known, so nothing is sent over it
+            rtt[i, j] = link.rtt_ms.expected
+            links[i, j] = link
+    vms = np.array([float(most_vms(request, network, region)) for region in regions])
+    at = resources_at_bounds(network, regions, links, vms, may_relay, connections)
+    return SharedFigures(
+        regions,
+        at["expected"],
+        at["low"],
+        at["high"],
+        fees,
+        rtt,
+        np.array([prices.vm_usd_per_h(region) for region in regions]),
+        request.vm_start_s,
+    )
+
+
+def most_vms(request: RelayingRequest, network: Network, region: str) -> int:
+    """Return how many VMs a plan may use in a region.
+
+    Quotas bound the number for all regions, not one that the request states for this region.
+    """
+    stated = request.vms_in.get(region)
+    return network.sites[region].may_run(request.vms) if stated is None else stated
+
+
+def participants(
+    request: RelayingRequest, network: Network, ends: Collection[str], *, relays: bool
+) -> tuple[str, ...]:
+    """Return the regions that may take part: the ends, and others if any with VMs may relay."""
+    return tuple(
+        region
+        for region in network.sites
+        if region in ends
+        or (relays and region not in request.forbidden and most_vms(request, network, region))
+    )
+
+
+def resources_at_bounds(
+    network: Network,
+    regions: Sequence[str],
+    links: Mapping[tuple[int, int], Link],
+    vms: Floats,
+    may_relay: np.ndarray,
+    connections: int,
+) -> dict[Bound, SiteResources]:
+    """Return what n sites share, at each bound.
+
+    Links are as :func:`planner.model.vm_limits.link_gbps` says of one, all at once.
+
+    Parameters
+    ----------
+    regions : sequence of str, length n
+    links : mapping
+        By position of source and destination; others are not used.
+    vms : array, length n
+    may_relay : array of bool, length n
+    connections : int
+        Of a VM, in all.
+    """
+    n = len(regions)
+    src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
+    found: dict[Bound, SiteResources] = {}
+    for bound in BOUNDS:
+        flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
+        saturated = np.array([getattr(link.aggregate_gbps, bound) for link in links.values()])
+        pair, carried = np.zeros((n, n)), np.zeros((n, n))
+        of_pair = min(connections, PAIR_CONNECTIONS) * flow_mbps / MBPS_PER_GBPS
+        pair[src, dst] = np.minimum(of_pair, saturated)
+        carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, saturated)
+        egress, ingress, out_weights, in_weights = caps_by_kind(network, regions, bound)
+        found[bound] = SiteResources(
+            pair,
+            carried,
+            egress,
+            ingress,
+            vms,
+            may_relay,
+            egress_weights=out_weights,
+            ingress_weights=in_weights,
+        )
+    return found
