@@ -14,7 +14,6 @@ NAMES = (
     "shuffle",
     "broadcast",
     "service",
-    "processes",
     "schedule",
     "dashboard",
     "backtest",

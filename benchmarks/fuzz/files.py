@@ -25,7 +25,7 @@ from relayd.catalogue.documents.formats import read_prices
 from relayd.catalogue.loading import load_catalogue
 from relayd.files.demands import read_demands
 from relayd.files.rows import read_rows
-from relayd.http.server.settings import load_service_settings
+from relayd.http.settings import load_service_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, ingest

@@ -1,8 +1,7 @@
-"""Files that pages load: scripts, styles and the outline of the world."""
+"""Files that pages load: scripts, styles, the outline of the world, and what draws charts."""
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -16,6 +15,9 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 
+# Pages import it as a module; Vega-Embed brings the interpreter that needs no `eval`.
+_CHARTS = "globalThis.relaydCharts = { vegaEmbed, vegaLite, vega };"
+
 
 @dataclass(frozen=True, slots=True)
 class Asset:
@@ -23,23 +25,20 @@ class Asset:
 
     Attributes
     ----------
-    content, compressed : bytes
-        As it is, and by gzip.
+    content : bytes
     media_type : str
     tag : str
-        For If-None-Match, quoted.
+        For If-None-Match.
     """
 
     content: bytes
-    compressed: bytes
     media_type: str
     tag: str
 
 
 def asset(content: bytes, media_type: str) -> Asset:
     """Return content ready to be sent."""
-    tag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
-    return Asset(content, gzip.compress(content, 9, mtime=0), media_type, tag)
+    return Asset(content, media_type, blake2b(content, digest_size=12).hexdigest())
 
 
 @cache
@@ -50,3 +49,16 @@ def assets() -> dict[str, Asset]:
         for path in sorted(FILES.glob("*/*"))
         if path.suffix in MEDIA_TYPES
     }
+
+
+@cache
+def charts() -> Asset | None:
+    """Return Vega, Vega-Lite and Vega-Embed as one script; takes a second or two.
+
+    None without the extra ``report``.
+    """
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    return asset(vl_convert.javascript_bundle(_CHARTS).encode(), MEDIA_TYPES[".js"])

@@ -10,9 +10,9 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from planner.fields.specified import Specified
-from relayd.http.middleware.browsers import SAFE_METHODS
-from relayd.http.responses.json_responses import JSON
-from relayd.http.server.service import Service
+from relayd.http.browsers import SAFE_METHODS
+from relayd.http.responses import JSON
+from relayd.http.service import Service
 from relayd.questions.registry import Question
 from relayd.store.tokens import Scope
 
@@ -68,8 +68,6 @@ class Route:
         Media types of the body.
     statuses : tuple of int
         Of problems, in addition to those that every route may have.
-    cached : callable, optional
-        Called before the request is read; returns an answer that was given before, or None.
     etag : bool
         Whether If-None-Match is honoured.
     unlimited : bool
@@ -98,7 +96,6 @@ class Route:
     body_types: tuple[str, ...] = (JSON,)
     statuses: tuple[int, ...] = ()
     success: int = 200
-    cached: Callable[[Service, web.Request], web.StreamResponse | None] | None = None
     etag: bool = False
     unlimited: bool = False
     also_schemas: tuple[type[BaseModel], ...] = ()

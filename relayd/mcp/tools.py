@@ -13,7 +13,7 @@ from planner.fields.specified import schema_of
 from planner.model.document import link_as_json
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
-from relayd.http.campaigns.forecasting import forecast
+from relayd.http.campaigns.process import forecast
 from relayd.http.models.campaigns import CampaignRequest
 from relayd.questions.explanations import explanation, terms
 from relayd.questions.registry import QUESTIONS, Question

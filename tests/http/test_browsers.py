@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from relayd.http.middleware.browsers import BrowserChecks
-from relayd.http.responses.problems import ProblemError
+from relayd.http.browsers import BrowserChecks
+from relayd.http.problems import ProblemError
 from relayd.store import open_store
 from tests.http.running import Served
 

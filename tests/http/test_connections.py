@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 import resource
 import socket
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from relayd.http.middleware.logs import Log
-from relayd.http.server.connections import Connections
+from relayd.http.connections import Connections
+from relayd.http.monitoring.logs import log_to
 from tests.http.running import TIMEOUT_S, Served, eventually, served
 
 
@@ -79,7 +80,7 @@ def test_clients_that_reset_their_connections_leave_no_traceback(service: Served
 
 
 def test_the_longest_idle_goes_first_and_health_checks_have_connections_of_their_own() -> None:
-    connections = Connections(3, Log(io.StringIO()))
+    connections = Connections(3)
     busy, first, second = (Connection(is_idle=idle) for idle in (False, True, True))
     for each in (busy, first, second):
         connections.opened(each)
@@ -103,19 +104,19 @@ def test_lines_that_others_cause_are_sampled_and_counted(monkeypatch: pytest.Mon
     clock = iter([100.0] * 4 + [100.5] * 4 + [100.9] * 4 + [101.1] * 4)
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     stream = io.StringIO()
-    log = Log(stream)
+    log_to(stream)
+    log = logging.getLogger("relayd.http")
     for _ in range(4):
-        log.sampled("connection closed", why="idle")
-        log.sampled("other")
-        log.request("id", "GET", "/", "", 429, 0.1, "127.0.0.1")
-        log.change("id", None, "127.0.0.1", "POST", "/", 401)
-        log.change("id", "ops", "127.0.0.1", "POST", "/", 200)
-        log.request("id", "GET", "/", "", 200, 0.1, "127.0.0.1")
-    log.flush()
+        log.warning("connection closed", extra={"why": "idle"})
+        logging.getLogger("aiohttp.server").warning("other")
+        log.info("request", extra={"status": 429, "caller": "127.0.0.1"})
+        log.info("change", extra={"status": 401, "token": None})
+        log.info("change", extra={"status": 200, "token": "ops"})
+        log.info("request", extra={"status": 200, "caller": "127.0.0.1"})
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     for event, status in (
         ("connection closed", None),
-        ("other", None),
+        ("aiohttp.server", None),
         ("request", 429),
         ("change", 401),
     ):

@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relayd.http.responses.problems import ProblemError
-from relayd.http.server.fair_queue import CALLER, FairQueue
+from relayd.http.fair_queue import CALLER, FairQueue
+from relayd.http.problems import ProblemError
 from tests.http.running import eventually, run, served
 from tests.http.test_tokens import bearer, make
 from tests.properties import examples

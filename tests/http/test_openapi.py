@@ -13,7 +13,7 @@ import relayd
 from planner.model.errors import InputError
 from relayd.http.description.openapi import document
 from relayd.http.models.questions import SCHEMA_NAMES
-from relayd.http.routes.all import ROUTES
+from relayd.http.routes import ROUTES
 from relayd.questions.registry import QUESTIONS
 from tests.http.running import Served
 

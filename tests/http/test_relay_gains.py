@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import relayd
-from relayd.http.answers.relay_gains import relay_gains_bytes
+from relayd.http.answers import relay_gains_bytes
 
 
 def test_pairs_whose_ends_may_run_no_vm_are_left_out(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import signal
 import time
@@ -16,9 +15,8 @@ from typing import Any
 import pytest
 
 from planner.model.errors import StoreError
-from relayd.http.middleware.logs import Log
-from relayd.http.server import snapshot_maker
-from relayd.http.server.snapshot_maker import SnapshotMaker
+from relayd.http import snapshot_maker
+from relayd.http.snapshot_maker import SnapshotMaker
 from tests.http.running import eventually, served
 
 
@@ -42,7 +40,7 @@ def test_failures_are_told_without_paths_until_one_is_made(monkeypatch: pytest.M
     workers = FailingWorkers(StoreError("/srv/secret.db", "can't be read"), MemoryError())
 
     async def watched() -> list[str | None]:
-        maker = SnapshotMaker(workers, Path("x.db"), 0.02, Log(io.StringIO()))  # type: ignore[arg-type]
+        maker = SnapshotMaker(workers, Path("x.db"), 0.02)  # type: ignore[arg-type]
         told = [maker.warning()]
         maker.want()
         task = asyncio.create_task(maker.run(lambda: "1"))
@@ -68,7 +66,7 @@ def test_failures_in_a_row_are_tried_again_later_and_later(monkeypatch: pytest.M
     workers = FailingWorkers(*[MemoryError()] * 4, left_out=left_out)
 
     async def made() -> SnapshotMaker:
-        maker = SnapshotMaker(workers, Path("x.db"), 0.02, Log(io.StringIO()))  # type: ignore[arg-type]
+        maker = SnapshotMaker(workers, Path("x.db"), 0.02)  # type: ignore[arg-type]
         maker.want()
         task = asyncio.create_task(maker.run(lambda: "1"))
         while maker.waiting_s():
@@ -86,7 +84,7 @@ def test_failures_in_a_row_are_tried_again_later_and_later(monkeypatch: pytest.M
 
 
 def test_one_that_takes_too_long_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
-    maker = SnapshotMaker(FailingWorkers(), Path("x.db"), 60.0, Log(io.StringIO()))  # type: ignore[arg-type]
+    maker = SnapshotMaker(FailingWorkers(), Path("x.db"), 60.0)  # type: ignore[arg-type]
     maker.want()
     assert maker.warning() is None
     monkeypatch.setattr(snapshot_maker, "LIMIT_S", -61.0)

@@ -14,7 +14,7 @@ import pytest
 
 from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
-from relayd.http.routes.all import ROUTES
+from relayd.http.routes import ROUTES
 from relayd.store import open_store
 from relayd.store.kept_token import first_token, token_for
 from relayd.store.tokens import Tokens, digest_of

@@ -46,9 +46,6 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument("--no-auth", action="store_true", help="need no tokens; on loopback alone")
     how.add_argument(
-        "--processes", metavar="N", help="processes that answer, on one address (default 1)"
-    )
-    how.add_argument(
         "--workers", metavar="N", help="processes for long questions (default: one for each core)"
     )
     how.add_argument("--fleet", metavar="FILE", help="the fleet file of campaigns")

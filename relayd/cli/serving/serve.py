@@ -12,8 +12,8 @@ from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.options import store_location
-from relayd.http.server.serving import serve
-from relayd.http.server.settings import ServiceSettings, load_service_settings
+from relayd.http.serving import serve
+from relayd.http.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
 from relayd.store import Location, open_store
 from relayd.store.kept_token import FirstToken
@@ -29,7 +29,6 @@ OPTIONS = (
     "allowed_hosts",
     "behind_proxy",
     "no_auth",
-    "processes",
     "workers",
     "fleet",
 )

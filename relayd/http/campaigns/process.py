@@ -22,12 +22,15 @@ from probes.campaign.method import Method
 from probes.campaign.specification import CampaignSpec, parse_pairs
 from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
+from relayd.campaigns.forecast import forecast_campaign
+from relayd.campaigns.inputs import MeasuredFleet
 from relayd.campaigns.running import CampaignRunner
 from relayd.campaigns.termination import cancelled_by_sigterm
 from relayd.catalogue.loading import load_catalogue
-from relayd.http.campaigns.fleet_file import fleet_of
-from relayd.http.responses.problems import ProblemError, problem_of
-from relayd.store import open_store
+from relayd.http.campaigns.supervisor import fleet_of
+from relayd.http.problems import ProblemError, problem_of
+from relayd.sources.wan import Wan
+from relayd.store import Location, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
 
 
@@ -91,6 +94,21 @@ def spec_of(request: dict[str, Any], fleet: Fleet) -> CampaignSpec:
         thorough=request["thorough"],
         connections=request["connections"],
     )
+
+
+def forecast(wan: Wan, fleet: Path, location: Location, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the forecast of a campaign as JSON types; in a worker, because it takes a while.
+
+    Raises
+    ------
+    InputError, ProblemError
+        If the request or the fleet file can't be used.
+    """
+    hosts = fleet_of(fleet)
+    with open_store(location, mode="read") as store:
+        measured = MeasuredFleet(hosts, wan.catalogue, store)
+        found = forecast_campaign(measured, spec_of(request, hosts), request["budget_usd"])
+    return found.as_json()
 
 
 async def _run(runner: CampaignRunner, campaign: StoredCampaign, request: dict[str, Any]) -> None:

@@ -1,23 +1,64 @@
-"""Starting campaigns and ending them with the service: one at a time, each in a process."""
+"""Campaigns with the service's fleet: one at a time, each in a process that ends with it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from relayd.http.middleware.logs import Log
-from relayd.http.responses.problems import ProblemError
+from planner.model.errors import InputError
+from probes.fleet.file import load_fleet
+from probes.fleet.hosts import Fleet
+from relayd.http.problems import ProblemError
 from relayd.store import Location
 from relayd.store.location import Address
 
+LOG = logging.getLogger(__name__)
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
+
+
+def regions_of(path: Path | None) -> frozenset[str]:
+    """Return the regions of a fleet file as it is now; none where it can't be used."""
+    if path is None:
+        return frozenset()
+    try:
+        found = path.stat()
+    except OSError:
+        return frozenset()
+    return _regions_of(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)  # read once for each version, also a broken one
+def _regions_of(path: Path, modified_ns: int, size_bytes: int) -> frozenset[str]:  # noqa: ARG001
+    try:
+        return frozenset(host.region for host in fleet_of(path))
+    except ProblemError:  # it is in the log
+        return frozenset()
+
+
+def fleet_of(path: Path) -> Fleet:
+    """Read the fleet file; what is wrong with it is not the fault of who asked.
+
+    Raises
+    ------
+    ProblemError
+        503 if it can't be used; the log says why.
+    """
+    try:
+        return load_fleet(path)
+    except InputError as error:
+        LOG.warning("fleet", extra={"problem": str(error)})
+        raise ProblemError(
+            503, "unavailable", "The fleet file of this service can't be used; its log says why."
+        ) from None
 
 
 class CampaignSupervisor:
@@ -29,25 +70,17 @@ class CampaignSupervisor:
         Without one there are no campaigns.
     db : Path or Address
     catalogues : sequence of Path
-    log : Log
     watched : bool
         Whether a watcher holds the fleet, so that there are no campaigns on request.
     """
 
     def __init__(
-        self,
-        fleet: Path | None,
-        db: Location,
-        catalogues: Sequence[Path],
-        log: Log,
-        *,
-        watched: bool = False,
+        self, fleet: Path | None, db: Location, catalogues: Sequence[Path], *, watched: bool = False
     ) -> None:
         self._fleet = fleet
         self._watched = watched
         self._db = db
         self._catalogues = catalogues
-        self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._end: asyncio.Task[None] | None = None
         self._beginning = asyncio.Lock()
@@ -115,7 +148,7 @@ class CampaignSupervisor:
             await process.wait()
             raise ProblemError.of(reply["status"], reply["problem"])
         self._process, self.running = process, int(reply["id"])
-        self._log.info("campaign started", campaign=self.running)
+        LOG.info("campaign started", extra={"campaign": self.running})
         self._end = asyncio.create_task(self._wait(process))
         return self.running
 
@@ -125,11 +158,10 @@ class CampaignSupervisor:
         code = await process.wait()
         number, self.running, self._process = self.running, None, None
         if code:
-            self._log.warning(
-                "campaign ended", campaign=number, code=code, output=rest.decode()[:2000]
-            )
+            about = {"campaign": number, "code": code, "output": rest.decode()[:2000]}
+            LOG.warning("campaign ended", extra=about)
         else:
-            self._log.info("campaign ended", campaign=number)
+            LOG.info("campaign ended", extra={"campaign": number})
 
     async def close(self) -> None:
         """Interrupt what runs; what was measured is kept, and `resume` goes on with it."""

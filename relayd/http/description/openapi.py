@@ -9,13 +9,12 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from planner.fields.specified import Specified, schema_of
-from relayd.http.middleware.browsers import SAFE_METHODS
-from relayd.http.models.problems import Problem
+from relayd.http.browsers import SAFE_METHODS
 from relayd.http.models.questions import SCHEMA_NAMES, query_schema, request_schemas
-from relayd.http.responses.json_responses import JSON
-from relayd.http.responses.problems import MEDIA_TYPE
+from relayd.http.problems import MEDIA_TYPE, Problem
+from relayd.http.responses import JSON
 from relayd.http.route import NDJSON, Route
-from relayd.http.routes.all import ROUTES
+from relayd.http.routes import ROUTES
 from relayd.questions.registry import QUESTIONS
 from relayd.version import __version__
 

@@ -10,7 +10,7 @@ from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
 from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.http.models.common import Name, RequestModel, ResponseModel
-from relayd.http.models.problems import Problem
+from relayd.http.problems import Problem
 
 
 class PlanBatch(RequestModel):

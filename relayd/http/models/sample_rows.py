@@ -13,9 +13,9 @@ from planner.model.estimate import AddressKind
 from probes.importers.endpoints import Endpoints
 from probes.importers.limits import OF_ONE_VM, fault
 from probes.samples import Quarantined, Sample
-from relayd.http.middleware.json_documents import read_json
 from relayd.http.models.samples import SampleGiven
-from relayd.http.responses.problems import ProblemError, invalid
+from relayd.http.problems import ProblemError, invalid
+from relayd.http.reading import read_json
 
 MOST_REJECTIONS = 100
 MOST_LINE_BYTES = 64_000

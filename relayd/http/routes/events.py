@@ -7,10 +7,8 @@ import asyncio
 from aiohttp import hdrs, web
 
 from planner.model.errors import InputError
-from relayd.http.middleware.headers import SECURITY_HEADERS
-from relayd.http.middleware.stack import REQUEST_ID
+from relayd.http.answers import encoded
 from relayd.http.models.events import EventsQuery
-from relayd.http.responses.encoding import encoded
 from relayd.http.route import EVENT_STREAM, RequestContext, Route
 from relayd.store.events import Event
 
@@ -28,9 +26,7 @@ async def get_events(context: RequestContext) -> web.StreamResponse:
             last_id = await stream.last_id()
         response = web.StreamResponse(
             headers={
-                **SECURITY_HEADERS,
                 hdrs.CONTENT_TYPE: EVENT_STREAM,
-                REQUEST_ID: context.request_id,
                 "X-Accel-Buffering": "no",  # nginx would hold events back
             }
         )

@@ -7,10 +7,9 @@ import time
 
 from aiohttp import hdrs, web
 
+from relayd.http.answers import encoded
 from relayd.http.models.operations import Health, Readiness, Watch
-from relayd.http.responses.compression import accepts_gzip, compressed_response
-from relayd.http.responses.encoding import encoded
-from relayd.http.responses.json_responses import document_response, json_response
+from relayd.http.responses import compressed, document_response, json_response
 from relayd.http.route import RequestContext, Route
 
 METRICS_TYPE = "text/plain"
@@ -38,7 +37,8 @@ async def get_readyz(context: RequestContext) -> web.Response:
     most_s = service.settings.snapshot_max_age_s
     if most_s and (age_s is None or age_s > most_s):
         reasons.append(f"The newest snapshot is older than {most_s:g} s.")
-    warnings = service.warnings()
+    warning = service.snapshots.warning()
+    warnings = [warning] if warning else []
     free_bytes = service.store.free_bytes()
     if free_bytes is not None and free_bytes < LEAST_FREE_BYTES:
         warnings.append(
@@ -65,9 +65,7 @@ async def get_metrics(context: RequestContext) -> web.Response:
     """Return counters and gauges as Prometheus reads them."""
     body = await context.service.exposition.text()
     headers = {hdrs.CONTENT_TYPE: f"{METRICS_TYPE}; version=0.0.4; charset=utf-8"}
-    if accepts_gzip(context.request.headers.get(hdrs.ACCEPT_ENCODING)):
-        return compressed_response(body, headers=headers)
-    return web.Response(body=body, headers=headers)
+    return compressed(web.Response(body=body, headers=headers))
 
 
 async def get_openapi(context: RequestContext) -> web.Response:

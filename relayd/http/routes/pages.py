@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
 
-from relayd.dashboard.assets import Asset, assets
-from relayd.dashboard.charts import bundle
+from relayd.dashboard.assets import Asset, assets, charts
 from relayd.dashboard.pages import HTML, PAGES, POLICY, SIGN_IN, Page, rendered
-from relayd.http.responses.compression import accepts_gzip, is_known, tag_of
-from relayd.http.responses.problems import ProblemError
+from relayd.http.problems import ProblemError
+from relayd.http.responses import compressed, known_response
 from relayd.http.route import RequestContext, Route
 
 HTML_TYPE, JAVASCRIPT = "text/html", "text/javascript"
@@ -35,7 +34,7 @@ async def get_asset(context: RequestContext) -> web.Response:
 
 async def get_charts(context: RequestContext) -> web.Response:
     """Return the bundle that draws charts."""
-    known = await asyncio.to_thread(bundle)
+    known = await asyncio.to_thread(charts)
     if known is None:
         raise ProblemError(
             404, "not-found", "Charts need the extra `report`: pip install 'relayd[report]'."
@@ -55,20 +54,11 @@ async def get_docs(context: RequestContext) -> web.Response:
 
 
 def _sent(context: RequestContext, found: Asset) -> web.Response:
-    compressed = accepts_gzip(context.request.headers.get(hdrs.ACCEPT_ENCODING))
-    headers = {
-        hdrs.CONTENT_TYPE: found.media_type,
-        hdrs.CACHE_CONTROL: "no-cache",
-        hdrs.ETAG: tag_of(found.tag, compressed=compressed),
-        hdrs.VARY: hdrs.ACCEPT_ENCODING,
-        "Content-Security-Policy": POLICY,
-    }
-    if is_known(context.request.headers.get(hdrs.IF_NONE_MATCH), found.tag):
-        return web.Response(status=304, headers=headers)
-    if compressed:
-        headers[hdrs.CONTENT_ENCODING] = "gzip"
-        return web.Response(body=found.compressed, headers=headers)
-    return web.Response(body=found.content, headers=headers)
+    headers = {hdrs.CACHE_CONTROL: "no-cache", "Content-Security-Policy": POLICY}
+    if known := known_response(context.request, found.tag, headers):
+        return known
+    headers[hdrs.CONTENT_TYPE] = found.media_type
+    return compressed(web.Response(body=found.content, headers=headers), found.tag)
 
 
 ROUTES = (

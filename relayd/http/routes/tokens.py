@@ -6,7 +6,7 @@ from aiohttp import web
 
 from relayd.http.models.tokens import TokenAnswer
 from relayd.http.models.tokens import Tokens as TokensAnswer
-from relayd.http.responses.json_responses import document_response
+from relayd.http.responses import document_response
 from relayd.http.route import RequestContext, Route
 from relayd.store.samples.ingest import source_of_token
 from relayd.store.samples.reported_series import series_by_source

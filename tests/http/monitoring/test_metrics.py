@@ -19,10 +19,11 @@ from planner.model.estimate import Origin
 from planner.model.link_states import LinkState
 from planner.model.network import Network
 from relayd.catalogue.loading import load_catalogue
-from relayd.http.answers.link_metrics import link_metrics
-from relayd.http.monitoring.link_metrics import LinkMetrics
-from relayd.http.server.current_state import Current
-from relayd.http.server.workers import Workers
+from relayd.http.current_state import Current
+from relayd.http.monitoring.link_gauges import link_gauges
+from relayd.http.monitoring.metrics import Exposition, Metrics
+from relayd.http.store_access import StoreAccess
+from relayd.http.workers import Workers
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
@@ -98,7 +99,7 @@ def measured_wan(regions: list[str]) -> Wan:
 
 
 def test_sixty_three_regions_fit_into_a_scrape() -> None:
-    text = link_metrics(measured_wan([f"provider:some-region-{n}" for n in range(63)]), 5000)
+    text = link_gauges(measured_wan([f"provider:some-region-{n}" for n in range(63)]), 5000)
     assert text.count(b"\nrelayd_link_state{") == 63 * 62
     # Had every family a value for each link, at its longest.
     lines = [line for line in text.split(b"\n") if line.startswith(b"relayd_link_")]
@@ -110,7 +111,7 @@ def test_a_bound_keeps_links_out_but_none_that_is_not_up() -> None:
     wan = measured_wan(regions)
     worst = LinkState("a:8", "a:7", "down", "2026-11-01T00:00:00Z", "no reply")
     down = wan.network.with_(link_states={("a:8", "a:7"): worst})
-    text = link_metrics(Wan(MemorySource(wan.catalogue, down)), 5)
+    text = link_gauges(Wan(MemorySource(wan.catalogue, down)), 5)
     assert b"\nrelayd_links_known 72\n" in text
     assert b"\nrelayd_links_shown 5\n" in text
     states = figures(text)["relayd_link_state"]
@@ -120,12 +121,12 @@ def test_a_bound_keeps_links_out_but_none_that_is_not_up() -> None:
 
 def test_of_a_baseline_there_is_nothing_to_watch() -> None:
     catalogue = load_catalogue(())
-    text = link_metrics(Wan(MemorySource(catalogue, baseline_network(catalogue))), 5000)
+    text = link_gauges(Wan(MemorySource(catalogue, baseline_network(catalogue))), 5000)
     assert b"\nrelayd_links_known 0\n" in text
     assert b"relayd_link_" not in text
 
 
-def test_a_scrape_waits_for_no_worker_once_it_has_gauges() -> None:
+def test_a_scrape_waits_for_no_worker_once_it_has_gauges(tmp_path: Path) -> None:
     class Busy:
         """Workers of which one is free for the first question alone."""
 
@@ -138,18 +139,20 @@ def test_a_scrape_waits_for_no_worker_once_it_has_gauges() -> None:
             return f"{version} {most}".encode()
 
     async def scrape() -> list[bytes]:
-        metrics = LinkMetrics(cast("Workers", Busy()), 7)
-        states = [cast("Current", SimpleNamespace(version=name)) for name in ("a", "a", "b", "b")]
-        found = [await metrics.text(state) for state in states]
-        metrics.close()
+        states = iter([cast("Current", SimpleNamespace(version=name)) for name in "aabb"])
+        store = StoreAccess(tmp_path / "relayd.db")
+        exposition = Exposition(Metrics(), 7, store, cast("Workers", Busy()), lambda: next(states))
+        found = [await exposition.text() for _ in range(4)]
+        exposition.close()
+        await store.close()
         return found
 
-    assert asyncio.run(scrape()) == [b"a 7"] * 4
+    assert all(found.endswith(b"a 7") for found in asyncio.run(scrape()))
 
 
 def test_names_that_would_end_a_label_are_escaped() -> None:
     regions = ['a"b', "c\\d", "e\nf"]
-    found = figures(link_metrics(measured_wan(regions), 100))
+    found = figures(link_gauges(measured_wan(regions), 100))
     assert set(found["relayd_link_state"]) == set(permutations(regions, 2))
 
 

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.metrics.export import Gauge, Histogram, Sum
 from opentelemetry.sdk.resources import Resource
 
-from relayd.http.monitoring.otlp_metrics import metrics_data
-from relayd.http.server.settings import ServiceSettings
+from relayd.http.monitoring.telemetry import metrics_data
+from relayd.http.settings import ServiceSettings
 from tests.http.running import eventually, served
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

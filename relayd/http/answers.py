@@ -1,0 +1,224 @@
+"""What worker processes answer, as JSON; none of it loads the web server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from statistics import median
+from typing import Any
+
+import numpy as np
+import orjson
+
+from planner.fields.shared import DEFAULT_MARGIN
+from planner.fields.specified import Specified
+from planner.model.errors import DataError, InfeasibleError, RelaydError
+from planner.model.network import Network, Snapshot
+from planner.model.units import S_PER_H
+from planner.transfer.plan import Plan
+from planner.transfer.request import TransferRequest
+from relayd.emitting.formats import emit
+from relayd.http.problems import encoded as problem_bytes
+from relayd.http.problems import problem_of
+from relayd.questions.ages import old_prices
+from relayd.snapshots.effects import effects_of
+from relayd.sources.memory import MemorySource
+from relayd.sources.source import Source
+from relayd.sources.wan import Wan
+from relayd.store import Location, Store, open_store
+from relayd.store.samples.decisions import Selection, selected
+from relayd.store.samples.quarantine import to_decide
+from relayd.tables.figures import knowledge, pairs_by_price
+
+MOST_EFFECTS = 100
+VOLUME_GB = 1000.0
+"""That relays are compared for."""
+PLANS_PER_ENTRY = 2
+"""Pairs that are planned for each entry of the answer, because a plan's gain may be less than the
+matrix says: it allows for what VMs do to each other."""
+MOST_S = 3.0
+"""After which no further pair is planned; some 40 ms a pair."""
+
+
+def encoded(value: Any) -> bytes:
+    """Return dicts, lists, arrays and dataclasses as JSON; NaN becomes null."""
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def answer_bytes(wan: Wan, request: Specified) -> bytes:
+    """Return an answer as JSON.
+
+    Raises
+    ------
+    RelaydError
+        As :meth:`relayd.sources.wan.Wan.ask` does.
+    """
+    return encoded(wan.ask(request))
+
+
+def answer_earlier(
+    _wan: Wan, open_source: Callable[[], Source], request: Specified
+) -> tuple[bytes, Snapshot]:
+    """Return an answer from an earlier snapshot as JSON, and that snapshot, read from the store."""
+    with closing(open_source()) as source:
+        answer = Wan(source).ask(request)
+    return encoded(answer), answer.snapshot
+
+
+def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:
+    """Return what :func:`relayd.emitting.formats.emit` writes; it needs no network."""
+    return emit(asked["plan"], asked["emit"], endpoints=asked["endpoints"], port=asked["port"])
+
+
+def batch_items(wan: Wan, requests: list[Any], request_id: str | None) -> list[bytes]:
+    """Return the items of a batch's answer, each with a plan or its own problem."""
+    return [_batch_item(wan, request, request_id) for request in requests]
+
+
+def _batch_item(wan: Wan, request: Any, request_id: str | None) -> bytes:
+    try:
+        plan = answer_bytes(wan, TransferRequest.from_json(request))
+    except RelaydError as error:
+        return b'{"plan":null,"problem":%b}' % problem_bytes(problem_of(error), request_id)
+    return b'{"plan":%b,"problem":null}' % plan
+
+
+def matrix_bytes(
+    wan: Wan, metric: Any, connections: int, measured_only: bool, digits: int | None
+) -> bytes:
+    """Return a matrix as JSON."""
+    found = wan.matrix(metric, connections, measured_only=measured_only)
+    values: Any = found.values
+    if digits:
+        # By way of text: a power of ten times a whole number would show a binary fraction's end.
+        values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
+    return encoded(
+        {
+            "snapshot": found.snapshot,
+            "metric": found.metric,
+            "unit": found.unit,
+            "regions": found.regions,
+            "values": values,
+            "sources": found.sources,
+        }
+    )
+
+
+def older_matrix_bytes(wan: Wan, network: Network, *asked: Any) -> bytes:
+    """Return a matrix of an older snapshot as JSON."""
+    return matrix_bytes(Wan(MemorySource(wan.catalogue, network)), *asked)
+
+
+def knowledge_bytes(wan: Wan) -> bytes:
+    """Return what is known of links, and which prices are old, as JSON."""
+    now_s = time.time()
+    found = knowledge(wan.network, now_s)
+    times_s = found.sampled_at_s.tolist()
+    return encoded(
+        {
+            **found.links,
+            "outlived": found.outlived,
+            "newest_sample_s": max(times_s, default=None),
+            "median_sample_s": median(times_s) if times_s else None,
+            "old_prices": old_prices(
+                wan.catalogue, pairs_by_price(wan.network, wan.catalogue), now_s
+            ),
+        }
+    )
+
+
+def relay_gains_bytes(wan: Wan, limit: int) -> bytes:
+    """Return the largest gains as JSON: plans of the pairs that are first in the matrix."""
+    until_s = time.monotonic() + MOST_S
+    matrix = wan.matrix("relay-gain")
+    assert matrix.sources is not None
+    gains = np.nan_to_num(matrix.values, posinf=0.0)
+    worth = int((gains >= 1 + DEFAULT_MARGIN).sum())
+    found: list[dict[str, Any]] = []
+    for at in np.argsort(-gains, axis=None, kind="stable")[: min(worth, PLANS_PER_ENTRY * limit)]:
+        if time.monotonic() > until_s and len(found) >= limit:
+            break
+        i, j = divmod(int(at), len(matrix.regions))
+        src, dst = matrix.regions[i], matrix.regions[j]
+        request = TransferRequest(
+            src, dst, volume_gb=VOLUME_GB, objective="time", relays="one", vms=1, candidates=1
+        )
+        try:
+            entry = _relay_gain(wan.ask(request), src, dst)
+        except (DataError, InfeasibleError):  # such as a quota that leaves an end no VM
+            continue
+        if entry:
+            found.append(entry | {"source": matrix.sources[i][j]})
+    found.sort(key=lambda entry: -entry["gain"])
+    return encoded(
+        {"snapshot": wan.snapshot, "volume_gb": VOLUME_GB, "pairs": worth, "relays": found[:limit]}
+    )
+
+
+def _relay_gain(plan: Plan, src: str, dst: str) -> dict[str, Any] | None:
+    relay, direct = plan.best_relay, plan.direct
+    if relay is None or relay.gain is None or direct.duration_s is None or direct.cost_usd is None:
+        return None  # the direct path is down: that is no gain, but an outage
+    saved_h = (direct.duration_s - relay.duration_s) / S_PER_H
+    if saved_h <= 0:
+        return None
+    return {
+        "src": src,
+        "dst": dst,
+        "relay": relay.relay,
+        "gain": relay.gain,
+        "gain_low": relay.gain_low,
+        "gain_high": relay.gain_high,
+        "probability": relay.probability,
+        "direct_gbps": direct.throughput_gbps,
+        "relay_gbps": relay.throughput_gbps,
+        "direct_s": direct.duration_s,
+        "relay_s": relay.duration_s,
+        "direct_usd": direct.cost_usd.total,
+        "relay_usd": relay.cost_usd.total,
+        "pays_from_usd_per_h": max(0.0, relay.cost_usd.total - direct.cost_usd.total) / saved_h,
+    }
+
+
+def samples_meant(_wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
+    """Return about how many samples a decision is, and the last there is; in a worker.
+
+    Raises
+    ------
+    InputError
+        If it can't be made.
+    """
+    through = request["through"]
+    with open_store(location, mode="read") as store:
+        through = store.samples.last_id() if through is None else through
+        found = _meant(store, {**request, "through": through})
+    return {"samples": len(found), "through": through}
+
+
+def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
+    """Return what a decision would do, as JSON types; in a process, because it takes a while.
+
+    Raises
+    ------
+    InputError
+        If it can't be made.
+    """
+    decision = request["decision"]
+    with open_store(location, mode="read") as store:
+        meant = _meant(store, request)
+        if decision == "accept":
+            changed = effects_of(store, wan.catalogue, accepted=meant)
+        else:
+            changed = effects_of(store, wan.catalogue, change=(decision, frozenset(meant)))
+    shown = [effect._asdict() for effect in changed[:MOST_EFFECTS]]
+    return {"total": len(changed), "changed": shown}
+
+
+def _meant(store: Store, request: dict[str, Any]) -> list[Any]:
+    """Return the samples in quarantine that a decision is about, or the ids of others."""
+    database, decision = store.database, request["decision"]
+    if decision in ("accept", "reject"):
+        return to_decide(database, request["quarantined"], accepting=decision == "accept")
+    selection = Selection(**request["selection"])
+    return selected(database, decision, selection, through=request["through"])

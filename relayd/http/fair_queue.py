@@ -1,0 +1,109 @@
+"""Turns for work that takes a while: callers take them one after the other, whoever asks most.
+
+Round-robin between callers (Nagle, RFC 970): one that floods waits behind its own questions, and
+another is served after at most one of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+
+from relayd.http.problems import Kind, ProblemError
+
+CALLER: ContextVar[object] = ContextVar("caller", default="the service itself")
+"""For whom something is done: the number of a token, an address, or the service itself."""
+
+
+class FairQueue:
+    """Lets so many work at once; the others wait, each caller in a queue of its own.
+
+    Parameters
+    ----------
+    at_once : int
+    most_waiting : int
+        Of all callers together. Where there are as many, the caller with the most loses its last.
+    most_of_one : int
+        Of one caller.
+    what : str
+        What is waited for, for messages.
+    """
+
+    def __init__(self, at_once: int, most_waiting: int, most_of_one: int, what: str) -> None:
+        self._free = at_once
+        self._most_waiting = most_waiting
+        self._most_of_one = most_of_one
+        self._what = what
+        self._queues: OrderedDict[object, deque[asyncio.Future[None]]] = OrderedDict()
+        self.waiting = 0
+        """How many wait."""
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a turn of the caller whose request this is.
+
+        Raises
+        ------
+        ProblemError
+            429 if too many of this caller wait, 503 if too many of all.
+        """
+        if self._free and not self.waiting:
+            self._free -= 1
+        else:
+            await self._wait(CALLER.get())
+        try:
+            yield
+        finally:
+            self._next()
+
+    async def _wait(self, caller: object) -> None:
+        queue = self._queues.get(caller, deque())
+        if len(queue) >= self._most_of_one:
+            raise self._refusal(429, "rate-limited", "of yours ")
+        if self.waiting >= self._most_waiting:
+            longest = max(self._queues.values(), key=len)
+            if len(longest) <= len(queue) + 1:
+                raise self._refusal(503, "unavailable")
+            longest.pop().set_exception(self._refusal(429, "rate-limited", "of yours "))
+            self.waiting -= 1
+        self._queues[caller] = queue
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(turn)
+        self.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn in queue:
+                queue.remove(turn)
+                self.waiting -= 1
+                if not queue:
+                    del self._queues[caller]
+            elif not turn.cancelled() and turn.exception() is None:
+                self._next()  # its turn had come
+            raise
+
+    def _next(self) -> None:
+        """Give the turn that has ended to the caller who has waited longest for one."""
+        while self._queues:
+            caller, queue = next(iter(self._queues.items()))
+            turn = queue.popleft()
+            self.waiting -= 1
+            if queue:
+                self._queues.move_to_end(caller)
+            else:
+                del self._queues[caller]
+            if not turn.done():  # or whoever asked has gone
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def _refusal(self, status: int, kind: Kind, whose: str = "") -> ProblemError:
+        return ProblemError(
+            status,
+            kind,
+            f"Too many requests {whose}wait for {self._what} already. Try again.",
+            headers={"Retry-After": "1"},
+        )

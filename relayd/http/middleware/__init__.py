@@ -1,1 +1,0 @@
-"""What happens around each request: access, limits, reading bodies, headers, logs."""

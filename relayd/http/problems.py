@@ -1,0 +1,226 @@
+"""Errors as problem documents (RFC 9457): one mapping for every endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from planner.model.errors import (
+    AmbiguousRegionError,
+    DataError,
+    InfeasibleError,
+    InputError,
+    RelaydError,
+    StoreError,
+    UnknownRegionError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+MOST_SHOWN = 200
+
+Kind: TypeAlias = Literal[
+    "input",
+    "unknown-region",
+    "ambiguous-region",
+    "infeasible",
+    "data",
+    "store",
+    "not-found",
+    "method-not-allowed",
+    "unauthorized",
+    "forbidden",
+    "cross-origin",
+    "misdirected",
+    "too-large",
+    "media-type",
+    "timeout",
+    "rate-limited",
+    "conflict",
+    "unavailable",
+    "malformed",
+    "internal",
+]
+_TITLES: dict[Kind, str] = {
+    "input": "The request is not valid",
+    "unknown-region": "No such region or alias",
+    "ambiguous-region": "The name fits several regions",
+    "infeasible": "No plan meets the limits",
+    "data": "Measurements are missing or too old",
+    "store": "The store can't be used",
+    "not-found": "Nothing is here",
+    "method-not-allowed": "This method is not for this path",
+    "unauthorized": "A valid token is needed",
+    "forbidden": "The token may not do this",
+    "cross-origin": "Pages of this origin may not do this",
+    "misdirected": "The service does not go by this name",
+    "too-large": "The request is too large",
+    "media-type": "The body is of the wrong type",
+    "timeout": "It took too long",
+    "rate-limited": "Too many requests",
+    "conflict": "It can't be done now",
+    "unavailable": "The service can't do this now",
+    "malformed": "The request can't be read",
+    "internal": "The service failed",
+}
+_NOTHING_HERE = "There is no such path; /docs lists all."
+
+
+class Problem(BaseModel):
+    """What went wrong, for people and programs."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str = Field(description="`urn:relayd:problem:` and the kind.")
+    title: str = Field(description="The kind in words.")
+    status: int
+    detail: str = Field(description="One paragraph: what, with which value, and what to do.")
+    kind: Kind = Field(description="Tells kinds of problems apart.")
+    request_id: str | None = Field(None, description="Names the request in the logs.")
+    field: str | None = Field(None, description="The field at fault.")
+    problem: str | None = Field(None, description="What is wrong with the field.")
+    value: Any = Field(None, description="The value at fault, shortened.")
+    remedy: str | None = Field(None, description="What to do about it.")
+    near: list[str] | None = Field(None, description="Names that are close to an unknown one.")
+    matches: list[str] | None = Field(None, description="What an ambiguous name may mean.")
+    limit: str | None = Field(None, description="The limit that no plan meets.")
+
+
+class ProblemError(Exception):
+    """An answer that is a problem.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status code.
+    kind : Kind
+    detail : str
+        One paragraph for a person.
+    headers : mapping, optional
+        Of the answer.
+    **members
+        Further members of the document.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        kind: Kind,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **members: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = dict(headers or {})
+        self.content: dict[str, Any] = {
+            "type": f"urn:relayd:problem:{kind}",
+            "title": _TITLES[kind],
+            "status": status,
+            "detail": detail,
+            "kind": kind,
+            **{name: value for name, value in members.items() if value is not None},
+        }
+
+    @classmethod
+    def of(cls, status: int, content: dict[str, Any]) -> ProblemError:
+        """Return the problem whose status and content these are."""
+        problem = cls(status, content["kind"], content["detail"])
+        problem.content = content
+        return problem
+
+
+def problem_of(error: Exception) -> ProblemError:
+    """Return the problem that any exception is; what was not raised on purpose is a 500."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, RelaydError):
+        return _of_relayd(error)
+    from aiohttp import web  # here, as workers have problems, too, and nothing else of it
+
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return ProblemError(
+            405, "method-not-allowed", f"Use {allowed}.", headers={"Allow": allowed}
+        )
+    if isinstance(error, web.HTTPException):
+        if error.status == 404:
+            return ProblemError(404, "not-found", _NOTHING_HERE)
+        return ProblemError(error.status, "malformed", error.reason)
+    return ProblemError(
+        500, "internal", "This is a fault of the service; its log names it by the request id."
+    )
+
+
+def _of_relayd(error: RelaydError) -> ProblemError:
+    detail = str(error)
+    if isinstance(error, StoreError):  # of the server, not of the request: its path stays private
+        return ProblemError(
+            503,
+            "store",
+            f"The store can't be used: it {error.problem.split(':')[0]}.",
+            headers={"Retry-After": "5"},
+        )
+    if isinstance(error, InputError):
+        kind: Kind = "input"
+        more: dict[str, Any] = {}
+        if isinstance(error, UnknownRegionError):
+            kind, more = "unknown-region", {"near": list(error.near)}
+        elif isinstance(error, AmbiguousRegionError):
+            kind, more = "ambiguous-region", {"matches": list(error.matches)}
+        return ProblemError(
+            422,
+            kind,
+            detail,
+            field=error.field,
+            problem=error.problem,
+            value=_shown(error.value),
+            remedy=error.remedy,
+            **more,
+        )
+    if isinstance(error, InfeasibleError):
+        return ProblemError(422, "infeasible", detail, limit=error.limit, remedy=error.remedy)
+    if isinstance(error, DataError):
+        return ProblemError(409, "data", detail)
+    return ProblemError(500, "internal", detail)
+
+
+def invalid(error: ValidationError) -> InputError:
+    """Return the first error of pydantic as an error of the library."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    # Alternatives of a union are named in the place: `time_value_usd_per_h.float`.
+    place = [str(part) for part in first["loc"]]
+    field = ".".join(place[:6])[:MOST_SHOWN] or "body"
+    others = error.error_count() - 1
+    remedy = f"{others} more of its fields are wrong too." if others > 0 else None
+    missing = first["type"] == "missing"
+    message = "is missing" if missing else _clause(first["msg"])
+    return InputError(
+        field, message, value=None if missing else _shown(first["input"]), remedy=remedy
+    )
+
+
+def _clause(message: str) -> str:
+    """Return a sentence of pydantic's as a clause that follows a field's name."""
+    for start, ours in (("Input should be", "should be"), ("Extra inputs are not", "is not")):
+        if message.startswith(start):
+            return ours + message.removeprefix(start)
+    return message[:1].lower() + message[1:]
+
+
+def _shown(value: object) -> object:
+    """Return a value that is short and surely JSON."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and -(2**53) <= value <= 2**53:
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
+
+
+def encoded(problem: ProblemError, request_id: str | None) -> bytes:
+    """Return the document; ASCII, so that whatever a client sent can be sent back."""
+    return json.dumps({**problem.content, "request_id": request_id}).encode()

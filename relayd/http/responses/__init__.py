@@ -1,1 +1,0 @@
-"""Makes responses: encoding, compression, pages, problem documents."""

@@ -1,0 +1,205 @@
+"""``/v1/campaigns``: measuring with the service's fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from relayd.http.campaigns.process import forecast
+from relayd.http.models.campaigns import CampaignAnswer, CampaignRequest, ForecastAnswer
+from relayd.http.models.campaigns import Campaigns as CampaignsAnswer
+from relayd.http.models.common import Page
+from relayd.http.problems import ProblemError
+from relayd.http.responses import document_response, page_of, whole_position
+from relayd.http.route import RequestContext, Route
+from relayd.http.service import Service
+from relayd.store import Store
+from relayd.store.campaigns.details import failures, last_event, stages
+from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.pages import CampaignState, Running, campaign, campaign_page, running
+
+MOST_DIGITS = 18
+
+
+async def list_campaigns(context: RequestContext) -> web.Response:
+    """List campaigns."""
+    service, query = context.service, context.query
+    before = whole_position(query.cursor)
+    rows, at_work = await service.store.read(
+        lambda store: (
+            campaign_page(store.database, before_id=before, limit=query.limit + 1),
+            running(store),
+        )
+    )
+    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
+    ours = _at_work(service, at_work)
+    return document_response(
+        service.current.snapshot,
+        {"campaigns": [_seen(row, ours) for row in page], "next_cursor": next_cursor},
+    )
+
+
+async def get_campaign(context: RequestContext) -> web.Response:
+    """Show one campaign."""
+    return await _answer(context.service, _number(context), 200)
+
+
+async def post_campaign(context: RequestContext) -> web.Response:
+    """Start a campaign, within its budget."""
+    service = context.service
+    number = await service.campaigns.begin(context.body.model_dump())
+    return await _answer(service, number, 202)
+
+
+async def post_campaign_stop(context: RequestContext) -> web.Response:
+    """Interrupt a campaign, whichever process runs it."""
+    service, number = context.service, _number(context)
+    row, at_work = await service.store.read(
+        lambda store: (campaign(store.database, number), running(store))
+    )
+    if row is None:
+        raise _unknown(str(number))
+    runners = _at_work(service, at_work)
+    if number not in runners:
+        raise ProblemError(409, "conflict", f"Campaign {number} is not running.")
+    if runners[number]:
+        raise ProblemError(
+            409,
+            "conflict",
+            f"The watcher runs campaign {number} and would go on with it. To measure less, give "
+            "it a smaller daily budget or quiet hours, or end watching.",
+        )
+    await service.store.write(lambda store: Campaigns(store).ask_to_stop(number))
+    return await _answer(service, number, 202)
+
+
+async def post_campaign_forecast(context: RequestContext) -> web.Response:
+    """Forecast a campaign; nothing is sent."""
+    service = context.service
+    fleet = service.settings.fleet
+    if fleet is None:
+        raise ProblemError(409, "conflict", service.campaigns.refusal())
+    found = await service.workers.ask(
+        service.current.version, forecast, fleet, service.store.path, context.body.model_dump()
+    )
+    return document_response(service.current.snapshot, found)
+
+
+def _number(context: RequestContext) -> int:
+    text = context.request.match_info["id"]
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        raise _unknown(text)
+    return int(text)
+
+
+async def _answer(service: Service, number: int, status: int) -> web.Response:
+    found = await service.store.read(lambda store: _read(store, number))
+    if found is None:
+        raise _unknown(str(number))
+    row, at_work, details = found
+    content = {"campaign": _seen(row, _at_work(service, at_work)), **details}
+    response = document_response(service.current.snapshot, content, status=status)
+    if status == 202:
+        response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
+    return response
+
+
+def _read(store: Store, number: int) -> tuple[CampaignState, Running | None, dict[str, Any]] | None:
+    row = campaign(store.database, number)
+    if row is None:
+        return None
+    return (
+        row,
+        running(store),
+        {
+            "stages": [stage._asdict() for stage in stages(store.database, number)],
+            "failures": [found._asdict() for found in failures(store.database, number)],
+            "progress": None if row.finished_at_s else last_event(store.database, number),
+        },
+    )
+
+
+def _at_work(service: Service, stored: Running | None) -> dict[int | None, bool]:
+    """Return the campaigns that run, with whether the watcher runs them."""
+    # Ours begins, and ends, a little outside of the time in which the store knows of it.
+    ours = {service.campaigns.running: False, service.watcher.campaign: True}
+    return {**({stored.id: stored.by_watcher} if stored else {}), **ours}
+
+
+def _seen(row: CampaignState, at_work: dict[int | None, bool]) -> dict[str, Any]:
+    counts = {name: getattr(row, name) for name in ("planned", "done", "failed")}
+    others = {key: value for key, value in row._asdict().items() if key not in counts}
+    return {
+        **others,
+        "is_running": row.id in at_work,
+        "may_be_stopped": not at_work.get(row.id, True),
+        "probes": counts,
+    }
+
+
+def _unknown(text: str) -> ProblemError:
+    return ProblemError(404, "not-found", f"There is no campaign {text[:50]!r}.")
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/campaigns",
+        list_campaigns,
+        "List campaigns, the newest first",
+        "read",
+        query=Page,
+        answer=CampaignsAnswer,
+        statuses=(422,),
+    ),
+    Route(
+        "POST",
+        "/v1/campaigns",
+        post_campaign,
+        "Measure with the fleet",
+        "probe",
+        "Spends real money on egress, at most the budget. One campaign runs at a time; 409 where "
+        "one does, or where the service has no fleet. Progress comes as events.",
+        body=CampaignRequest,
+        answer=CampaignAnswer,
+        success=202,
+        statuses=(409, 422),
+    ),
+    Route(
+        "POST",
+        "/v1/campaigns/forecast",
+        post_campaign_forecast,
+        "Forecast a campaign",
+        "probe",
+        "Nothing is sent and nothing spent: rounds, time, volume and egress that the same request "
+        "to `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. "
+        "409 where the service has no fleet.",
+        body=CampaignRequest,
+        answer=ForecastAnswer,
+        statuses=(409, 422),
+    ),
+    Route(
+        "GET",
+        "/v1/campaigns/{id}",
+        get_campaign,
+        "Show one campaign",
+        "read",
+        "With its stages, what failed and what to do about it, and how far it is.",
+        answer=CampaignAnswer,
+        statuses=(404,),
+    ),
+    Route(
+        "POST",
+        "/v1/campaigns/{id}/stop",
+        post_campaign_stop,
+        "Stop a campaign",
+        "probe",
+        "Whichever process of this store runs it: within seconds it ends its probes on all hosts. "
+        "What was measured is kept, and what its probes may have sent counts as spent. `resume` "
+        "goes on with it. 409 where it is not running, or the watcher runs it.",
+        answer=CampaignAnswer,
+        success=202,
+        statuses=(404, 409),
+    ),
+)

@@ -1,1 +1,0 @@
-"""Paths about measuring: campaigns, hosts, samples, and what to believe of them."""

@@ -1,1 +1,0 @@
-"""Paths that answer questions and follow the transfers that came of them."""

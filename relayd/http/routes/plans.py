@@ -1,0 +1,204 @@
+"""``/v1/plans``: plans of one transfer, or of each of many, and what runs them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from aiohttp import web
+
+from planner.fields.specified import Specified, description_of
+from planner.model.errors import InputError
+from planner.model.network import Snapshot
+from planner.transfer.plan import Plan
+from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, TransferRequest
+from relayd.http.answers import answer_bytes, answer_earlier, batch_items, encoded, script_of
+from relayd.http.models.common import attributes_as
+from relayd.http.models.plans import BatchAnswer, PlanBatch, ScriptAnswer, ScriptRequest
+from relayd.http.models.questions import Questions, QuestionSeen
+from relayd.http.responses import document_response, json_response, tagged_response
+from relayd.http.route import RequestContext, Route
+from relayd.http.service import Service
+from relayd.questions.registry import QUESTIONS, Question
+
+TRANSFER = next(question for question in QUESTIONS if question.name == "transfer")
+
+# A plan over few VMs takes about a millisecond, and handing it to another process and back as
+# long: it is made where it is asked. With more VMs, or several under a limit, the search may take
+# a hundred times as long, and that goes to another core.
+MOST_VMS_HERE = 8
+
+
+async def get_plan(context: RequestContext) -> web.Response:
+    """Answer a question in a query string."""
+    return json_response(*await _plan(context.service, context.query))
+
+
+async def post_plan(context: RequestContext) -> web.Response:
+    """Answer a question in a body."""
+    return json_response(*await _plan(context.service, context.body))
+
+
+async def post_plans_batch(context: RequestContext) -> web.Response:
+    """Answer many questions, each by itself."""
+    service, current = context.service, context.service.current
+    questions = context.body.plans
+    if len(questions) > service.settings.batch_items:
+        raise InputError(
+            "plans",
+            f"are more than {service.settings.batch_items}",
+            value=len(questions),
+            remedy="Ask in several batches.",
+        )
+    items = await service.workers.ask_in_parts(
+        current.version, batch_items, questions, context.request_id
+    )
+    service.metrics.batched(len(items))
+    body = b'{"snapshot":%b,"results":[%b]}' % (encoded(current.snapshot), b",".join(items))
+    return json_response(body, current.snapshot)
+
+
+async def post_plan_script(context: RequestContext) -> web.Response:
+    """Write a plan as a script or a configuration of a tool, in a worker."""
+    current = context.service.current
+    asked = context.body.model_dump()
+    script = await context.service.workers.ask(current.version, script_of, asked)
+    return document_response(current.snapshot, {"script": script})
+
+
+async def _plan(service: Service, request: TransferRequest) -> tuple[bytes, Snapshot]:
+    current = service.current
+    if request.snapshot:
+        return await earlier_answer(service, request)
+    key = repr(request)  # canonical: it leaves defaults out
+    body = current.plans.get(key)
+    if body is not None:
+        service.metrics.cached()
+        return body, current.snapshot
+    began_s = time.perf_counter()
+    if _is_quick(request):
+        body = answer_bytes(current.wan, request)
+    else:
+        body = await service.workers.ask(current.version, answer_bytes, request)
+    service.metrics.planned(time.perf_counter() - began_s)
+    current.plans.keep(key, body)
+    return body, current.snapshot
+
+
+async def earlier_answer(service: Service, request: Specified) -> tuple[bytes, Snapshot]:
+    """Answer from an earlier snapshot, which a worker reads from the store each time."""
+    version = service.current.version
+    return await service.workers.ask(version, answer_earlier, service.open_source, request)
+
+
+def _is_quick(request: TransferRequest) -> bool:
+    if (
+        (request.vms or MOST_VMS_UNASKED) > MOST_VMS_HERE
+        or request.vms_in
+        or request.vm_types
+        or request.frontier
+    ):
+        return False
+    if request.candidates > DEFAULT_CANDIDATES:
+        return False
+    limits = (request.budget_usd, request.deadline_s, request.min_throughput_gbps)
+    return request.vms == 1 or limits == (None, None, None)
+
+
+async def post_question(context: RequestContext) -> web.Response:
+    """Answer in a worker, because it takes from milliseconds to seconds."""
+    current = context.service.current
+    if context.body.snapshot:
+        return json_response(*await earlier_answer(context.service, context.body))
+    body = await context.service.workers.ask(current.version, answer_bytes, context.body)
+    return json_response(body, current.snapshot)
+
+
+async def get_questions(context: RequestContext) -> web.Response:
+    """Describe every question, for forms and other clients."""
+    current = context.service.current
+    content = {"snapshot": current.snapshot, "questions": [_described(q) for q in QUESTIONS]}
+    body = current.page("questions", lambda: encoded(content))
+    return tagged_response(context.request, body, current.snapshot)
+
+
+def _described(question: Question) -> dict[str, Any]:
+    return attributes_as(QuestionSeen, question, fields=description_of(question.request))
+
+
+_MORE = {"schedule": "A transfer that can't be admitted is part of the answer, not an error."}
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/plans",
+        get_plan,
+        TRANSFER.summary,
+        "plan",
+        "Answers are cached until a new snapshot.",
+        question=TRANSFER,
+        answer=Plan,
+        statuses=(409, 422),
+    ),
+    Route(
+        "POST",
+        "/v1/plans",
+        post_plan,
+        TRANSFER.summary,
+        "plan",
+        "Also takes figures by region, which a query string can't hold.",
+        question=TRANSFER,
+        answer=Plan,
+        statuses=(409, 422),
+    ),
+    Route(
+        "POST",
+        "/v1/plans/batch",
+        post_plans_batch,
+        "Recommend for many transfers at once",
+        "plan",
+        "Each is answered by itself: a wrong one gets a problem in its place.",
+        body=PlanBatch,
+        example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
+        answer=BatchAnswer,
+        statuses=(422,),
+    ),
+    Route(
+        "POST",
+        "/v1/plans/scripts",
+        post_plan_script,
+        "Write a plan as what a tool runs",
+        "plan",
+        "Addresses that are not given stay variables, without which the script says what it is.",
+        body=ScriptRequest,
+        answer=ScriptAnswer,
+        statuses=(422,),
+    ),
+    *(
+        Route(
+            "POST",
+            question.path,
+            post_question,
+            question.summary,
+            "plan",
+            _MORE.get(question.name, ""),
+            question=question,
+            answer=question.answer,
+            statuses=(409, 422),
+            operation_id=f"post_{question.name.removeprefix('place-')}",
+        )
+        for question in QUESTIONS
+        if question.name != "transfer"
+    ),
+    Route(
+        "GET",
+        "/v1/questions",
+        get_questions,
+        "Describe the questions and their fields",
+        "read",
+        "Names, kinds, units, bounds, defaults, help and examples; forms can be made from it.",
+        answer=Questions,
+        etag=True,
+    ),
+)

@@ -1,0 +1,183 @@
+"""``/v1/transfers``: transfers under way, as the programs that carry them out report them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import quote
+
+from aiohttp import hdrs, web
+
+from relayd.http.models.transfers import (
+    TransferAnswer,
+    TransferDetailsAnswer,
+    TransfersAnswer,
+    TransfersQuery,
+)
+from relayd.http.problems import ProblemError
+from relayd.http.responses import document_response, page_of, whole_position
+from relayd.http.route import RequestContext, Route
+from relayd.store.transfers import NoTransferError, Transfers, WantedTransfers
+from relayd.transfers.expected import is_storable
+from relayd.transfers.register import TransferRegister
+from relayd.transfers.requests import (
+    TransferEndRequest,
+    TransferProgressRequest,
+    TransferStartRequest,
+)
+from relayd.transfers.tracked import TrackedTransfer, tracked
+
+T = TypeVar("T")
+EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 7200}
+
+
+async def list_transfers(context: RequestContext) -> web.Response:
+    """List transfers."""
+    service, query = context.service, context.query
+    before, wan = whole_position(query.cursor), service.current.wan
+    ends = (
+        None if name is None else wan.resolve(name, field).region_id
+        for name, field in ((query.src, "src"), (query.dst, "dst"))
+    )
+    wanted = WantedTransfers(query.state, *ends)
+    rows = await service.store.read(
+        lambda store: Transfers(store.database).page(
+            wanted, before_number=before, limit=query.limit + 1
+        )
+    )
+    page, next_cursor = page_of(rows, query.limit, lambda row: (row.number,))
+    now_s = time.time()
+    return document_response(
+        service.current.snapshot,
+        {"transfers": [tracked(row, now_s) for row in page], "next_cursor": next_cursor},
+    )
+
+
+async def get_transfer(context: RequestContext) -> web.Response:
+    """Show one transfer."""
+    name, service = _id(context), context.service
+    try:
+        found = await service.store.read(
+            lambda store: TransferRegister(store.database, service.current.wan, "").transfer(name)
+        )
+    except NoTransferError:
+        raise _unknown(name) from None
+    return document_response(service.current.snapshot, {"details": found})
+
+
+async def post_transfer(context: RequestContext) -> web.Response:
+    """Begin a transfer."""
+    found, is_new = await _written(context, lambda register: register.begin(context.body))
+    response = _answer(context, found, 201 if is_new else 200)
+    response.headers[hdrs.LOCATION] = f"/v1/transfers/{quote(found.id, safe='')}"
+    return response
+
+
+async def post_transfer_progress(context: RequestContext) -> web.Response:
+    """Report how far a transfer is."""
+    name = _id(context)
+    found = await _written(context, lambda register: register.report(name, context.body))
+    return _answer(context, found, 200)
+
+
+async def post_transfer_end(context: RequestContext) -> web.Response:
+    """Say how a transfer ended."""
+    name = _id(context)
+    found = await _written(context, lambda register: register.end(name, context.body))
+    return _answer(context, found, 200)
+
+
+async def _written(context: RequestContext, change: Callable[[TransferRegister], T]) -> T:
+    service = context.service
+    who = service.access.holder(context.request) or context.request.remote or ""
+    try:
+        return await service.store.write(
+            lambda store: change(TransferRegister(store.database, service.current.wan, who))
+        )
+    except NoTransferError as error:
+        raise _unknown(str(error.value)) from None
+
+
+def _id(context: RequestContext) -> str:
+    name = str(context.request.match_info["id"])
+    if not is_storable(name):
+        raise _unknown(name)
+    return name
+
+
+def _answer(context: RequestContext, found: TrackedTransfer, status: int) -> web.Response:
+    content = {"transfer": found}
+    return document_response(context.service.current.snapshot, content, status=status)
+
+
+def _unknown(name: str) -> ProblemError:
+    return ProblemError(404, "not-found", f"There is no transfer {name[:50]!r}.")
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v1/transfers",
+        list_transfers,
+        "List transfers, the newest first",
+        "read",
+        "With rate, forecast and whether they are in time. Without a report for `silent_after_s`, "
+        "one is `silent`, and after a day of that `failed`.",
+        query=TransfersQuery,
+        answer=TransfersAnswer,
+        statuses=(422,),
+    ),
+    Route(
+        "POST",
+        "/v1/transfers",
+        post_transfer,
+        "Begin a transfer",
+        "ingest",
+        "May be repeated under the same `id`: the same transfer is begun once and answered with "
+        "200 after that, and another one is refused. Nothing is sent: the transfer is yours, and "
+        "its program reports it.",
+        body=TransferStartRequest,
+        example=EXAMPLE,
+        answer=TransferAnswer,
+        success=201,
+        statuses=(422,),
+    ),
+    Route(
+        "GET",
+        "/v1/transfers/{id}",
+        get_transfer,
+        "Show one transfer",
+        "read",
+        "With its reports, its paths, its plan, and the question what to do with the rest of it "
+        "(`rest`), filled in; `advised` says whether it is late or much slower than planned.",
+        answer=TransferDetailsAnswer,
+        statuses=(404,),
+    ),
+    Route(
+        "POST",
+        "/v1/transfers/{id}/progress",
+        post_transfer_progress,
+        "Report how far a transfer is",
+        "ingest",
+        "All that has arrived since it began. A report that goes backwards, in volume or in time, "
+        "or that comes after the end is refused; the last one may be repeated.",
+        body=TransferProgressRequest,
+        example={"moved_gb": 120, "via_gb": {"direct": 120}},
+        answer=TransferAnswer,
+        statuses=(404, 422),
+    ),
+    Route(
+        "POST",
+        "/v1/transfers/{id}/end",
+        post_transfer_end,
+        "Say how a transfer ended",
+        "ingest",
+        "`finished`, `failed` or `cancelled`; may be repeated. Plans learn from what finished over "
+        "one path.",
+        body=TransferEndRequest,
+        example={"state": "finished"},
+        answer=TransferAnswer,
+        statuses=(404, 422),
+    ),
+)

@@ -1,1 +1,0 @@
-"""The running service: its settings, state, workers and background tasks."""

@@ -1,0 +1,163 @@
+"""The store from an event loop: one thread that reads and one that writes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TypeVar
+
+from planner.model.errors import StoreError
+from relayd.http.fair_queue import FairQueue
+from relayd.http.problems import ProblemError
+from relayd.store import Location, Store, open_store
+from relayd.store.opening import Mode
+
+T = TypeVar("T")
+MOST_WAITING = 256
+STATEMENT_TIMEOUT_S = 15.0
+"""For a statement on a server; nothing that a request needs takes long."""
+LIMIT_S = 30.0
+"""For a function, its turn included."""
+MOST_OF_ONE = 64
+"""Of one caller: those of others are still taken in."""
+
+
+class StoreAccess:
+    """Runs functions on a store, each in the thread whose connection it is.
+
+    A connection that failed is closed, and the next function gets a new one: the service goes
+    on by itself when a database is back. Callers take turns.
+
+    Parameters
+    ----------
+    path : Path or Address
+    """
+
+    def __init__(self, path: Location) -> None:
+        self.path = path
+        self._reader = _Side(path, "read")
+        self._writer = _Side(path, "create")
+        self.span: Callable[[str], AbstractContextManager[object]] = nullcontext
+
+    async def read(self, function: Callable[[Store], T]) -> T:
+        """Run a function that reads, and return its result.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be read.
+        ProblemError
+            429 if too many of this caller wait for it already, 503 if too many of all, or if it
+            takes longer than :data:`LIMIT_S`.
+        """
+        with self.span("store read"):
+            return await self._reader.run(function)
+
+    async def write(self, function: Callable[[Store], T]) -> T:
+        """Run a function that writes, and return its result; it is on disk then.
+
+        Where it takes too long, it is left out unless it has begun.
+        """
+        with self.span("store write"):
+            return await self._writer.run(function)
+
+    async def answers(self, limit_s: float) -> bool:
+        """Return whether the store can be read, within a time."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.read(lambda store: store.snapshots.latest())
+        except (StoreError, ProblemError, TimeoutError):
+            return False
+        return True
+
+    def silent_s(self) -> float:
+        """Return for how long the store has owed the answer to what runs now."""
+        return max(self._reader.running_s(), self._writer.running_s())
+
+    def free_bytes(self) -> int | None:
+        """Return the space left for the file and its log; None for a server, or if unknown."""
+        if not isinstance(self.path, Path):
+            return None
+        try:
+            found = os.statvfs(self.path.resolve().parent)
+        except OSError:
+            return None
+        return found.f_bavail * found.f_frsize
+
+    @property
+    def waiting(self) -> int:
+        """How many functions wait or run."""
+        return self._reader.waiting + self._writer.waiting
+
+    async def close(self) -> None:
+        """Finish what is being written, and close."""
+        await self._reader.close()
+        await self._writer.close()  # last, because it can empty and remove the log of SQLite
+
+
+class _Side:
+    def __init__(self, path: Location, mode: Mode) -> None:
+        self._path = path
+        self._mode: Mode = mode
+        self._store: Store | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"store-{mode}")
+        self._began_s: float | None = None
+        self._turns = FairQueue(1, MOST_WAITING, MOST_OF_ONE, "the store")
+        self.waiting = 0
+
+    def running_s(self) -> float:
+        began_s = self._began_s
+        return 0.0 if began_s is None else time.monotonic() - began_s
+
+    async def run(self, function: Callable[[Store], T]) -> T:
+        self.waiting += 1
+        try:
+            loop = asyncio.get_running_loop()
+            running: asyncio.Future[T] | None = None
+            try:
+                async with asyncio.timeout(LIMIT_S), self._turns.turn():
+                    running = loop.run_in_executor(self._thread, self._run, function)
+                    # What is being written is finished, also if who asked has gone.
+                    return await asyncio.shield(running)
+            except TimeoutError:
+                if running is not None:
+                    running.cancel()
+                raise ProblemError(
+                    503,
+                    "unavailable",
+                    f"The store has not answered for {LIMIT_S:g} s. What it has begun to write it "
+                    "still finishes. Try again: a sample that is there already is not stored, nor "
+                    "decided about, twice.",
+                    headers={"Retry-After": "5"},
+                ) from None
+        finally:
+            self.waiting -= 1
+
+    def _run(self, function: Callable[[Store], T]) -> T:
+        self._began_s = time.monotonic()
+        try:
+            if self._store is None:
+                self._store = open_store(
+                    self._path, mode=self._mode, statement_timeout_s=STATEMENT_TIMEOUT_S
+                )
+            return function(self._store)
+        except StoreError:
+            self._close()
+            raise
+        finally:
+            self._began_s = None
+
+    def _close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    async def close(self) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._close)
+        self._thread.shutdown(wait=True)

@@ -1,0 +1,136 @@
+"""Runs a watcher inside the service, if a fleet and a budget are set."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import RelaydError
+from probes.fleet.file import load_fleet
+from relayd.catalogue.loading import load_catalogue
+from relayd.http.settings import ServiceSettings, watch_options
+from relayd.store import Location
+from relayd.watch.watcher import Watcher
+
+LOG = logging.getLogger(__name__)
+RETRY_AFTER_S = 5.0
+STOP_TIMEOUT_S = 15.0
+
+
+class WatcherSupervisor:
+    """Runs a watcher for as long as the service runs.
+
+    If several services share a store, one probes and the others stand by.
+
+    Parameters
+    ----------
+    settings : ServiceSettings
+        Nothing is watched unless ``fleet`` and ``watch_daily_budget_usd`` are set.
+    db : Path or Address
+    catalogues : sequence of Path
+    """
+
+    def __init__(self, settings: ServiceSettings, db: Location, catalogues: Sequence[Path]) -> None:
+        self._settings = settings
+        self._db = db
+        self._catalogues = catalogues
+        self._stop = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._watcher: Watcher | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is watched."""
+        return bool(self._settings.fleet and self._settings.watch_daily_budget_usd)
+
+    async def run(self) -> None:
+        """Watch until stopped; start again after a failure."""
+        if not self.is_on:
+            self._ended.set()
+            return
+        try:
+            while not self._stop.is_set():
+                try:
+                    self._watcher = await asyncio.to_thread(self._make)
+                    await self._watcher.run(self._stop)
+                except Exception as error:
+                    if isinstance(error, RelaydError):
+                        LOG.warning("watch", extra={"problem": str(error)})
+                    else:
+                        LOG.error("fault", exc_info=error)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._stop.wait(), RETRY_AFTER_S)
+        finally:
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """Let the watcher store its results and clean up its hosts."""
+        self._stop.set()
+        if self.is_on:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), STOP_TIMEOUT_S)
+
+    def status(self) -> dict[str, Any] | None:
+        """Return the watcher's status; None if nothing is watched."""
+        return self._watcher.status() if self._watcher else None
+
+    @property
+    def campaign(self) -> int | None:
+        """The campaign that the watcher runs just now."""
+        running = (self.status() or {}).get("campaign") or {}
+        return running.get("id")
+
+    def health(self) -> dict[str, Any] | None:
+        """Return the part of the status that needs no token: no host, no address, no money."""
+        status = self.status()
+        if status is None:
+            return None
+        links = status.get("legs", {})
+        return {
+            "role": status["role"],
+            "last_look_age_s": status.get("last_look_age_s"),
+            "legs_down": links.get("down"),
+            "legs_degraded": links.get("degraded"),
+        }
+
+    def gauges(self) -> dict[str, tuple[str, Callable[[], float]]]:
+        """Return gauges: name to description and value."""
+        if not self.is_on:
+            return {}
+
+        def figure(*keys: str) -> Callable[[], float]:
+            def read() -> float:
+                found: Any = self.status() or {}
+                for key in keys:
+                    found = found.get(key) if isinstance(found, dict) else None
+                return float("nan") if found is None else float(found)
+
+            return read
+
+        return {
+            "watch_spent_today_usd": (
+                "Egress that measuring took today.",
+                figure("spent_today_usd"),
+            ),
+            "watch_budget_usd": ("Most egress of a day.", figure("daily_budget_usd")),
+            "watch_links_down": ("Links that are down.", figure("legs", "down")),
+            "watch_links_degraded": ("Links that are degraded.", figure("legs", "degraded")),
+            "watch_last_probe_age_seconds": (
+                "Time since the last liveness probe.",
+                figure("last_look_age_s"),
+            ),
+        }
+
+    def _make(self) -> Watcher:
+        assert self._settings.fleet
+        return Watcher(
+            self._db,
+            load_fleet(self._settings.fleet),
+            load_catalogue(self._catalogues),
+            watch_options(self._settings),
+            lambda text: LOG.info("watch", extra={"note": text}),
+        )

@@ -1,0 +1,249 @@
+"""Worker processes, each of which reads the network, for questions that take a while."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, nullcontext
+from multiprocessing import get_context
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
+
+from planner.model.catalogue import Catalogue
+from planner.model.errors import RelaydError
+from planner.model.network import Network
+from relayd.http.fair_queue import FairQueue
+from relayd.http.problems import ProblemError, problem_of
+from relayd.sources.memory import MemorySource
+from relayd.sources.wan import Wan
+
+T = TypeVar("T")
+_CHECK_PARENT_EVERY_S = 1.0
+_ENDS_WITHIN_S = 1.0
+VERSIONS_KEPT = 4
+
+
+class OutOfTimeError(Exception):
+    """A question took longer than it may."""
+
+
+class Workers:
+    """A pool of processes that answer questions on a given network.
+
+    Parameters
+    ----------
+    count : int
+        Processes; each holds a core while it answers.
+    limit_s : float
+        Longest time for one question.
+    most_waiting, most_of_one : int
+        Questions that may wait at a time, of all callers and of one. Callers take turns.
+    """
+
+    def __init__(
+        self, count: int, limit_s: float, most_waiting: int = 1000, most_of_one: int = 250
+    ) -> None:
+        self.count = count
+        self.waiting = 0
+        self.span: Callable[[str], AbstractContextManager[object]] = nullcontext
+        self._limit_s = limit_s
+        # One more than there are processes, so that none waits for the event loop.
+        self._turns = FairQueue(count + 1, most_waiting, most_of_one, "an answer")
+        self._folder = tempfile.TemporaryDirectory(prefix="relayd-")
+        self._written: dict[str, Path] = {}
+        self._pool = _new_pool(count)
+
+    def give(self, version: str, catalogue: Catalogue, network: Network) -> None:
+        """Let questions of a version be answered from a network; takes some 50 ms."""
+        path = Path(self._folder.name) / f"{len(self._written)}-{time.monotonic_ns()}.pickle"
+        with path.open("wb") as file:
+            pickle.dump((catalogue, network), file, 5)
+        self._written[version] = path
+        for old in list(self._written)[
+            :-VERSIONS_KEPT
+        ]:  # questions in flight may still name one before
+            self._written.pop(old).unlink(missing_ok=True)
+
+    async def warm(self, version: str) -> None:
+        """Start all processes and let them read the network."""
+        # Each sleeps, so that none answers for another.
+        await asyncio.gather(*(self.ask(version, _nap, 0.2) for _ in range(self.count)))
+
+    async def ask(
+        self,
+        version: str,
+        question: Callable[..., T],
+        *arguments: Any,
+        limit_s: float | None = None,
+    ) -> T:
+        """Answer ``question(wan, *arguments)`` in a worker, within another time if one is given.
+
+        Raises
+        ------
+        ProblemError
+            429 if too many of this caller wait already, 503 if too many of all, if it took too
+            long, or if the worker died. Or the problem that a RelaydError of the question is.
+        """
+        self.waiting += 1
+        try:
+            with self.span(f"worker {question.__name__}"):
+                async with self._turns.turn():
+                    limit_s = limit_s or self._limit_s
+                    return await self._ask(self._pool, version, question, arguments, limit_s)
+        finally:
+            self.waiting -= 1
+
+    async def ask_apart(
+        self, version: str, question: Callable[..., T], *arguments: Any, limit_s: float
+    ) -> T:
+        """Answer in a process that ends with it: it keeps no worker from questions, and no memory.
+
+        Raises
+        ------
+        ProblemError
+            503 if it took too long or if the process died, or see :meth:`ask`.
+        """
+        pool = _new_pool(1)
+        try:
+            with self.span(f"process {question.__name__}"):
+                return await self._ask(pool, version, question, arguments, limit_s)
+        finally:
+            # A service that ends does not wait for it: what it writes is whole or not there.
+            _end(pool)
+
+    async def _ask(
+        self,
+        pool: ProcessPoolExecutor,
+        version: str,
+        question: Callable[..., T],
+        arguments: tuple[Any, ...],
+        limit_s: float,
+    ) -> T:
+        if version not in self._written:
+            raise _unavailable("The snapshot has changed several times since this was asked.")
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(
+                pool, _answer, str(self._written[version]), limit_s, question, arguments
+            )
+        except BrokenProcessPool:
+            if pool is self._pool:  # the first to notice
+                self._pool = _new_pool(self.count)
+            raise _unavailable("The process that was answering died.") from None
+        except FileNotFoundError:
+            raise _unavailable("The snapshot changed several times while this waited.") from None
+        except OutOfTimeError:
+            raise ProblemError(
+                503,
+                "timeout",
+                f"The answer took longer than the {limit_s:g} s that one may take. Ask for "
+                "less at a time.",
+            ) from None
+        if isinstance(answer, _Problem):
+            raise ProblemError.of(answer.status, answer.content)
+        return answer
+
+    async def ask_in_parts(
+        self, version: str, question: Callable[..., list[T]], items: Sequence[Any], *more: Any
+    ) -> list[T]:
+        """Answer a list in parts of it, on all cores; returns the answers in its order."""
+        size = max(8, -(-len(items) // (4 * self.count)))
+        parts = [items[start : start + size] for start in range(0, len(items), size)]
+        answers = await asyncio.gather(
+            *(self.ask(version, question, part, *more) for part in parts)
+        )
+        return [answer for part in answers for answer in part]
+
+    def close(self) -> None:
+        """End all processes: nobody waits any more for what they answer."""
+        manager: Any = self._pool._executor_manager_thread  # None before the first question
+        _end(self._pool)
+        if manager is not None:
+            # It ends as the processes have. An interpreter that exits meanwhile may wake it by a
+            # pipe that it is closing, which is a traceback.
+            manager.join(_ENDS_WITHIN_S)
+        with contextlib.suppress(OSError):
+            self._folder.cleanup()
+
+
+def _new_pool(count: int) -> ProcessPoolExecutor:
+    # Not forked: a copy of a process with threads may hold their locks for ever.
+    return ProcessPoolExecutor(
+        count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+    )
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    # Not asked to end: the interpreter would not exit before the last answer is there.
+    for process in list(pool._processes.values()):
+        process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _unavailable(what: str) -> ProblemError:
+    return ProblemError(503, "unavailable", f"{what} Try again.", headers={"Retry-After": "1"})
+
+
+# ---- in a worker -------------------------------------------------------------------------------
+
+_known: dict[str, Wan] = {}
+
+
+class _Problem(NamedTuple):
+    """An error on its way back: exceptions with several arguments don't survive pickling."""
+
+    status: int
+    content: dict[str, Any]
+
+
+def _begin(parent: int) -> None:
+    # The service decides when its workers end; a terminal or a service manager signals all of them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, _out_of_time)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone, however that went."""
+    while os.getppid() == parent:
+        time.sleep(_CHECK_PARENT_EVERY_S)
+    os._exit(0)
+
+
+def _out_of_time(_number: int, _frame: FrameType | None) -> None:
+    raise OutOfTimeError
+
+
+def _answer(
+    path: str, limit_s: float, question: Callable[..., T], arguments: tuple[Any, ...]
+) -> T | _Problem:
+    if path not in _known:
+        with Path(path).open("rb") as file:
+            # Written by the service itself, in a folder that only its user may enter.
+            known = MemorySource(*pickle.load(file))  # noqa: S301
+        _known.clear()
+        _known[path] = Wan(known)
+        _ = _known[path].network  # laid out here, once, not for each pair that is asked for
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        return question(_known[path], *arguments)
+    except (RelaydError, ProblemError) as error:
+        problem = problem_of(error)
+        return _Problem(problem.status, problem.content)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _nap(wan: Wan, seconds: float) -> None:
+    _ = wan.network
+    time.sleep(seconds)
