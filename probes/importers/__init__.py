@@ -33,11 +33,12 @@ _MODULES = {
     "nuttcp": "nuttcp",
     "smokeping": "smokeping",
     "blackbox": "blackbox",
-    "skyplane-throughput": "skyplane.throughput",
-    "skyplane-latency": "skyplane.latency",
+    "skyplane-throughput": "skyplane",
+    "skyplane-latency": "skyplane",
     "csv": "csv_samples",
     "parquet": "parquet",
 }
+_READERS = {"skyplane-throughput": "read_throughput", "skyplane-latency": "read_latency"}
 FORMATS: tuple[str, ...] = tuple(_MODULES)
 """The formats that :func:`read` knows, as the command line spells them."""
 
@@ -81,9 +82,10 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     source = chunks(stream, options.name)
     head = next(source)
     refuse_another(head[:65_536], format_name, options.name)
-    reader = import_module(f"probes.importers.{_MODULES[format_name]}")
+    module = import_module(f"probes.importers.{_MODULES[format_name]}")
+    reader = getattr(module, _READERS.get(format_name, "read"))
     whole = stream if format_name == "parquet" else chain((head,), source)
-    yield from addressed(reader.read(whole, options), options)
+    yield from addressed(reader(whole, options), options)
 
 
 def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:

@@ -9,10 +9,9 @@ the share that failed.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median, pstdev
 from typing import Any
 
@@ -84,11 +83,7 @@ def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRo
             remedy='Ask for one target: {instance="..."}; or give series labels src and dst.',
         )
     for target in targets.values():
-        ends = _ends(target, options)
-        if ends is None:
-            yield Skipped(target.line, SAME_REGION)
-        else:
-            yield from _outcomes(target, ends, options)
+        yield from _outcomes(target, _of_target(target, options))
 
 
 def _take(
@@ -132,20 +127,20 @@ def _points(series: Any) -> Iterator[tuple[float, float]]:
             yield time_s, value
 
 
-def _ends(
-    target: _Target, options: ImportOptions
-) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Return region and zone of both ends, by the labels of the series or as stated."""
-    found = [
-        split(target.labels.get(label, "")) or stated(f"--{label}", text, options.name, "blackbox")
-        for label, text in (("src", options.src), ("dst", options.dst))
-    ]
-    return None if found[0][0] == found[1][0] else (found[0], found[1])
+def _of_target(target: _Target, options: ImportOptions) -> ImportOptions:
+    """Return options with the ends that the labels of a series name, else those stated."""
+    named = {end: name for end in ("src", "dst") if split(name := target.labels.get(end, ""))}
+    return replace(options, **named)  # type: ignore[arg-type]
 
 
-def _outcomes(
-    target: _Target, ends: tuple[tuple[str, str], tuple[str, str]], options: ImportOptions
-) -> Iterator[ImportedRow]:
+def _outcomes(target: _Target, options: ImportOptions) -> Iterator[ImportedRow]:
+    ends = (
+        stated(f"--{end}", name, options.name, "blackbox")[0]
+        for end, name in (("src", options.src), ("dst", options.dst))
+    )
+    if len(set(ends)) == 1:
+        yield Skipped(target.line, SAME_REGION)
+        return
     if not target.rtt_ms:
         yield Skipped(target.line, NO_ROUND_TRIPS)
         return
@@ -154,20 +149,8 @@ def _outcomes(
         hours[time_s // S_PER_H].append(time_s)
 
     def sample(metric: Metric, value: float, times_s: Iterable[float], **detail: object) -> Sample:
-        (src, src_zone), (dst, dst_zone) = ends
-        return Sample(
-            src,
-            dst,
-            metric,
-            value,
-            min(times_s),
-            f"blackbox {'icmp' if target.is_icmp else 'http'}",
-            src_zone=src_zone,
-            dst_zone=dst_zone,
-            src_vm=options.src_vm,
-            dst_vm=options.dst_vm,
-            detail=json.dumps(detail),
-        )
+        tool = f"blackbox {'icmp' if target.is_icmp else 'http'}"
+        return options.sample(metric, value, min(times_s), tool, detail)
 
     for times_s in hours.values():
         failed = [time_s for time_s in times_s if target.success.get(time_s) is False]

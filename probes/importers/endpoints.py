@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from planner.model.errors import InputError
 
@@ -12,23 +13,8 @@ _REGION = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}:[A-Za-z0-9][A-Za-z0-9._-]{0,127}
 _GCP_ZONE = re.compile(r"(gcp:[a-z0-9-]+\d)-([a-z])")
 _AWS_ZONE = re.compile(r"(aws:[a-z]{2}(?:-[a-z]+)+-\d)([a-z])")
 
-_CACHE_LIMIT = 65_536
 
-
-class Endpoints(dict[str, "tuple[str, str] | None"]):
-    """Region names already split: ``names["gcp:us-east1-b"] == ("gcp:us-east1", "b")``.
-
-    The value is None for a name that is not ``provider:region``. A dictionary, because a file of a
-    million rows repeats a hundred names.
-    """
-
-    def __missing__(self, name: str) -> tuple[str, str] | None:
-        if len(self) >= _CACHE_LIMIT:
-            self.clear()
-        self[name] = found = split(name)
-        return found
-
-
+@lru_cache(65_536)  # a file of a million rows repeats a hundred names
 def split(name: str) -> tuple[str, str] | None:
     """Split a name into region id and zone; the zone is ``""`` where none is named."""
     stripped = name.strip()

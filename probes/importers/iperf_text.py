@@ -15,8 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from planner.model.errors import FormatError
-from probes.importers.iperf3 import rows_of
-from probes.importers.iperf3_errors import explained
+from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import Lines
 

@@ -6,7 +6,6 @@ usual line is the receiver's count; of a verbose run only the ``nuttcp-r`` side 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,11 +15,10 @@ from planner.model.errors import FormatError, InputError
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.series.steady import PACED_SHARE, Interval
 from probes.importers import limits
-from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import best_window, rate_of
 from probes.importers.text import Lines
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import Metric, Skipped
 
 CUT_OFF = "intervals without a final line: the run was cut off"
 CUT_OFF_LINE = "last line has no line end, so its last figure may be cut off"
@@ -212,22 +210,14 @@ def _outcome(test: _Test, options: ImportOptions) -> ImportedRow:
     detail: dict[str, Any] = test.detail | best.detail
     if steady is not None:
         detail |= {"received_mbps": test.mbps, **steady.detail}
-    src, src_zone = stated("--src", options.src, options.name, "nuttcp")
-    dst, dst_zone = stated("--dst", options.dst, options.name, "nuttcp")
-    return Sample(
-        src,
-        dst,
+    return options.sample(
         metric,
         value,
         options.start_s(),
         f"nuttcp {test.version}".strip(),
+        detail,
         connections=streams,
         duration_s=seconds if steady is None else steady.duration_s,
         warmed_up=test.udp or steady is not None,
-        src_zone=src_zone,
-        dst_zone=dst_zone,
-        src_vm=options.src_vm,
-        dst_vm=options.dst_vm,
-        detail=json.dumps(detail),
         intervals=steady.intervals if steady else None,
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.samples import Sample, Skipped
+from probes.importers.endpoints import stated
+from probes.samples import Metric, Sample, Skipped
 
 ImportedRow: TypeAlias = Sample | Skipped
 
@@ -71,3 +74,56 @@ class ImportOptions:
                 remedy="Give the time of the measurement, such as --measured-at 2022-01-15T12:00Z.",
             )
         return self.measured_at_s
+
+    def sample(
+        self,
+        metric: Metric,
+        value: float,
+        at_s: float,
+        tool: str,
+        detail: Mapping[str, object],
+        *,
+        reverse: bool = False,
+        **more: Any,
+    ) -> Sample:
+        """Return a sample between the regions that were stated.
+
+        Parameters
+        ----------
+        at_s : float
+            Seconds since 1970 (UTC).
+        tool : str
+            Its name, with its version after a space.
+        reverse : bool
+            Whether data flowed from ``dst`` to ``src``.
+        **more
+            Further fields of the sample.
+
+        Raises
+        ------
+        InputError
+            If a region is missing or not ``provider:region``.
+        """
+        name = tool.partition(" ")[0]
+        ends = [
+            (*stated(field, region, self.name, name), vm)
+            for field, region, vm in (
+                ("--src", self.src, self.src_vm),
+                ("--dst", self.dst, self.dst_vm),
+            )
+        ]
+        src, dst = reversed(ends) if reverse else ends
+        return Sample(
+            src[0],
+            dst[0],
+            metric,
+            value,
+            at_s,
+            tool,
+            src_zone=src[1],
+            dst_zone=dst[1],
+            src_vm=src[2],
+            dst_vm=dst[2],
+            detail=json.dumps(detail),
+            **more,
+        )

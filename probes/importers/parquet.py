@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 from planner.model.errors import FormatError, not_installed
 from planner.model.estimate import AddressKind
 from probes.importers import limits
-from probes.importers.endpoints import Endpoints
+from probes.importers.endpoints import split
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Metric, Sample, Skipped
 
@@ -81,11 +81,10 @@ def samples_of(
     batches: Iterable[tuple[Sequence[int], pyarrow.RecordBatch]], options: ImportOptions
 ) -> Iterator[ImportedRow]:
     """Yield a sample a row of batches, which come with the numbers of their rows."""
-    endpoints = Endpoints()
     for numbers, batch in batches:
         rows = zip(*_lists(batch, options.name), strict=True)
         for number, row in zip(numbers, rows, strict=True):
-            yield _sample(number, row, endpoints, options)
+            yield _sample(number, row, options)
 
 
 def read_batches(
@@ -176,9 +175,7 @@ def _lists(batch: pyarrow.RecordBatch, name: str) -> list[list[Any]]:
     return found
 
 
-def _sample(
-    number: int, row: tuple[Any, ...], endpoints: Endpoints, options: ImportOptions
-) -> ImportedRow:
+def _sample(number: int, row: tuple[Any, ...], options: ImportOptions) -> ImportedRow:
     (
         src_name,
         dst_name,
@@ -198,7 +195,7 @@ def _sample(
         new_level,
         intervals,
     ) = row
-    src, dst = endpoints[src_name or ""], endpoints[dst_name or ""]
+    src, dst = split(src_name or ""), split(dst_name or "")
     if src is None or dst is None:
         return Skipped(number, BAD_REGION)
     sample = Sample(

@@ -8,7 +8,6 @@ counted from packets, not from the rounded percentage.
 
 from __future__ import annotations
 
-import json
 import re
 from array import array
 from collections.abc import Iterator
@@ -19,10 +18,9 @@ from statistics import median
 
 from planner.model.errors import FormatError
 from probes.importers import limits
-from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import Lines
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import Skipped
 
 NO_REPLY = "no reply came back: the host is down, or something filters ICMP (Azure does)"
 NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
@@ -183,7 +181,7 @@ def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
         return
     else:
         lost_pct = 100.0 * (run.sent - run.received) / run.sent
-        yield _sample("loss_pct", lost_pct, start_s, run.tool, detail, options)
+        yield options.sample("loss_pct", lost_pct, start_s, run.tool, detail)
         if run.received == 0:
             yield Skipped(run.line, NO_REPLY)
             return
@@ -195,9 +193,9 @@ def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
     if problem := limits.fault("rtt_ms", rtt_ms, "rtt"):
         yield Skipped(run.line, problem)
         return
-    yield _sample("rtt_ms", rtt_ms, start_s, run.tool, detail, options)
+    yield options.sample("rtt_ms", rtt_ms, start_s, run.tool, detail)
     if jitter_ms is not None and not limits.fault("jitter_ms", jitter_ms, ""):
-        yield _sample("jitter_ms", jitter_ms, start_s, run.tool, detail, options)
+        yield options.sample("jitter_ms", jitter_ms, start_s, run.tool, detail)
 
 
 def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float, float | None] | None:
@@ -217,31 +215,6 @@ def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float, float | Non
     detail["first_included"] = True
     jitter_ms = run.summary_ms[3] if len(run.summary_ms) > 3 else None
     return avg_ms, jitter_ms if run.received >= 2 else None
-
-
-def _sample(
-    metric: Metric,
-    value: float,
-    start_s: float,
-    tool: str,
-    detail: dict[str, object],
-    options: ImportOptions,
-) -> Sample:
-    src, src_zone = stated("--src", options.src, options.name, "ping")
-    dst, dst_zone = stated("--dst", options.dst, options.name, "ping")
-    return Sample(
-        src,
-        dst,
-        metric,
-        value,
-        start_s,
-        tool,
-        src_zone=src_zone,
-        dst_zone=dst_zone,
-        src_vm=options.src_vm,
-        dst_vm=options.dst_vm,
-        detail=json.dumps(detail),
-    )
 
 
 def _deviation(values: array[float]) -> float:

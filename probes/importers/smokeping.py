@@ -7,7 +7,6 @@ several rounds. ``-nan`` stands for what was not measured.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from math import isnan
@@ -17,11 +16,10 @@ from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
 from probes.importers import limits
 from probes.importers.csv_samples import CUT_OFF
-from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import NO_REPLY
 from probes.importers.text import Lines
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import Skipped
 
 NOTHING_MEASURED = "nothing was measured then (-nan)"
 NOT_A_ROUND = "not a time and a figure for each column"
@@ -82,8 +80,8 @@ def _round(
     if not 0 <= lost <= sent:
         yield Skipped(line, ODD_LOSS)
         return
-    detail = json.dumps({"packets": sent, "replies": round(sent - lost, 3)})
-    yield _sample("loss_pct", 100.0 * lost / sent, time_s, detail, options)
+    detail = {"packets": sent, "replies": round(sent - lost, 3)}
+    yield options.sample("loss_pct", 100.0 * lost / sent, time_s, "smokeping", detail)
     if isnan(median_s):
         yield Skipped(line, NO_REPLY)
         return
@@ -91,31 +89,11 @@ def _round(
     if problem := limits.fault("rtt_ms", rtt_ms, "median"):
         yield Skipped(line, problem)
         return
-    yield _sample("rtt_ms", rtt_ms, time_s, detail, options)
+    yield options.sample("rtt_ms", rtt_ms, time_s, "smokeping", detail)
     times_ms = [
         value * MS_PER_S
         for name, value in figures.items()
         if _PING.fullmatch(name) and not limits.fault("rtt_ms", value * MS_PER_S, name)
     ]
     if len(times_ms) >= 2:
-        yield _sample("jitter_ms", pstdev(times_ms), time_s, detail, options)
-
-
-def _sample(
-    metric: Metric, value: float, time_s: float, detail: str, options: ImportOptions
-) -> Sample:
-    src, src_zone = stated("--src", options.src, options.name, "smokeping")
-    dst, dst_zone = stated("--dst", options.dst, options.name, "smokeping")
-    return Sample(
-        src,
-        dst,
-        metric,
-        value,
-        time_s,
-        "smokeping",
-        src_zone=src_zone,
-        dst_zone=dst_zone,
-        src_vm=options.src_vm,
-        dst_vm=options.dst_vm,
-        detail=detail,
-    )
+        yield options.sample("jitter_ms", pstdev(times_ms), time_s, "smokeping", detail)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from itertools import chain
 from typing import BinaryIO, NoReturn
 
 from planner.model.errors import FormatError, InputError
@@ -70,10 +69,6 @@ class Lines:
         self.cut_off = 0
 
     def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(self.blocks())
-
-    def blocks(self) -> Iterator[list[str]]:
-        """Yield the lines, those of a piece of the file at once; a last one without end alone."""
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         ended = 0  # lines of earlier chunks
         unfinished: list[str] = []  # pieces of the line that the chunks so far have not ended
@@ -105,7 +100,7 @@ class Lines:
                 for number, whole_line in enumerate(lines, start=ended + 1):
                     self._check_length(len(whole_line), number)
                 self._check_length(unfinished_chars, ended + len(lines) + 1)
-            yield lines
+            yield from lines
             ended += len(lines)
         try:
             unfinished.append(decoder.decode(b"", final=True))
@@ -113,7 +108,7 @@ class Lines:
             self._refuse_encoding(error, ended)
         if rest := "".join(unfinished):
             self.cut_off = ended + 1
-            yield [rest]
+            yield rest
 
     def _check_length(self, chars: int, line: int) -> None:
         if chars > self._max_line_chars:

@@ -12,7 +12,7 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.session import HostSession
 from probes.fleet.sessions import Sessions
-from probes.importers.iperf3_errors import explained
+from probes.importers.iperf3 import explained
 from probes.tools.interface import failure
 from probes.tools.iperf3 import Iperf3, read_document
 from probes.tools.running import Ports, make_test, prepared

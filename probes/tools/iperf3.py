@@ -16,8 +16,7 @@ from planner.model.errors import FormatError, InputError
 from probes.analysis.series.steady import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
-from probes.importers.iperf3_errors import explained
-from probes.importers.iperf3_result import samples
+from probes.importers.iperf3 import explained, samples_of_test
 from probes.importers.json_documents import Noise, documents, field, list_field, number_field
 from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, failure, only_samples
 
@@ -96,7 +95,7 @@ class Iperf3:
         options = replace(
             test.options(measured_at_s, client_at_dst=True), force=bool(test.held_to_mbps)
         )
-        found = only_samples(test.dst, self.name, list(samples(1, document, options)))
+        found = only_samples(test.dst, self.name, list(samples_of_test(1, document, options)))
         if output.status != 0:
             raise failure(test.dst, self.name, output.last_error_line)
         return Result(

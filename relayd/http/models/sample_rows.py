@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.importers.endpoints import Endpoints
+from probes.importers.endpoints import split
 from probes.importers.limits import OF_ONE_VM, fault
 from probes.samples import Quarantined, Sample
 from relayd.http.models.samples import SampleGiven
@@ -55,7 +55,6 @@ class SampleRows:
         self.rejected = 0
         self.rejections: list[dict[str, Any]] = []
         self._row = 0
-        self._endpoints = Endpoints()
 
     def add_lines(self, lines: list[bytes]) -> None:
         """Read lines of NDJSON; empty ones don't count as wrong."""
@@ -98,7 +97,7 @@ class SampleRows:
             self.quarantine.append({"row": self._row, "reason": reason})
 
     def _sample(self, given: SampleGiven) -> Sample:
-        src, dst = self._endpoints[given.src], self._endpoints[given.dst]
+        src, dst = split(given.src), split(given.dst)
         for field, name, found in (("src", given.src, src), ("dst", given.dst, dst)):
             if found is None:
                 raise InputError(field, "is not provider:region", value=name)

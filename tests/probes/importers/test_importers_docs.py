@@ -18,12 +18,10 @@ _WITH_REASONS = (
     "blackbox",
     "csv_samples",
     "iperf3",
-    "iperf3_result",
     "nuttcp",
     "parquet",
     "ping",
-    "skyplane.latency",
-    "skyplane.throughput",
+    "skyplane",
     "smokeping",
 )
 

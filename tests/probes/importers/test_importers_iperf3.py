@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError
 from probes.analysis.series.steady import MIN_INTERVALS, Interval, steady_rate
 from probes.analysis.steady_state import changes_in
-from probes.importers import iperf3, iperf3_result
+from probes.importers import iperf3
 from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
 
@@ -119,7 +119,7 @@ def test_old_versions_give_udp_only_at_the_sender_and_its_loss_is_taken_off() ->
 
 
 def test_a_paced_test_is_no_measurement_of_the_path() -> None:
-    assert outcomes("iperf3", FOLDER / "paced.json") == [(1, iperf3_result.PACED)]
+    assert outcomes("iperf3", FOLDER / "paced.json") == [(1, iperf3.PACED)]
     (sample,) = samples("iperf3", FOLDER / "paced.json", force=True)
     assert detail(sample)["paced_at_mbps"] == 10.0
     test = document("paced.json")
@@ -131,7 +131,7 @@ def test_a_servers_file_gives_the_same_direction_and_its_sending_side_nothing() 
     (sample,) = samples("iperf3", FOLDER / "server_side.json", force=True)
     assert (sample.src, sample.dst) == ("aws:us-east-1", "gcp:us-east1")
     found = outcomes("iperf3", FOLDER / "server_side_reverse.json")
-    assert found == [(1, iperf3_result.NO_RECEIVER)]
+    assert found == [(1, iperf3.NO_RECEIVER)]
 
 
 @pytest.mark.parametrize(

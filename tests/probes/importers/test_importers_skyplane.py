@@ -12,9 +12,8 @@ from statistics import median
 import pytest
 
 from planner.model.errors import FormatError, InputError
-from probes.importers import read
+from probes.importers import read, skyplane
 from probes.importers.csv_samples import CUT_OFF, TOO_FEW
-from probes.importers.skyplane import latency, throughput
 from probes.samples import Sample
 from tests.probes.importers.reading import OPTIONS, outcomes, reasons, samples, skipped
 from tests.shared_data import shared
@@ -75,8 +74,8 @@ def test_a_throughput_row_becomes_one_sample_of_what_was_received() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"success": "False"}, throughput.FAILED),
-        ({"success": "Tru"}, throughput.FAILED),
+        ({"success": "False"}, skyplane.FAILED),
+        ({"success": "Tru"}, skyplane.FAILED),
         ({"received": ""}, "throughput_received is empty"),
         ({"received": "0.0"}, "throughput_received is zero"),
         ({"received": "-3e9"}, "throughput_received is negative"),
@@ -84,13 +83,13 @@ def test_a_throughput_row_becomes_one_sample_of_what_was_received() -> None:
         ({"received": "inf"}, "throughput_received is infinite"),
         ({"received": "1e300"}, "throughput_received is over 100 Tbit/s"),
         ({"received": "4_500"}, "throughput_received is not a number"),
-        ({"dst": "aws:eu-west-3"}, throughput.SAME_REGION),
-        ({"src": "gcp:europe-west6-b"}, throughput.SAME_REGION),
-        ({"src": "eu-west-3"}, throughput.BAD_REGION),
+        ({"dst": "aws:eu-west-3"}, skyplane.SAME_REGION),
+        ({"src": "gcp:europe-west6-b"}, skyplane.SAME_REGION),
+        ({"src": "eu-west-3"}, skyplane.BAD_REGION),
         ({"tier": "STANDARD"}, "network tier STANDARD is not among those kept"),
-        ({"connections": "0"}, throughput.BAD_CONNECTIONS),
-        ({"connections": "2.5"}, throughput.BAD_CONNECTIONS),
-        ({"runtime": "-1"}, throughput.BAD_DURATION),
+        ({"connections": "0"}, skyplane.BAD_CONNECTIONS),
+        ({"connections": "2.5"}, skyplane.BAD_CONNECTIONS),
+        ({"runtime": "-1"}, skyplane.BAD_DURATION),
     ],
 )
 def test_a_throughput_row_that_can_not_be_used_is_skipped_with_its_line(
@@ -192,9 +191,9 @@ def test_contaminated_rows_from_gcp_are_skipped_and_kept_by_force() -> None:
         ("azure:eastus", "aws:us-west-1"),
     }
     assert sorted(skipped("skyplane-latency", content)) == [
-        (2, latency.WIDE_SPREAD),
-        (3, latency.REPEATED),
-        (4, latency.REPEATED),
+        (2, skyplane.WIDE_SPREAD),
+        (3, skyplane.REPEATED),
+        (4, skyplane.REPEATED),
     ]
     assert len(samples("skyplane-latency", content, force=True)) == 6
 
@@ -207,7 +206,7 @@ def test_the_same_destination_measured_twice_repeats_nothing() -> None:
 @pytest.mark.parametrize(
     ("figures", "reason"),
     [
-        (("5", "4", "6"), latency.OUT_OF_ORDER),
+        (("5", "4", "6"), skyplane.OUT_OF_ORDER),
         (("", "4", "6"), "min_rtt is empty"),
         (("1", "nan", "6"), "avg_rtt is NaN"),
         (("1", "2", "60001"), "max_rtt is over 60 s"),
@@ -222,7 +221,7 @@ def test_figures_that_are_no_round_trip_times_are_skipped(
 
 
 def test_rows_from_gcp_beyond_what_is_held_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latency, "HELD_ROWS", 7)
+    monkeypatch.setattr(skyplane, "HELD_ROWS", 7)
     rows = [
         rtt_row(f"aws:place-{i}", f"{i + 1}", f"{i + 1.1:.1f}", f"{i + 1.2:.1f}") for i in range(23)
     ]

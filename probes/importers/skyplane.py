@@ -1,0 +1,255 @@
+"""Files that Skyplane's profiler writes: raw throughput and raw latency.
+
+A row of ``throughput.csv`` is one iperf3 test between two VMs over many connections.
+``throughput_received`` is the figure to use: ``throughput_sent`` counts what is still in send
+buffers and does not repeat (rank correlation between two months 0.995 against 0.54 on AWS pairs).
+The tests are short and cold, so they lose slow start; that is left for the estimator to correct,
+which knows the round-trip time: here they are only marked ``warmed_up=False`` with their duration.
+
+A row of ``latency.csv`` is one ping summary, in ms. Rows measured from GCP are contaminated: pings
+run in parallel in containers took each other's replies. Such a row shows a spread that no idle
+path has, ``max - min > max(3 ms, 3 % of min)``, or it repeats the figures that another destination
+shows from the same source. In the grid of April 2022 these two tests mark 472 of 1,836 GCP rows,
+the same as those whose reverse direction disagrees. (Replies that were mixed up entered both
+summaries a few microseconds apart, hence "repeats" within 0.005 ms.) Rows from elsewhere are kept
+whatever their spread: it is real there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from planner.model.errors import FormatError
+from planner.model.units import BITS_PER_MBIT
+from probes.importers import limits
+from probes.importers.csv_samples import CsvTable
+from probes.importers.endpoints import split
+from probes.importers.options import ImportedRow, ImportOptions
+from probes.samples import Sample, Skipped
+
+TOOL = "skyplane"
+RECEIVED, RECEIVED_LATER = "throughput_received", "throughput_recieved"
+"""How the profiler spells a column, and how it does from November 2022 on."""
+
+FAILED = "the test failed (success is not True)"
+BAD_REGION = "src_region or dst_region is not provider:region"
+SAME_REGION = "src and dst are the same region"
+BAD_CONNECTIONS = "iperf3_connections is not a count"
+BAD_DURATION = "iperf3_runtime is not a duration"
+WIDE_SPREAD = "contaminated: max - min is over max(3 ms, 3 %) in a row from GCP"
+REPEATED = "contaminated: repeats another destination's figures in a row from GCP"
+OUT_OF_ORDER = "min_rtt, avg_rtt and max_rtt are not in order"
+
+SPREAD_MS = 3.0
+SPREAD_SHARE = 0.03
+SAME_MS = 0.005
+HELD_ROWS = 65_536
+"""Rows from GCP are judged together with their neighbours, up to this many at a time."""
+_TIERS = ("PREMIUM", "STANDARD")
+_ENDS = (
+    *("src_region", "src_tier", "src_instance_class"),
+    *("dst_region", "dst_tier", "dst_instance_class"),
+)
+
+
+class _Row(NamedTuple):
+    """A row between two regions, of network tiers that are kept.
+
+    Attributes
+    ----------
+    number : int
+        Its line.
+    sample : Sample
+        Without what was measured.
+    tiers : dict
+        For the detail: empty where both are the default.
+    cells : list of str
+        Of the columns that were asked for.
+    """
+
+    number: int
+    sample: Sample
+    tiers: dict[str, str]
+    cells: list[str]
+
+
+def read_throughput(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield one sample of ``aggregate_mbps`` (``per_flow_mbps`` for one connection) a row."""
+    columns = ("iperf3_connections", "iperf3_runtime", RECEIVED, "success")
+    connections_of = lru_cache(4096)(limits.connections)
+    duration_of = lru_cache(4096)(_duration_s)
+    detail_of = lru_cache(16)(lambda src, dst: json.dumps({"src_tier": src, "dst_tier": dst}))
+    for row in _rows(source, options, columns, ("success", "True", FAILED)):
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        stated_connections, stated_duration, received, _ = row.cells
+        bps = limits.number(received)
+        mbps = None if bps is None else bps / BITS_PER_MBIT
+        connections, duration_s = connections_of(stated_connections), duration_of(stated_duration)
+        problem = limits.fault("aggregate_mbps", mbps, RECEIVED)
+        if not received.strip():
+            problem = f"{RECEIVED} is empty"
+        elif connections is None:
+            problem = problem or BAD_CONNECTIONS
+        elif duration_s is None:
+            problem = problem or BAD_DURATION
+        if problem or mbps is None or connections is None:
+            yield Skipped(row.number, problem)
+            continue
+        yield row.sample._replace(
+            metric="aggregate_mbps" if connections > 1 else "per_flow_mbps",
+            value=mbps,
+            connections=connections,
+            duration_s=duration_s,
+            detail=detail_of(*row.tiers.values()) if row.tiers else "",
+        )
+
+
+def read_latency(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield one sample of ``rtt_ms`` (the mean) a row; rows from GCP come after the others."""
+    held: list[_Held] = []
+    for row in _rows(source, options, ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")):
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        figures = _figures(*row.cells[:3])
+        if isinstance(figures, str):
+            yield Skipped(row.number, figures)
+            continue
+        min_ms, avg_ms, max_ms = figures
+        detail: dict[str, float | str] = {"min_ms": min_ms, "max_ms": max_ms}
+        mdev_ms = limits.number(row.cells[3])
+        if not limits.fault("jitter_ms", mdev_ms, "mdev_rtt") and mdev_ms is not None:
+            detail["mdev_ms"] = mdev_ms
+        sample = row.sample._replace(value=avg_ms, detail=json.dumps(detail | row.tiers))
+        if options.force or not sample.src.startswith("gcp:"):
+            yield sample
+            continue
+        held.append(_Held(row.number, min_ms, max_ms, sample))
+        if len(held) >= HELD_ROWS:
+            yield from _judge(held)
+            held.clear()
+    yield from _judge(held)
+
+
+def _rows(
+    source: Iterator[bytes],
+    options: ImportOptions,
+    columns: tuple[str, ...],
+    needed: tuple[str, str, str] | None = None,
+) -> Iterator[_Row | Skipped]:
+    """Yield what both files have in common of each row, or why it is left out.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Beside the regions, network tiers and VMs.
+    needed : (column, cell, reason), optional
+        Rows with another cell in this column are left out.
+    """
+    table = CsvTable(source, options.name, force=options.force)
+    places = _places(table, (*_ENDS, *columns), options.name)
+    start_s, tiers = options.start_s(), frozenset(options.tiers)
+    for number, cells, problem in table.rows():
+        if problem:
+            yield Skipped(number, problem)
+            continue
+        src_name, src_tier, src_vm, dst_name, dst_tier, dst_vm, *rest = (cells[n] for n in places)
+        src, dst = split(src_name), split(dst_name)
+        if not (src_tier in tiers and dst_tier in tiers):
+            yield Skipped(number, _tier_not_kept(dst_tier if src_tier in tiers else src_tier))
+        elif needed and rest[columns.index(needed[0])] != needed[1]:
+            yield Skipped(number, needed[2])
+        elif src is None or dst is None:
+            yield Skipped(number, BAD_REGION)
+        elif src[0] == dst[0]:
+            yield Skipped(number, SAME_REGION)
+        else:
+            sample = Sample(src[0], dst[0], "rtt_ms", 0.0, start_s, TOOL)
+            sample = sample._replace(src_zone=src[1], dst_zone=dst[1], src_vm=src_vm, dst_vm=dst_vm)
+            is_usual = src_tier == dst_tier == "PREMIUM"
+            stated = {} if is_usual else {"src_tier": src_tier, "dst_tier": dst_tier}
+            yield _Row(number, sample, stated, rest)
+
+
+def _places(table: CsvTable, columns: tuple[str, ...], name: str) -> list[int]:
+    header = [RECEIVED if column == RECEIVED_LATER else column for column in table.header]
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise FormatError(
+            name,
+            f"line {table.header_line} lacks the column {', '.join(missing)}",
+            remedy="Only Skyplane's raw file has them all; `relayd import csv` reads others.",
+        )
+    return [header.index(column) for column in columns]
+
+
+def _tier_not_kept(tier: str) -> str:
+    # A tier that is none would make a reason of every damaged row.
+    return f"network tier {tier} is not among those kept" if tier in _TIERS else "unknown tier"
+
+
+def _duration_s(cell: str) -> float | None:
+    found = limits.number(cell)
+    return found if found is not None and 0 < found <= limits.MAX_DURATION_S else None
+
+
+class _Held(NamedTuple):
+    """A row of a latency file that waits for its neighbours."""
+
+    number: int
+    min_ms: float
+    max_ms: float
+    sample: Sample
+
+
+def _figures(*cells: str) -> tuple[float, float, float] | str:
+    """Read min, avg and max in ms, or return what is wrong with them."""
+    figures = []
+    for cell, column in zip(cells, ("min_rtt", "avg_rtt", "max_rtt"), strict=True):
+        if not cell.strip():
+            return f"{column} is empty"
+        value = limits.number(cell)
+        if (problem := limits.fault("rtt_ms", value, column)) or value is None:
+            return problem
+        figures.append(value)
+    low, mean, high = figures
+    return (low, mean, high) if low <= mean <= high else OUT_OF_ORDER
+
+
+def _judge(held: list[_Held]) -> Iterator[ImportedRow]:
+    """Tell clean rows from contaminated ones; rows of one source are compared with each other."""
+    # Rows are put into cells as wide as the tolerance, so that only the nine around a row can hold
+    # its like; two destinations a cell are enough to find another than one's own.
+    cells: dict[tuple[str, int, int], list[_Held]] = {}
+    for row in held:
+        others = cells.setdefault(_cell(row), [])
+        if len(others) < 2 and all(row.sample.dst != other.sample.dst for other in others):
+            others.append(row)
+    for row in held:
+        if row.max_ms - row.min_ms > max(SPREAD_MS, SPREAD_SHARE * row.min_ms):
+            yield Skipped(row.number, WIDE_SPREAD)
+        elif _repeats_another(row, cells):
+            yield Skipped(row.number, REPEATED)
+        else:
+            yield row.sample
+
+
+def _cell(row: _Held) -> tuple[str, int, int]:
+    return row.sample.src, int(row.min_ms / SAME_MS), int(row.max_ms / SAME_MS)
+
+
+def _repeats_another(row: _Held, cells: dict[tuple[str, int, int], list[_Held]]) -> bool:
+    src, low, high = _cell(row)
+    return any(
+        other.sample.dst != row.sample.dst
+        and abs(other.min_ms - row.min_ms) <= SAME_MS
+        and abs(other.max_ms - row.max_ms) <= SAME_MS
+        for near_low in (low - 1, low, low + 1)
+        for near_high in (high - 1, high, high + 1)
+        for other in cells.get((src, near_low, near_high), ())
+    )

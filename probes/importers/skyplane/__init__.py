@@ -1,1 +1,0 @@
-"""Files that Skyplane's profiler writes."""
