@@ -57,23 +57,27 @@ quick: dev  ## Pass the tests that need no lab, server, browser or engine
 	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines or integrations or thorough)' \
 		--hypothesis-profile quick $(PARALLEL)
 
-test:  ## Pass all tests
+test:  ## Pass the tests that a change must pass
 	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
+
+thorough:  ## Pass all that takes longer: whole grids, many seeds, the docs' commands, long labs, engines (needs root)
+	@$(MAKE) --no-print-directory --keep-going test-thorough test-lab-pairs test-integrations
 
 # Most of its time, a test that starts processes or a lab waits for them.
 test-parallel: WORKERS = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
-test-parallel: engines tools  ## Pass all tests that can share the machine
+test-parallel: engines tools  ## Of them, those that can share the machine
 	@$(PYTEST) --collect-only -qq >/dev/null || true  # compiled once, not by each worker
-	$(PYTEST) -m 'not (alone or integrations)' $(PARALLEL) --durations 20
+	$(PYTEST) -m 'not (alone or integrations or thorough)' $(PARALLEL) --durations 20
 
-test-lab:  ## Pass the tests that measure on a lab (needs root)
-	@$(MAKE) --no-print-directory --keep-going test-lab-alone test-lab-pairs
+test-thorough: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+test-thorough: engines tools  ## Pass tests that compute or serve for long
+	$(PYTEST) -m 'thorough and not (alone or integrations)' $(PARALLEL) --durations 20
 
-test-lab-alone: dev tools  ## Of them, those that have the machine to themselves
+test-lab: dev tools  ## Pass the tests that have the machine to themselves: they measure on a lab (needs root)
 	$(PYTEST) tests/lab --ignore tests/lab/end_to_end -m 'alone and not integrations' --durations 20
 
 # What commands measure is a few Mbit/s, which leaves room for one other lab.
-test-lab-pairs: dev tools  ## Of them, those that run two at a time: commands, from end to end
+test-lab-pairs: dev tools  ## Pass the long tests on labs, two at a time: commands, from end to end (needs root)
 	$(PYTEST) tests/lab/end_to_end -m 'alone and not integrations' \
 		--numprocesses 2 --dist loadfile --durations 20
 
@@ -117,7 +121,7 @@ soak: dev  ## Ask and feed a service for 15 minutes, and watch its memory
 poisoning: dev  ## Let tokens lie about links, and count what that changes (SEEDS=10)
 	$(BIN)/python -m benchmarks.poisoning $(SEEDS)
 
-# Of CI, `make test` has 10 seconds of each part.
+# `make thorough` has 10 seconds of each part.
 MINUTES ?= 30
 fuzz: dev  ## Send what should not be sent for MINUTES over HTTP, in files and to pages
 	$(BIN)/python -m benchmarks.fuzz --minutes $(MINUTES)
@@ -141,7 +145,7 @@ full-disk: dev  ## Fill the disk in every step, of SQLite and of PostgreSQL (nee
 	$(BIN)/python -m benchmarks.full_disk
 	$(BIN)/python -m benchmarks.full_disk_server
 
-# Of CI, `make test` has a few of each kind. The namespace is for the packets that are dropped.
+# `make test` has a few of each kind. The namespace is for the packets that are dropped.
 chaos: dev  ## Kill and stop services, importers and PostgreSQL (needs root, takes an hour)
 	unshare --net sh -c 'ip link set lo up && exec $(BIN)/python -m benchmarks.chaos $(CHAOS)'
 
@@ -158,6 +162,6 @@ clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab test-lab-alone test-lab-pairs
-.PHONY: test-integrations lint format bench
+.PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab test-lab-pairs
+.PHONY: thorough test-thorough test-integrations lint format bench
 .PHONY: docs release install-check audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean

@@ -19,8 +19,6 @@ from relayd.cli.parser import build_parser, parse
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
 from tests.shared_data import shared
 
-pytestmark = pytest.mark.thorough
-
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # What changes from run to run: names of snapshots, and what depends on the age of measurements.
@@ -44,7 +42,13 @@ def steady(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if list(blocks(page))], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, marks=() if page.name == "README.md" else pytest.mark.thorough)
+        for page in PAGES
+        if list(blocks(page))
+    ],
+    ids=lambda page: page.name,
 )
 def test_commands_print_what_is_shown(
     page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -58,6 +62,7 @@ def test_commands_print_what_is_shown(
         assert steady(shell.output(block)) == steady(block.text), block.commands
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page.name != "client.md"],  # needs a service: tests/http/
@@ -101,6 +106,7 @@ def test_every_command_option_format_and_metric_is_described() -> None:
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.thorough
 def test_commands_that_need_more_than_a_page_are_right_as_they_stand() -> None:
     """Of blocks without output, which need fleets, services or root: words and options are ours."""
     seen = 0
