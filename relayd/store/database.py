@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
+from planner.model.errors import StoreError
 from relayd.store.failures import superseded
 from relayd.store.location import Location
 
@@ -75,6 +76,8 @@ class Database(ABC):
     def close(self) -> None:
         """Close the connection; what was committed is safe without it."""
 
+    # ---- statements ----------------------------------------------------------------------------
+
     @abstractmethod
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Run a query and return all its rows."""
@@ -88,17 +91,23 @@ class Database(ABC):
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         """Run a query and yield its rows as they are read, in bounded memory."""
 
-    @abstractmethod
     def change(self, sql: str, values: Values = ()) -> int:
         """Run a statement that changes something.
 
         Returns the id of the row it inserted where the statement ends in ``RETURNING id``, else
         0. Outside of a transaction it is one by itself.
         """
+        with self._one_transaction():
+            rows = self.rows(sql, values)
+        return rows[0][0] if rows else 0
 
-    @abstractmethod
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Run a statement once for each row; return how many rows it changed."""
+        with self._one_transaction():
+            return self._run_many(sql, rows)
+
+    @abstractmethod
+    def _run_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int: ...
 
     @abstractmethod
     def insert(
@@ -114,8 +123,15 @@ class Database(ABC):
             Leave out rows whose key is there already, in place of refusing them all.
         """
 
+    # ---- transactions --------------------------------------------------------------------------
+
+    @property
     @abstractmethod
-    def transaction(self) -> AbstractContextManager[None]:
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         """Become the one writer; commit at the end, or leave everything as it was.
 
         When it returns, the change is on disk. Transactions do not nest.
@@ -126,14 +142,61 @@ class Database(ABC):
             If another process is the writer for longer than the busy timeout, or the change
             can't be written.
         """
+        self._begin()
+        try:
+            self._check_fence()
+            yield
+            if self.in_transaction:  # else it was rolled back on purpose
+                self._commit()
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _one_transaction(self) -> AbstractContextManager[None]:
+        """Make a lone statement a transaction, so that it takes its turn among the writers."""
+        return nullcontext() if self.in_transaction else self.transaction()
 
     @abstractmethod
-    def savepoint(self) -> AbstractContextManager[None]:
-        """Undo what is done inside, and no more, if that fails; inside a transaction."""
+    def _begin(self) -> None: ...
+
+    @abstractmethod
+    def _commit(self) -> None: ...
 
     @abstractmethod
     def roll_back(self) -> None:
         """Undo the transaction so far and end it, if there is one."""
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what is done inside, and no more, if that fails; inside a transaction."""
+        self.rows("SAVEPOINT attempt")
+        try:
+            yield
+        except BaseException:
+            # SQLite has already rolled back by itself after some errors, such as a full disk.
+            with suppress(StoreError, *self.refusals):
+                self.rows("ROLLBACK TO SAVEPOINT attempt")
+                self.rows("RELEASE SAVEPOINT attempt")
+            raise
+        self.rows("RELEASE SAVEPOINT attempt")
+
+    def _check_fence(self) -> None:
+        """Raise unless the role has no later holder, and keep it so until the transaction ends."""
+        if self.fence is None:
+            return
+        held = f"SELECT 1 FROM leases WHERE role = ? AND number = ?{self._fence_lock}"  # noqa: S608
+        if not self.rows(held, self.fence):
+            raise superseded(self.location)
+
+    def end_fenced_writers(self) -> None:
+        """End transactions that rely on a lease, so that it can pass to another holder.
+
+        A process that is stopped in the middle of one would hold it for as long as it is. In a
+        file this can't be done.
+        """
+        return
+
+    # ---- the schema ----------------------------------------------------------------------------
 
     @abstractmethod
     def schema_version(self) -> int:
@@ -150,23 +213,3 @@ class Database(ABC):
     @abstractmethod
     def rebuilding(self) -> AbstractContextManager[None]:
         """Begin a transaction that may take long and rebuild tables that others refer to."""
-
-    def end_fenced_writers(self) -> None:
-        """End transactions that rely on a lease, so that it can pass to another holder.
-
-        A process that is stopped in the middle of one would hold it for as long as it is. In a
-        file this can't be done.
-        """
-        return
-
-    def _check_fence(self) -> None:
-        """Raise unless the role has no later holder, and keep it so until the transaction ends."""
-        if self.fence is None:
-            return
-        held = f"SELECT 1 FROM leases WHERE role = ? AND number = ?{self._fence_lock}"  # noqa: S608
-        if not self.rows(held, self.fence):
-            raise superseded(self.location)
-
-    @abstractmethod
-    def expecting_many(self) -> AbstractContextManager[None]:
-        """Prepare for a large number of rows to come."""

@@ -1,4 +1,4 @@
-"""Failures of the database and its file, turned into errors that say what to do."""
+"""Failures of databases and their files, turned into errors that say what to do."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import errno
 import os
 import sqlite3
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.model.errors import StoreError
 from relayd.store.location import Address, Location, shown
 
+if TYPE_CHECKING:
+    import psycopg
+
 FIELD = "--db"
-FREE_SPACE = "Free some space and run this again. What it was storing was not; all from before is."
+_FREE_SPACE = "Free some space and run this again. What it was storing was not; all from before is."
 
 
 class NoStoreError(StoreError):
@@ -28,6 +32,9 @@ def failure(location: Location | str, problem: str, remedy: str) -> StoreError:
     return StoreError(FIELD, problem, value=shown(location), remedy=remedy)
 
 
+# ---- what is at a location ---------------------------------------------------------------------
+
+
 def foreign(path: Path | str) -> StoreError:
     """Return the error for a file that holds something else than our data."""
     return failure(
@@ -37,15 +44,40 @@ def foreign(path: Path | str) -> StoreError:
     )
 
 
-def missing(location: Location | str) -> NoStoreError:
-    """Return the error for a store that is to be used but is not there."""
+def missing(location: Location | str, *, interrupted: bool = False) -> NoStoreError:
+    """Return the error for a store that is to be used but is not there, or not yet."""
     problem = "holds no relayd store yet" if isinstance(location, Address) else "does not exist"
+    if interrupted:
+        problem = "holds no relayd store yet: its creation was interrupted"
     return NoStoreError(
         FIELD,
         problem,
         value=shown(location),
         remedy="`relayd import` creates it; or name an existing database.",
     )
+
+
+def older_build(location: Location | str) -> StoreError:
+    """Return the error for a store from before the first schema that was released."""
+    return failure(
+        location,
+        "was written by a build of relayd from before version 1 of the schema",
+        "It was left as it is. Run `relayd export samples -o FOLDER` with that build, then "
+        "`relayd import parquet FOLDER` into a new store with this one.",
+    )
+
+
+def damaged(path: Path | str, how: str) -> StoreError:
+    """Return the error for a database of ours whose content is broken."""
+    return failure(
+        path,
+        f"is damaged: {how}",
+        "It was left as it is. Restore a backup, or save what can be read with "
+        "`sqlite3 FILE .recover`, or name another database and import the files again.",
+    )
+
+
+# ---- who may write -----------------------------------------------------------------------------
 
 
 def busy(location: Location | str) -> StoreError:
@@ -60,7 +92,7 @@ def busy(location: Location | str) -> StoreError:
 def lapsed(role: str) -> StoreError:
     """Return the error for a step of a process whose lease ran out."""
     return StoreError(
-        "--db",
+        FIELD,
         f"could not be asked in time whether this process is still the only {role}",
         remedy="What it had begun was ended. It goes on when the database answers again; "
         "`relayd probe --resume` goes on with a campaign.",
@@ -73,37 +105,6 @@ def superseded(location: Location | str) -> StoreError:
         location,
         "is being measured for by another process, which took over while this one hung",
         "Nothing was stored. `relayd probe --resume` goes on when it has finished.",
-    )
-
-
-def opened_for_reading(location: Location | str) -> StoreError:
-    """Return the error for a change through a store that was opened for reading."""
-    return failure(location, "is open for reading, which is read-only", "Open it for writing.")
-
-
-def outdated(location: Location | str, found: int, known: int) -> StoreError:
-    """Return the error for reading an older schema, which only a writer brings up to date."""
-    if found == 0:
-        return NoStoreError(
-            FIELD,
-            "holds no relayd store yet: its creation was interrupted",
-            value=shown(location),
-            remedy="`relayd import` goes on with it; or name an existing database.",
-        )
-    return failure(
-        location,
-        f"has schema {found} of an older relayd (this one reads {known})",
-        "Any command that stores something brings it up to date and keeps all that it holds.",
-    )
-
-
-def older_build(location: Location | str) -> StoreError:
-    """Return the error for a store from before the first schema that was released."""
-    return failure(
-        location,
-        "was written by a build of relayd from before version 1 of the schema",
-        "It was left as it is. Run `relayd export samples -o FOLDER` with that build, then "
-        "`relayd import parquet FOLDER` into a new store with this one.",
     )
 
 
@@ -125,6 +126,31 @@ def unreadable(path: Path | str) -> StoreError:
     )
 
 
+def lost(address: Address) -> StoreError:
+    """Return the error for a connection to a server that broke."""
+    return failure(
+        address,
+        "has closed the connection, or can't be reached any more",
+        "Nothing was stored in part. Run this again: the next attempt connects anew.",
+    )
+
+
+# ---- what the operating system, SQLite and PostgreSQL say ---------------------------------------
+
+
+def of_file(path: Path | str, error: OSError | ValueError) -> StoreError:
+    """Turn an error of the operating system about a path into one that says what to do."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.EACCES, errno.EPERM):
+        return unreadable(path)
+    if number == errno.EROFS:
+        return read_only(path)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return failure(path, "can't be created: the disk is full", "Free some space.")
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return failure(path, f"can't be used: {said}", "Name the path of a file.")
+
+
 # A file beside the database could not be made, or made larger.
 _FOR_WANT_OF_SPACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 _LEAST_FREE_BYTES = 65_536  # more than any one of these files is made larger by
@@ -138,7 +164,7 @@ def _is_full(path: Path | str) -> bool:
     return found.f_bavail * found.f_frsize < _LEAST_FREE_BYTES
 
 
-def translated(path: Path | str, error: sqlite3.Error) -> StoreError:
+def of_sqlite(path: Path | str, error: sqlite3.Error) -> StoreError:
     """Turn an error of SQLite about a database file into one that says what to do.
 
     The codes are those of https://www.sqlite.org/rescode.html; the low byte is the kind.
@@ -152,7 +178,7 @@ def translated(path: Path | str, error: sqlite3.Error) -> StoreError:
     if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return busy(path)
     if kind == sqlite3.SQLITE_FULL or (kind in _FOR_WANT_OF_SPACE and _is_full(path)):
-        return failure(path, "can't grow: the disk is full", FREE_SPACE)
+        return failure(path, "can't grow: the disk is full", _FREE_SPACE)
     if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return failure(
             path,
@@ -176,24 +202,58 @@ def translated(path: Path | str, error: sqlite3.Error) -> StoreError:
     )
 
 
-def damaged(path: Path | str, how: str) -> StoreError:
-    """Return the error for a database of ours whose content is broken."""
-    return failure(
-        path,
-        f"is damaged: {how}",
-        "It was left as it is. Restore a backup, or save what can be read with "
-        "`sqlite3 FILE .recover`, or name another database and import the files again.",
-    )
+# By the beginning of https://www.postgresql.org/docs/15/errcodes-appendix.html.
+_LOST = ("57P01", "57P02", "57P03", "57P05", "25P03", "08")
+_BUSY = ("55P03", "40P01", "40001", "55006")
+_OF_POSTGRESQL = (
+    (
+        ("57014",),
+        "took too long to answer",
+        "Try again when it is less busy, or allow more: "
+        "?options=-c%20statement_timeout%3D600s in the address.",
+    ),
+    (("53100",), "can't grow: the disk of the server is full", _FREE_SPACE),
+    (("53",), "is short of resources: {reason}", "Try again in a while."),
+    (
+        ("25006",),
+        "can't be written: this connection or server is read-only",
+        "Name the primary server; ?target_session_attrs=read-write finds it among several.",
+    ),
+    (
+        ("42501",),
+        "refuses: {reason}",
+        "Let its owner grant what is missing, such as CREATE on the schema and the tables.",
+    ),
+    (
+        ("XX", "58"),
+        "is damaged or in trouble: {reason}",
+        "Look into the log of the server; restore a backup if need be.",
+    ),
+    (
+        ("42P01", "42703", "3F000"),
+        "does not hold what a relayd database should: {reason}",
+        "Restore it from a backup, or name another database; it was left as it is.",
+    ),
+)
 
 
-def of_file(path: Path | str, error: OSError | ValueError) -> StoreError:
-    """Turn an error of the operating system about a path into one that says what to do."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number in (errno.EACCES, errno.EPERM):
-        return unreadable(path)
-    if number == errno.EROFS:
-        return read_only(path)
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return failure(path, "can't be created: the disk is full", "Free some space.")
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return failure(path, f"can't be used: {reason}", "Name the path of a file.")
+def of_postgresql(address: Address, error: psycopg.Error, *, broken: bool) -> Exception:
+    """Turn an error of the driver into one that says what to do.
+
+    Broken constraints, wrong values and mistakes of our own are not the database's fault: they
+    are returned as they are.
+
+    Parameters
+    ----------
+    broken : bool
+        Whether the connection is of no more use.
+    """
+    code = error.sqlstate or ""
+    if broken or code.startswith(_LOST):
+        return lost(address)
+    if code in _BUSY:
+        return busy(address)
+    for codes, problem, remedy in _OF_POSTGRESQL:
+        if code.startswith(codes):
+            return failure(address, problem.format(reason=reason(error)), remedy)
+    return error

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from relayd.store.database import Database
-from relayd.store.failures import NoStoreError, failure
+from relayd.store.failures import NoStoreError, failure, missing
 from relayd.store.leases import DATABASE_TIMEOUT_S, Lease, Role  # threads: reading needs none
 from relayd.store.location import SERVICE_SCHEMES, Address, Location, address_in
 from relayd.store.samples.reading import StoredSamples  # planning reads snapshots alone
+from relayd.store.schema import check_readable, migrate, version
 from relayd.store.snapshots import Snapshots
 from relayd.store.sqlite.opening import open_file
 
@@ -128,7 +129,7 @@ def open_store(
     """
     address = address_in(where)
     if address is None:
-        return Store(open_file(cast("Path | str", where), mode, busy_timeout_s))
+        return Store(open_file(Path(cast("Path | str", where)), mode, busy_timeout_s))
     return Store(_open_server(address, mode, busy_timeout_s, statement_timeout_s))
 
 
@@ -167,6 +168,22 @@ def _open_server(
             f"needs the driver psycopg: {str(error).partition(chr(10))[0]}",
             "Install it: pip install 'relayd[postgresql]'.",
         ) from None
-    from relayd.store.postgresql.opening import open_database
+    from relayd.store.postgresql.database import PostgresqlDatabase
 
-    return open_database(address, mode, busy_timeout_s, statement_timeout_s)
+    database = PostgresqlDatabase(
+        address,
+        busy_timeout_s=busy_timeout_s,
+        read_only=mode == "read",
+        statement_timeout_s=statement_timeout_s,
+    )
+    try:
+        if version(database) == 0 and mode != "create":
+            raise missing(address)
+        if mode == "read":
+            check_readable(database)
+        else:
+            migrate(database)
+    except BaseException:
+        database.close()
+        raise
+    return database

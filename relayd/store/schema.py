@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from relayd.store.database import Database
-from relayd.store.failures import failure, outdated
+from relayd.store.failures import failure, missing
 
 SCHEMA_VERSION = 1
 """The newest schema that this program knows."""
@@ -41,8 +41,14 @@ def version(database: Database) -> int:
 def check_readable(database: Database) -> None:
     """Raise StoreError unless a database has our schema, for those who change nothing."""
     found = version(database)
+    if found == 0:
+        raise missing(database.location, interrupted=True)
     if found < SCHEMA_VERSION:
-        raise outdated(database.location, found, SCHEMA_VERSION)
+        raise failure(
+            database.location,
+            f"has schema {found} of an older relayd (this one reads {SCHEMA_VERSION})",
+            "Any command that stores something brings it up to date and keeps all that it holds.",
+        )
 
 
 def migrate(database: Database) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from relayd.__main__ import main
+from relayd.store import Store, open_store
 from tests.postgresql import PostgresqlServer
 from tests.relayd.store.engines import PostgresqlSpot, Spot, SqliteSpot
 
@@ -50,13 +51,23 @@ def relayd(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     return run
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def spot(request: pytest.FixtureRequest, tmp_path: Path) -> Spot:
-    """Return a place without a store: an empty folder, then an empty database on a server."""
-    if request.param == "sqlite":
+    """Return a place without a store: an empty folder, or an empty database on a server.
+
+    Tests that hold on a server as well have the mark ``tests.relayd.store.engines.ON_BOTH``.
+    """
+    if getattr(request, "param", "sqlite") == "sqlite":
         return SqliteSpot(tmp_path)
     server: PostgresqlServer = request.getfixturevalue("postgresql_server")
     return PostgresqlSpot(server)
+
+
+@pytest.fixture
+def store(spot: Spot) -> Iterator[Store]:
+    """Return an empty store, open for writing."""
+    with open_store(spot.where, mode="create") as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -52,12 +52,6 @@ _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1"]
 _BRIEF = Timeouts(connect_s=4, login_s=4)
 
 
-@pytest.fixture
-def store(spot: Spot) -> Iterator[Store]:
-    with open_store(spot.where, mode="create") as found:
-        yield found
-
-
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
     return load_catalogue()

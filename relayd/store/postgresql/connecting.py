@@ -13,9 +13,9 @@ from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import FloatDumper, IntDumper
 
-from relayd.store.failures import failure
+from planner.model.errors import StoreError
+from relayd.store.failures import failure, reason
 from relayd.store.location import Address
-from relayd.store.postgresql.failures import SilentServerError, unreachable
 
 OLDEST_SERVER = 13
 """The first that can tell what became of a transaction by ``pg_xact_status(xid8)``'s type."""
@@ -63,6 +63,10 @@ _SCHEMA = "SELECT quote_ident(current_schema())::regnamespace::oid::bigint"
 # keeps them (https://www.postgresql.org/docs/15/monitoring-stats.html). Everybody may read this.
 SINCE_CRASH = "SELECT coalesce(extract(epoch FROM stats_reset)::text, '') FROM pg_stat_bgwriter"
 _LONG_AGO_S = 1e9
+
+
+class SilentServerError(psycopg.OperationalError):
+    """A server that owed an answer and sent nothing for too long; the connection is closed."""
 
 
 class ServerConnection(psycopg.Connection[Any]):
@@ -151,7 +155,7 @@ def connect(address: Address, *, read_only: bool = False, statement_timeout_s: f
             settings["connect_timeout"] = max(_LEAST_CONNECT_S, round(statement_timeout_s))
         connection = ServerConnection.connect(autocommit=True, **settings)
     except (psycopg.Error, OSError, UnicodeError, ValueError) as error:
-        raise unreachable(address, error) from None
+        raise _unreachable(address, error) from None
     try:
         _check(address, connection)
         _adapt(connection)
@@ -167,7 +171,7 @@ def connect(address: Address, *, read_only: bool = False, statement_timeout_s: f
             connection.execute(f"SET statement_timeout = '{1000 * limit_s:.0f}ms'")
     except psycopg.Error as error:
         connection.close()
-        raise unreachable(address, error) from error
+        raise _unreachable(address, error) from error
     except BaseException:
         connection.close()
         raise
@@ -182,6 +186,15 @@ def connect(address: Address, *, read_only: bool = False, statement_timeout_s: f
     # Before the statistics are there, the server says that it is the year 2000.
     known = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
     return Session(connection, row[0], known)
+
+
+def _unreachable(address: Address, error: BaseException) -> StoreError:
+    return failure(
+        address,
+        f"can't be connected to: {reason(error)}",
+        "Check that the server runs and takes connections from here, and the user, password and "
+        "database in the address.",
+    )
 
 
 def parameters_of(address: Address) -> dict[str, Any]:

@@ -12,27 +12,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
+from zlib import crc32
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
-from relayd.store.failures import failure, older_build, opened_for_reading
+from relayd.store.failures import failure, lost, of_postgresql, older_build
 from relayd.store.location import Address
-from relayd.store.postgresql.connecting import SINCE_CRASH, Session, connect
+from relayd.store.postgresql.connecting import SINCE_CRASH, Session, SilentServerError, connect
 from relayd.store.postgresql.dialect import definition, with_placeholders
-from relayd.store.postgresql.failures import abandoned, lost, translated, unknown
-from relayd.store.postgresql.locks import (
-    END_FENCED_WRITERS,
-    END_STUCK_WRITERS,
-    STUCK_AFTER_S,
-    as_shown,
-    writer_lock,
-)
 
 MARK = "relayd_store"
 """The table that keeps the version of the schema, and marks the tables beside it as ours."""
@@ -53,6 +46,26 @@ SELECT EXISTS (SELECT FROM relations WHERE relname = :mark),
     EXISTS (SELECT FROM relations WHERE relname = :older),
     (SELECT min(CAST(relname AS text)) FROM relations)
 """
+_WRITER = crc32(b"relayd writer")
+"""First number of the lock of writers. The second is the schema, so that two stores in one database
+do not wait for each other."""
+STUCK_AFTER_S = 20
+"""Silence of a writer's client inside a transaction after which others may end its session."""
+# A client that is stopped in the middle of COPY is subject to no timeout of the server's.
+_END_STUCK_WRITERS = """
+SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND objsubid = 2
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND classid = CAST(%s AS bigint)::oid AND objid = CAST(%s AS bigint)::oid
+AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - make_interval(secs => %s)
+"""
+# Nothing else locks rows of this table for sharing.
+_END_FENCED_WRITERS = """
+SELECT pg_terminate_backend(pid) FROM pg_locks
+WHERE relation = CAST('leases' AS regclass) AND mode = 'RowShareLock' AND granted
+AND pid <> pg_backend_pid()
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 _ROWS_AT_ONCE = 5_000
 _OUTCOME_TIMEOUT_S = 15.0
 _OUTCOME_EVERY_S = 0.05
@@ -62,7 +75,7 @@ _UPGRADE_STATEMENT_S = 3600.0
 
 
 class PostgresqlDatabase(Database):
-    """One connection to a server, made anew after it broke.
+    """One connection to a server, replaced by another after it broke.
 
     A statement on a connection that broke raises StoreError; the next one connects again. Inside
     a transaction there is no next one: all of its statements raise until it is left.
@@ -105,11 +118,6 @@ class PostgresqlDatabase(Database):
     def location(self) -> Address:
         return self.address
 
-    @property
-    def schema(self) -> int:
-        """The server's number of the schema that holds the tables."""
-        return self._live().schema
-
     def close(self) -> None:
         session, self._session, self._writing = self._session, None, None
         if session is not None:
@@ -123,9 +131,8 @@ class PostgresqlDatabase(Database):
     # ---- statements ----------------------------------------------------------------------------
 
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
-        connection = self._live().connection
-        with self._translated(connection):
-            cursor = _execute(connection, sql, values)
+        with self._cursor() as cursor:
+            _execute(cursor, sql, values)
             return cursor.fetchall() if cursor.description else []
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
@@ -141,93 +148,68 @@ class PostgresqlDatabase(Database):
             cursor.execute(with_placeholders(sql), values or None)
             yield from cursor
 
-    def change(self, sql: str, values: Values = ()) -> int:
-        with self._in_transaction():
-            rows = self.rows(sql, values)
-        return rows[0][0] if rows else 0
-
-    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        with self._in_transaction():
-            connection = self._live().connection
-            with self._translated(connection), connection.cursor() as cursor:
-                cursor.executemany(with_placeholders(sql), rows)
-                return cursor.rowcount
+    def _run_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        with self._cursor() as cursor:
+            cursor.executemany(with_placeholders(sql), rows)
+            return cursor.rowcount
 
     def insert(
         self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
     ) -> int:
         if not rows:
             return 0
-        connection = self._live().connection
-        with self._translated(connection), connection.cursor() as cursor:
+        with self._cursor() as cursor:
             if not skip_known:
                 _copy(cursor, table, rows)
                 return len(rows)
             # COPY knows no ON CONFLICT, and is several times as fast as INSERT.
             incoming = f"pg_temp.incoming_{table}"
-            _execute(
-                connection,
+            cursor.execute(
                 f"CREATE TEMPORARY TABLE IF NOT EXISTS incoming_{table} (LIKE {table}) "
-                f"ON COMMIT DELETE ROWS; TRUNCATE {incoming}",
+                f"ON COMMIT DELETE ROWS; TRUNCATE {incoming}"
             )
             _copy(cursor, incoming, rows)
-            _execute_on(
-                cursor,
-                f"INSERT INTO {table} SELECT * FROM {incoming} ON CONFLICT DO NOTHING",  # noqa: S608
-            )
+            cursor.execute(f"INSERT INTO {table} SELECT * FROM {incoming} ON CONFLICT DO NOTHING")  # noqa: S608
             return cursor.rowcount
 
     # ---- transactions --------------------------------------------------------------------------
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        with self._transaction_of(self._busy_timeout_s):
-            yield
+    @property
+    def in_transaction(self) -> bool:
+        return self._writing is not None
 
-    def schema_version(self) -> int:
-        schema = self.schema
-        is_marked, is_older, relation = self.row(
-            _WHAT_IS_THERE, {"schema": schema, "mark": MARK, "older": _MARK_OF_OLDER_BUILDS}
-        )
-        if is_marked:
-            (found,) = self.row(f"SELECT version FROM {MARK}")  # noqa: S608
-            return int(found)
-        if is_older:
-            raise older_build(self.address)
-        if relation is not None:
+    def _begin(self) -> None:
+        if self._writing is not None:
+            raise RuntimeError("transactions do not nest")
+        if self._read_only:
             raise failure(
-                self.address,
-                f"holds something else than relayd's data, such as {relation!r}",
-                "It was left as it is. Name an empty database, or a schema of its own in this one: "
-                "?options=-c%20search_path%3Drelayd.",
+                self.address, "is open for reading, which is read-only", "Open it for writing."
             )
-        return 0
-
-    def set_schema_version(self, version: int) -> None:
-        self.rows(f"CREATE TABLE IF NOT EXISTS {MARK} (version INTEGER NOT NULL)")
-        self.rows(f"DELETE FROM {MARK}")  # noqa: S608
-        self.rows(f"INSERT INTO {MARK} VALUES (?)", (version,))  # noqa: S608
-
-    def define(self, sql: str) -> None:
-        self.rows(definition(sql))
-
-    @contextmanager
-    def rebuilding(self) -> Iterator[None]:
-        with self._transaction_of(_UPGRADE_TIMEOUT_S):
-            self.rows(f"SET LOCAL statement_timeout = '{_UPGRADE_STATEMENT_S:.0f}s'")
-            with self._live().connection.waiting(_UPGRADE_STATEMENT_S):
-                yield
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        self.rows("SAVEPOINT attempt")
+        session = self._live()
+        # One round trip. A timeout of 0 would be none at all.
+        begin = (
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+            f"SET LOCAL lock_timeout = {max(1, round(1000 * self._busy_timeout_s))}; "
+            f"SELECT pg_advisory_xact_lock({_signed(_WRITER)}, {_signed(session.schema)}), "
+            "pg_current_xact_id()::text"
+        )
+        self._writing = session
         try:
-            yield
-        except BaseException:
-            with suppress(StoreError, psycopg.Error):
-                self.rows("ROLLBACK TO SAVEPOINT attempt; RELEASE SAVEPOINT attempt")
+            with self._cursor() as cursor:
+                cursor.execute(begin)
+                while cursor.nextset():
+                    pass
+                (found,) = cursor.fetchall()
+                self._transaction_id = found[1]
+        except BaseException as error:
+            self.roll_back()
+            if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                # Set the lock free, for the next attempt, if its holder's client is stopped.
+                with suppress(psycopg.Error):
+                    session.connection.execute(
+                        _END_STUCK_WRITERS, (_WRITER, session.schema, STUCK_AFTER_S)
+                    )
             raise
-        self.rows("RELEASE SAVEPOINT attempt")
 
     def roll_back(self) -> None:
         session, self._writing = self._writing, None
@@ -236,71 +218,23 @@ class PostgresqlDatabase(Database):
                 session.connection.execute("ROLLBACK")
 
     def end_fenced_writers(self) -> None:
-        self.rows(END_FENCED_WRITERS)
-
-    def expecting_many(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    @contextmanager
-    def _transaction_of(self, timeout_s: float) -> Iterator[None]:
-        if self._writing is not None:
-            raise RuntimeError("transactions do not nest")
-        self._begin(timeout_s)
-        try:
-            self._check_fence()
-            yield
-            self._commit()
-        except BaseException:
-            self.roll_back()
-            raise
-
-    def _in_transaction(self) -> AbstractContextManager[None]:
-        """Make a lone statement a transaction, so that it takes its turn among the writers."""
-        return nullcontext() if self._writing is not None else self.transaction()
-
-    def _begin(self, timeout_s: float) -> None:
-        if self._read_only:
-            raise opened_for_reading(self.location)
-        session = self._live()
-        first, second = writer_lock(session.schema)
-        # One round trip. A timeout of 0 would be none at all.
-        begin = (
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-            f"SET LOCAL lock_timeout = {max(1, round(1000 * timeout_s))}; "
-            f"SELECT pg_advisory_xact_lock({first}, {second}), pg_current_xact_id()::text"
-        )
-        self._writing = session
-        try:
-            with self._translated(session.connection):
-                cursor = _execute(session.connection, begin)
-                while cursor.nextset():
-                    pass
-                (found,) = cursor.fetchall()
-                self._transaction_id = found[1]
-        except BaseException as error:
-            self.roll_back()
-            if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
-                self._end_stuck_writers(session)
-            raise
-
-    def _end_stuck_writers(self, session: Session) -> None:
-        """Set the writers' lock free, for the next attempt, if its holder's client is stopped."""
-        lock = as_shown(writer_lock(session.schema))
-        with suppress(psycopg.Error):
-            session.connection.execute(END_STUCK_WRITERS, (*lock, STUCK_AFTER_S))
+        self.rows(_END_FENCED_WRITERS)
 
     def _commit(self) -> None:
-        if self._writing is None:
-            return  # rolled back on purpose
-        session = self._writing
+        session = self._live()
         connection = session.connection
         if connection.info.transaction_status == TransactionStatus.INERROR:
-            raise abandoned(self.address)  # COMMIT would roll back without a word
+            # COMMIT would roll back without a word.
+            raise failure(
+                self.address,
+                "has refused a part of this change, so none of it was stored",
+                "Run this again.",
+            )
         try:
             connection.execute("COMMIT")
         except psycopg.Error as error:
             if not connection.closed:
-                raise translated(self.address, error, broken=False) from error
+                raise of_postgresql(self.address, error, broken=False) from error
             self._writing = None
             if not self._was_committed(self._transaction_id, session.since_crash):
                 raise lost(self.address) from error
@@ -330,7 +264,51 @@ class PostgresqlDatabase(Database):
                     return True
                 break
             time.sleep(_OUTCOME_EVERY_S)
-        raise unknown(self.address)
+        raise failure(
+            self.address,
+            "broke off while it confirmed a change, and could not be asked since what became of it",
+            "The change was stored whole or not at all. Run this again when the server is back: a "
+            "sample that is there already is not stored twice.",
+        )
+
+    # ---- the schema ----------------------------------------------------------------------------
+
+    def schema_version(self) -> int:
+        marks = {"mark": MARK, "older": _MARK_OF_OLDER_BUILDS}
+        is_marked, is_older, relation = self.row(
+            _WHAT_IS_THERE, {"schema": self._live().schema, **marks}
+        )
+        if is_marked:
+            return int(self.row(f"SELECT version FROM {MARK}")[0])  # noqa: S608
+        if is_older:
+            raise older_build(self.address)
+        if relation is not None:
+            raise failure(
+                self.address,
+                f"holds something else than relayd's data, such as {relation!r}",
+                "It was left as it is. Name an empty database, or a schema of its own in this one: "
+                "?options=-c%20search_path%3Drelayd.",
+            )
+        return 0
+
+    def set_schema_version(self, version: int) -> None:
+        self.rows(f"CREATE TABLE IF NOT EXISTS {MARK} (version INTEGER NOT NULL)")
+        self.rows(f"DELETE FROM {MARK}")  # noqa: S608
+        self.rows(f"INSERT INTO {MARK} VALUES (?)", (version,))  # noqa: S608
+
+    def define(self, sql: str) -> None:
+        self.rows(definition(sql))
+
+    @contextmanager
+    def rebuilding(self) -> Iterator[None]:
+        usual_s, self._busy_timeout_s = self._busy_timeout_s, _UPGRADE_TIMEOUT_S
+        try:
+            with self.transaction():
+                self.rows(f"SET LOCAL statement_timeout = '{_UPGRADE_STATEMENT_S:.0f}s'")
+                with self._live().connection.waiting(_UPGRADE_STATEMENT_S):
+                    yield
+        finally:
+            self._busy_timeout_s = usual_s
 
     # ---- the connection ------------------------------------------------------------------------
 
@@ -352,31 +330,43 @@ class PostgresqlDatabase(Database):
         )
 
     @contextmanager
+    def _cursor(self) -> Iterator[psycopg.Cursor[Any]]:
+        connection = self._live().connection
+        with self._translated(connection), connection.cursor() as cursor:
+            yield cursor
+
+    @contextmanager
     def _translated(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
         try:
             yield
+        except SilentServerError as error:
+            raise failure(
+                self.address,
+                f"has stopped answering ({error})",
+                "Look whether the server hangs or is overloaded. Nothing was stored in part. Run "
+                "this again: the next attempt connects anew.",
+            ) from error
         except psycopg.Error as error:
-            broken = connection.closed
-            found = translated(self.address, error, broken=broken)
+            found = of_postgresql(self.address, error, broken=connection.closed)
             if found is error:
                 raise
             raise found from error
 
 
-def _execute(
-    connection: psycopg.Connection[Any], sql: str, values: Values = ()
-) -> psycopg.Cursor[Any]:
-    return _execute_on(connection.cursor(), sql, values)
-
-
-def _execute_on(cursor: psycopg.Cursor[Any], sql: str, values: Values = ()) -> psycopg.Cursor[Any]:
+def _execute(cursor: psycopg.Cursor[Any], sql: str, values: Values) -> None:
     # Without values the driver takes several statements at once, and percent signs as they are.
-    if not values:
-        return cursor.execute(sql)
-    return cursor.execute(with_placeholders(sql), values)
+    if values:
+        cursor.execute(with_placeholders(sql), values)
+    else:
+        cursor.execute(sql)
 
 
 def _copy(cursor: psycopg.Cursor[Any], table: str, rows: Sequence[Sequence[object]]) -> None:
     with cursor.copy(f"COPY {table} FROM STDIN") as copying:
         for row in rows:
             copying.write_row(row)
+
+
+def _signed(number: int) -> int:
+    """Return a number below 2^32 as PostgreSQL's ``integer`` with the same bits."""
+    return number - 2**32 if number >= 2**31 else number

@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -129,7 +128,7 @@ def ingest(
     database = store.database
     tally = _Tally()
     accepted = seen = samples_seen = kept_apart = 0
-    with ExitStack() as bulk, database.transaction():
+    with database.transaction():
         writer = SampleWriter(
             database,
             name=batch.name,
@@ -145,8 +144,6 @@ def ingest(
         )
         remaining = iter(rows)
         while group := list(islice(remaining, _CHUNK)):
-            if not seen and len(group) == _CHUNK:
-                bulk.enter_context(database.expecting_many())
             samples = [row for row in group if isinstance(row, Sample)]
             tally.add(row for row in group if isinstance(row, Skipped))
             apart = [row for row in group if isinstance(row, Quarantined)]

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from functools import cached_property
-from pathlib import Path  # a plan shows none
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from relayd.store.database import Database, Values
-from relayd.store.failures import damaged, translated
+from relayd.store.failures import damaged, of_sqlite
 
-# Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
-_NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
-# Holds the pages that a big file touches, so that none is written to disk twice; one million
-# samples take about 40 MB.
 APPLICATION_ID = 0x726C7964
 """Marks a database as ours in the header of the file: ``rlyd`` in ASCII."""
-
-BULK_CACHE_KIB = 65_536
-_USUAL_CACHE_KIB = 2_000
+# Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
+_NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
 
 class SqliteDatabase(Database):
@@ -30,8 +24,8 @@ class SqliteDatabase(Database):
     ----------
     connection : sqlite3.Connection
         In autocommit mode (``isolation_level=None``).
-    named : Path or str
-        The path of the file as the user spelled it, for errors.
+    path : Path
+        Of the file as the user spelled it, for errors.
     """
 
     engine = "sqlite"
@@ -44,14 +38,9 @@ class SqliteDatabase(Database):
         UnicodeError,
     )
 
-    def __init__(self, connection: sqlite3.Connection, named: Path | str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
-        self._named = named
-
-    @cached_property
-    def path(self) -> Path:
-        """The path of the file as the user spelled it."""
-        return Path(self._named)
+        self.path = path
 
     @property
     def location(self) -> Path:
@@ -68,11 +57,10 @@ class SqliteDatabase(Database):
         except _NOT_THE_FILE:
             raise
         except sqlite3.Error as error:
-            raise translated(self._named, error) from error
+            raise of_sqlite(self.path, error) from error
         except UnicodeDecodeError as error:
             # SQLite's message has a name of the schema in it, which is damaged.
-            malformed = sqlite3.DatabaseError("database disk image is malformed")
-            raise translated(self._named, malformed) from error
+            raise damaged(self.path, "database disk image is malformed") from error
 
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         with self._translating():
@@ -82,13 +70,7 @@ class SqliteDatabase(Database):
         with self._translating():
             yield from self._connection.execute(sql, values)
 
-    def change(self, sql: str, values: Values = ()) -> int:
-        alone = self.fence is None or self._connection.in_transaction
-        with nullcontext() if alone else self.transaction():
-            rows = self.rows(sql, values)
-        return rows[0][0] if rows else 0
-
-    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+    def _run_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         with self._translating():
             return self._connection.executemany(sql, rows).rowcount
 
@@ -101,18 +83,25 @@ class SqliteDatabase(Database):
         known = " ON CONFLICT DO NOTHING" if skip_known else ""
         return self.change_many(f"INSERT INTO {table} VALUES ({placeholders}){known}", rows)  # noqa: S608
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        # On disk when it returns: synchronous=FULL waits for the device.
+    # ---- transactions --------------------------------------------------------------------------
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def _begin(self) -> None:
         self.rows("BEGIN IMMEDIATE")
-        try:
-            self._check_fence()
-            yield
-            if self._connection.in_transaction:
-                self.rows("COMMIT")
-        except BaseException:
-            self.roll_back()
-            raise
+
+    def _commit(self) -> None:
+        # On disk when it returns: synchronous=FULL waits for the device.
+        self.rows("COMMIT")
+
+    def roll_back(self) -> None:
+        if self._connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+
+    # ---- the schema, and copies ----------------------------------------------------------------
 
     def schema_version(self) -> int:
         return int(self.row("PRAGMA user_version")[0])
@@ -135,25 +124,6 @@ class SqliteDatabase(Database):
         finally:
             self.rows("PRAGMA foreign_keys = ON")
 
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        self.change("SAVEPOINT attempt")
-        try:
-            yield
-        except BaseException:
-            # SQLite has already rolled back by itself after some errors, such as a full disk.
-            if self._connection.in_transaction:
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK TO attempt")
-                    self._connection.execute("RELEASE attempt")
-            raise
-        self.change("RELEASE attempt")
-
-    def roll_back(self) -> None:
-        if self._connection.in_transaction:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-
     def copy_to(self, other: sqlite3.Connection) -> None:
         """Copy all pages into another database, as they are at one time."""
         with self._translating():
@@ -163,11 +133,3 @@ class SqliteDatabase(Database):
         """Replace all pages by those of another database: all or nothing."""
         with self._translating():
             other.backup(self._connection)
-
-    @contextmanager
-    def expecting_many(self) -> Iterator[None]:
-        self.change(f"PRAGMA cache_size = -{BULK_CACHE_KIB}")
-        try:
-            yield
-        finally:
-            self.change(f"PRAGMA cache_size = -{_USUAL_CACHE_KIB}")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from planner.model.errors import InputError
-from relayd.store.failures import failure, of_file
+from planner.model.errors import InputError, StoreError
+from relayd.store.failures import failure, of_file, of_sqlite
 from relayd.store.location import Location
 from relayd.store.opening import Store, open_store
-from relayd.store.sqlite.copying import copy_into, copy_to
-from relayd.store.sqlite.database import SqliteDatabase
+from relayd.store.schema import SCHEMA_VERSION
+from relayd.store.sqlite.database import APPLICATION_ID, SqliteDatabase
 
 _IN_USE = ("batches", "quarantined_samples", "snapshots", "campaigns", "tokens", "verifications")
 
@@ -33,7 +34,7 @@ def backup(store: Store, target: Path) -> None:
     """
     with _new_file(target) as part:
         if isinstance(store.database, SqliteDatabase):
-            copy_to(store.database, part)
+            _copy_to(store.database, part)
         else:
             from relayd.store.postgresql.dump import dump
 
@@ -74,7 +75,7 @@ def _restore_file(source: Path, where: Path) -> None:
         with open_store(where, mode="create") as store:
             refuse_used(store)
             assert isinstance(store.database, SqliteDatabase)
-            copy_into(source, store.database)
+            _copy_into(source, store.database)
     except BaseException:
         if is_new:  # else the next attempt would find an empty store, which is no harm, or a part
             for name in (where, Path(f"{where}-wal"), Path(f"{where}-shm")):
@@ -91,6 +92,59 @@ def refuse_used(store: Store) -> None:
                 f"holds {table.replace('_', ' ')} already",
                 "It was left as it is. Restore into a store that is not there yet, or empty.",
             )
+
+
+# ---- files of SQLite, by its online backup (https://www.sqlite.org/backup.html) ------------------
+
+
+def _copy_to(database: SqliteDatabase, target: Path) -> None:
+    """Copy a database into an empty file, in one reading transaction, and check the copy."""
+    with _connected(target) as copy:
+        database.copy_to(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
+        _refuse_damaged(copy, target)
+
+
+def _copy_into(source: Path, database: SqliteDatabase) -> None:
+    """Replace what a database holds by a copy of a file, in one writing transaction."""
+    with _connected(source) as copy:
+        _refuse_foreign(copy, source)
+        _refuse_damaged(copy, source)
+        database.copy_from(copy)
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        yield connection
+    except sqlite3.Error as error:
+        raise of_sqlite(path, error) from error
+    finally:
+        connection.close()
+
+
+def _refuse_foreign(copy: sqlite3.Connection, path: Path) -> None:
+    (application,) = copy.execute("PRAGMA application_id").fetchone()
+    (version,) = copy.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID or not 0 < version <= SCHEMA_VERSION:
+        raise InputError(
+            "FILE",
+            "is no backup of a store, or of a newer relayd",
+            value=str(path),
+            remedy="Name a file that `relayd store backup` wrote.",
+        )
+
+
+def _refuse_damaged(copy: sqlite3.Connection, path: Path) -> None:
+    found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StoreError(
+            "FILE",
+            f"is damaged: {found}",
+            value=str(path),
+            remedy="Use another backup, and `relayd store check` on the store.",
+        )
 
 
 @contextmanager

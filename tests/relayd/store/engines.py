@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from tests.postgresql import PostgresqlServer
+
+ON_BOTH = pytest.mark.parametrize("spot", ["sqlite", "postgresql"], indirect=True)
+"""Of tests, and of modules as ``pytestmark``, that hold on a server as in a file."""
 
 
 class Spot(ABC):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from planner.model.document import document_of
@@ -12,7 +10,7 @@ from planner.model.network import Network
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
-from relayd.store import Store, open_store
+from relayd.store import Store
 from relayd.store.samples.columns import read_columns
 from relayd.store.samples.decisions import Selection, decide, decisions, selected
 from relayd.store.samples.ingest import Batch, append, ingest
@@ -24,12 +22,6 @@ CATALOGUE = load_catalogue()
 SRC, DST, OTHER = "aws:us-east-1", "aws:sa-east-1", "aws:us-west-2"
 NOW_S, DAY_S = 1.79e9, 86400.0
 MALLORY = Batch("service", "live", reporter="mallory", address="192.0.2.7")
-
-
-@pytest.fixture
-def store(spot: Spot) -> Iterator[Store]:
-    with open_store(spot.where, mode="create") as opened:
-        yield opened
 
 
 def _tests(mbps: float, count: int, dst: str = DST, every_s: float = DAY_S) -> list[Sample]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -36,12 +35,6 @@ _LINKS: tuple[tuple[str, str, Metric, float], ...] = (
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
     return load_catalogue()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "relayd.db", mode="create") as opened:
-        yield opened
 
 
 def _series(seed: int, count: int, span_days: float, level_change: bool) -> list[Sample]:

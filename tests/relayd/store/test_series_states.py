@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count, permutations
 from tempfile import TemporaryDirectory
@@ -28,7 +28,7 @@ from relayd.store.samples.reading import SampleNames, StoredSample
 from relayd.store.samples.retention import compact
 from relayd.store.samples.series_states import SeriesStates, StatesHead
 from tests.properties import examples
-from tests.relayd.store.engines import PostgresqlSpot, Spot
+from tests.relayd.store.engines import PostgresqlSpot
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "gcp:us-east1", "gcp:europe-west1")
 _WHOLE = load_catalogue()
@@ -36,12 +36,6 @@ _WHOLE = load_catalogue()
 CATALOGUE = replace(_WHOLE, regions={name: _WHOLE.regions[name] for name in REGIONS})
 NOW_S, EVERY_S = 1.79e9, 600.0
 DAY_S = 86400.0
-
-
-@pytest.fixture
-def store(spot: Spot) -> Iterator[Store]:
-    with open_store(spot.where, mode="create") as opened:
-        yield opened
 
 
 def _tests(

@@ -20,7 +20,7 @@ from relayd.store.samples.ingest import Batch, ingest
 from relayd.store.upkeep.backup import backup, restore
 from relayd.store.upkeep.checking import check
 from tests.relayd.conftest import Outcome
-from tests.relayd.store.engines import PostgresqlSpot, Spot
+from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot
 from tests.relayd.store.test_store_durability import _APPEND, _ROOT, _read_until
 
 _ENDS = ("aws:us-east-1", "aws:sa-east-1")
@@ -39,6 +39,7 @@ def _plan_id(spot: Spot) -> str:
     return library.open(spot.where).plan(*_ENDS, volume_gb=500).plan_id
 
 
+@ON_BOTH
 def test_a_store_backed_up_under_load_and_destroyed_is_the_same_when_restored(
     spot: Spot, tmp_path: Path, relayd: Callable[..., Outcome]
 ) -> None:
@@ -81,6 +82,7 @@ def _destroy(spot: Spot) -> None:
             path.unlink()
 
 
+@ON_BOTH
 def test_a_backup_and_its_restoration_replace_nothing(spot: Spot, tmp_path: Path) -> None:
     _fill(spot)
     copy = tmp_path / "copy"
@@ -101,6 +103,7 @@ def test_a_backup_and_its_restoration_replace_nothing(spot: Spot, tmp_path: Path
     assert _plan_id(empty) == _plan_id(spot)
 
 
+@ON_BOTH
 def test_a_damaged_backup_is_refused_and_leaves_nothing(spot: Spot, tmp_path: Path) -> None:
     _fill(spot)
     copy = tmp_path / "copy"

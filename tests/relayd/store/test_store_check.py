@@ -12,7 +12,7 @@ from relayd.store import open_store, schema
 from relayd.store.samples.ingest import append
 from relayd.store.upkeep.checking import check
 from tests.relayd.conftest import Outcome
-from tests.relayd.store.engines import PostgresqlSpot, Spot, SqliteSpot
+from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, SqliteSpot
 
 _ROWS = [Sample("aws:a", f"gcp:{n % 50}", "rtt_ms", 30.0 + n, 1.7e9, "ping") for n in range(2000)]
 
@@ -29,10 +29,12 @@ def _problems(spot: Spot) -> list[str]:
         return [" ".join(one) for one in check(store.database).damage]
 
 
+@ON_BOTH
 def test_a_whole_store_has_no_damage(filled: Spot) -> None:
     assert _problems(filled) == []
 
 
+@ON_BOTH
 def test_references_to_nowhere_are_found(filled: Spot, relayd: Callable[..., Outcome]) -> None:
     table = "" if filled.engine == "sqlite" else " ON regions"
     filled.outsider(f"DROP TRIGGER regions_stay{table}")

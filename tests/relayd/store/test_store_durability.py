@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from relayd.store import open_store
-from tests.relayd.store.engines import Spot, SqliteSpot
+from tests.relayd.store.engines import ON_BOTH, Spot, SqliteSpot
 
 _ROOT = Path(__file__).parents[3]
 _FILE_ROWS = 6000
@@ -21,7 +21,7 @@ import sys
 from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.samples import ingest
-from relayd.store.sqlite import database as sqlite
+from relayd.store.sqlite import opening as sqlite
 from relayd.store.samples.ingest import Batch, append
 
 def rows(file, count):
@@ -36,7 +36,7 @@ def say(*words):
 _INGEST = (
     _HEAD
     + """
-ingest._CHUNK, sqlite.BULK_CACHE_KIB = 500, 50
+ingest._CHUNK, sqlite.CACHE_KIB = 500, 50
 with open_store(sys.argv[1], mode="create") as store:
     for file in range(int(sys.argv[2]), 1_000_000):
         ingest.ingest(store, Batch(f"{file}", "csv"), rows(file, int(sys.argv[3])),
@@ -82,6 +82,7 @@ def _groups(spot: Spot) -> dict[int, int]:
     return sizes
 
 
+@ON_BOTH
 def test_a_killed_import_leaves_all_of_a_file_or_nothing(spot: Spot) -> None:
     noise = random.Random(11)
     promised: set[int] = set()
@@ -94,6 +95,7 @@ def test_a_killed_import_leaves_all_of_a_file_or_nothing(spot: Spot) -> None:
         assert set(stored.values()) <= {_FILE_ROWS}
 
 
+@ON_BOTH
 def test_an_acknowledged_sample_survives_a_kill(spot: Spot) -> None:
     noise = random.Random(12)
     promised: set[int] = set()
@@ -128,6 +130,7 @@ def _read_until(lines: IO[str], word: str) -> None:
     assert any(line.startswith(word) for line in lines), f"it ended without saying {word!r}"
 
 
+@ON_BOTH
 def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
     command = [sys.executable, "-c", _INGEST, spot.where, "0", "1500"]
     seen: list[int] = []
@@ -152,6 +155,7 @@ def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
     assert seen == sorted(seen)
 
 
+@ON_BOTH
 def test_another_writer_waits_for_its_turn(spot: Spot) -> None:
     code = _APPEND.replace("1_000_000", "int(sys.argv[2]) + 30").replace(
         'mode="create"', 'mode="create", busy_timeout_s=120'

@@ -18,7 +18,7 @@ from relayd.store import Store, leases, open_store
 from relayd.store.events import Events
 from tests.http.running import eventually
 from tests.postgresql import running_server
-from tests.relayd.store.engines import PostgresqlSpot, Spot
+from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot
 from tests.stopping import everyone, stopped
 
 _ROOT = Path(__file__).parents[3]
@@ -53,12 +53,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(leases, name, value)
 
 
-@pytest.fixture
-def store(spot: Spot) -> Iterator[Store]:
-    with open_store(spot.where, mode="create") as found:
-        yield found
-
-
 @contextmanager
 def _holder(spot: Spot, does: str = "nothing") -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", _HOLDER, spot.where, does]
@@ -71,6 +65,7 @@ def _holder(spot: Spot, does: str = "nothing") -> Iterator[subprocess.Popen[str]
             process.kill()
 
 
+@ON_BOTH
 def test_one_of_several_holds_a_lease_and_another_acquires_it_when_released(store: Store) -> None:
     first, second = store.new_lease("prober"), store.new_lease("prober")
     assert first.acquire()
@@ -96,6 +91,7 @@ def test_one_of_several_holds_a_lease_and_another_acquires_it_when_released(stor
     second.release()
 
 
+@ON_BOTH
 def test_a_killed_holder_is_followed(store: Store, spot: Spot) -> None:
     with _holder(spot) as holder:
         lease = store.new_lease("prober")
@@ -106,6 +102,7 @@ def test_a_killed_holder_is_followed(store: Store, spot: Spot) -> None:
         lease.release()
 
 
+@ON_BOTH
 def test_a_holder_that_hung_can_not_write_when_it_goes_on(store: Store, spot: Spot) -> None:
     with _holder(spot, "writes") as holder, store.new_lease("prober") as lease:
         assert holder.stdout is not None

@@ -21,7 +21,7 @@ from probes.samples import Sample
 from relayd.store import open_store, schema
 from relayd.store.postgresql.database import MARK
 from relayd.store.samples.ingest import append
-from tests.relayd.store.engines import PostgresqlSpot, Spot, SqliteSpot
+from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, SqliteSpot
 
 _ROOT = Path(__file__).parents[3]
 _NOW = schema.SCHEMA_VERSION
@@ -85,6 +85,7 @@ def test_both_engines_get_the_same_tables_columns_and_types(
     assert set(file.columns()) == {row for row in on_server if row[:1] not in views}
 
 
+@ON_BOTH
 def test_what_is_stored_stays_whoever_asks(filled: Spot) -> None:
     rules = (
         ("UPDATE samples SET value = 1", "samples are append-only"),
@@ -102,6 +103,7 @@ def test_what_is_stored_stays_whoever_asks(filled: Spot) -> None:
     assert filled.dump() == before
 
 
+@ON_BOTH
 def test_an_upgrade_keeps_everything_and_a_new_store_gets_all(
     filled: Spot, later: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +127,7 @@ def test_an_upgrade_keeps_everything_and_a_new_store_gets_all(
 @pytest.mark.parametrize(
     "last", ["INSERT INTO nowhere VALUES (1);", "CREATE TABLE half (", _ORPHAN]
 )
+@ON_BOTH
 def test_a_migration_that_fails_leaves_the_old_version(
     filled: Spot, later: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
@@ -197,6 +200,7 @@ def test_a_kill_inside_a_migration_of_a_server_leaves_the_old_version(
     assert "later_rows" not in {table for table, *_ in spot.columns()}
 
 
+@ON_BOTH
 @pytest.mark.parametrize("mode", ["read", "write", "create"])
 def test_a_store_of_an_older_build_is_left_untouched(spot: Spot, mode: str) -> None:
     if spot.engine == "sqlite":

@@ -35,12 +35,6 @@ def _sample(number: int, **fields: object) -> Sample:
     return plain._replace(**fields)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def store(spot: Spot) -> Iterator[Store]:
-    with open_store(spot.where, mode="create") as opened:
-        yield opened
-
-
 _finite = st.floats(0, 1e12)
 _text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
 _samples = st.builds(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -16,7 +16,7 @@ from planner.model.estimate import Estimate, Figures, Kind, Origin, Prior
 from planner.model.link import Link, Site
 from probes.samples import Sample
 from relayd.sources.stored import stored_network
-from relayd.store import SnapshotRow, Store, open_store
+from relayd.store import SnapshotRow, Store
 from relayd.store.samples.ingest import append
 from relayd.store.samples.newest import newest_samples
 from tests.relayd.store.engines import Spot
@@ -78,12 +78,6 @@ def _by_ends(links: Iterable[Link]) -> list[Link]:
 
 def _head(name: str = "s1") -> SnapshotRow:
     return SnapshotRow(name, 1.64e9, 1.7e9, "mixed", "c0ffee", 42)
-
-
-@pytest.fixture
-def store(spot: Spot) -> Iterator[Store]:
-    with open_store(spot.where, mode="create") as opened:
-        yield opened
 
 
 def test_an_older_snapshot_stands_as_when_it_was_made(store: Store) -> None:
