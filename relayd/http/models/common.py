@@ -1,15 +1,22 @@
-"""Bases and types that the models of all resources share."""
+"""How models are made: of answers from the types that hold what is answered, of requests by hand.
+
+A model of an answer takes names and types of its fields from a domain type, and their meaning from
+the section ``Attributes`` of its docstring. What no domain type has is written beside it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+import re
+from inspect import cleandoc
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
-from planner.model.estimate import Addresses, HeldTo, Kind, Method
+from planner.model.network import Snapshot
 
 MOST_NAME = 200
 """Characters of a name: of a region, an alias, a rule."""
+_ATTRIBUTE = re.compile(r"^(\w[\w, ]*) : .*\n((?: {4}.*\n?|\n)*)", re.MULTILINE)
 
 
 def _without_nul(text: str) -> str:
@@ -36,14 +43,6 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
-def attributes_as(model: type[ResponseModel], source: object, **others: Any) -> dict[str, Any]:
-    """Return the fields of a model: those not given are attributes of the source."""
-    return {
-        name: others[name] if name in others else getattr(source, name)
-        for name in model.model_fields
-    }
-
-
 class Page(RequestModel):
     """Which part of a long list."""
 
@@ -53,79 +52,88 @@ class Page(RequestModel):
     )
 
 
-class EstimateFigures(ResponseModel):
-    """The figures that an estimate was made with; those that its method has none of are missing."""
+def model_of(
+    name: str,
+    about: str,
+    source: type | None = None,
+    /,
+    *,
+    without: tuple[str, ...] = (),
+    sparse: bool = False,
+    base: type[BaseModel] = ResponseModel,
+    **fields: Any,
+) -> type[BaseModel]:
+    """Make the model of a part of an answer.
 
-    connections: int | None = Field(None, description="Parallel TCP connections of the samples.")
-    peers: int | None = Field(None, description="VMs at the other end of a cap probe.")
-    window_kind: Kind | None = Field(None, description="What the window is itself.")
-    rtt_kind: Kind | None = Field(None, description="What the round-trip time is itself.")
-    held_to: HeldTo | None = Field(
-        None, description="What holds a flow below its window over its round-trip time."
-    )
-    error: float | None = Field(None, description="Largest relative error of a law.")
-    between: tuple[str, str] | None = Field(
-        None, description="The providers, cities or regions that it was taken between."
-    )
-    vm_type: str | None = Field(None, description="VM type that it was taken from.")
-    note: str | None = Field(
-        None,
-        description="Where the catalogue has the figure from, why a link is down, or a sentence "
-        "that was saved before methods were.",
-    )
-
-
-class EstimateOrigin(ResponseModel):
-    """From what an estimate was made; keys that are missing are null or 0."""
-
-    kind: Kind = Field(
-        description="`measured` on the very link or VM, `inferred` from other measurements, or "
-        "`baseline`: from models alone."
-    )
-    method: Method = Field(description="How; `unknown` where that was not saved.")
-    samples: int = Field(0, description="How many samples it rests on, of any link.")
-    links: int = Field(0, description="Of how many links or VMs these are.")
-    newest_s: float | None = Field(
-        None, description="Time of the newest of them, seconds since 1970 (UTC)."
-    )
-    oldest_s: float | None = Field(None, description="Time of the oldest.")
-    address: Addresses | None = Field(
-        None, description="Over which kind of address they were measured, where that is known."
-    )
-    figures: EstimateFigures | None = None
-
-
-class EstimatePrior(ResponseModel):
-    """What would be believed without measurements of its own: what these fade to with age."""
-
-    low: float
-    expected: float
-    high: float
-    memory_years: float = Field(description="Time in which measurements fade to 1/e.")
+    Parameters
+    ----------
+    name, about : str
+        In the description of the API.
+    source : type, optional
+        A dataclass or named tuple with its fields.
+    without : tuple of str
+        Fields of the source that are not shown.
+    sparse : bool
+        Whether keys are missing where they have the default of the source.
+    base : type of BaseModel
+        A model whose fields it has, too.
+    **fields
+        Further fields, or others in their place: a type, or a type and a sentence.
+    """
+    found: dict[str, Any] = {}
+    if source is not None:
+        told = _told(source)
+        defaults = getattr(source, "_field_defaults", {}) if sparse else {}
+        for field, kind in get_type_hints(source).items():
+            if field not in without:
+                default = defaults.get(field, ...)
+                found[field] = kind, Field(default, description=told.get(field))
+    for field, given in fields.items():
+        kind, text = given if isinstance(given, tuple) else (given, None)
+        found[field] = kind, Field(description=text)
+    model: type[BaseModel] = create_model(name, __base__=base, __doc__=about, **found)
+    return model
 
 
-class _Estimated(ResponseModel):
-    source: Kind
-    measured_at_s: float | None = Field(
-        description="Time from which it ages, seconds since 1970 (UTC): of the newest sample."
-    )
-    samples: int = Field(description="How many samples of this very quantity it rests on.")
-    basis: str = Field(description="In words, for people, what it was made from.")
-    prior: EstimatePrior | None = Field(description="Null where it fades around itself, or never.")
-    origin: EstimateOrigin
+def answer(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
+    """Make the model of a whole answer, which names its snapshot."""
+    return model_of(name, about, None, snapshot=Snapshot, **fields)
 
 
-class Estimate(_Estimated):
-    """What is believed of one quantity; nine of ten later tests lie between low and high."""
-
-    low: float
-    expected: float
-    high: float
+def page(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
+    """Make the model of a page of a list."""
+    return answer(name, about, **fields, next_cursor=(str | None, "Null on the last page."))
 
 
-class Cap(_Estimated):
-    """What one VM can do at most; null where nothing is known of its type."""
+def many(model: Any) -> Any:
+    """Return the type of a list of a model that was made."""
+    return list[model]
 
-    low: float | None
-    expected: float | None
-    high: float | None
+
+def dict_of(model: Any) -> Any:
+    """Return the type of a mapping of names to a model that was made."""
+    return dict[str, model]
+
+
+def maybe(model: Any) -> Any:
+    """Return the type of a model that was made, or null."""
+    return model | None
+
+
+def attributes_as(model: type[BaseModel], source: object, **others: Any) -> dict[str, Any]:
+    """Return the fields of a model: those not given are attributes of the source."""
+    return {
+        name: others[name] if name in others else getattr(source, name)
+        for name in model.model_fields
+    }
+
+
+def _told(source: type) -> dict[str, str]:
+    """Return what the docstring of a type says of its fields."""
+    _, _, section = cleandoc(source.__doc__ or "").partition("Attributes\n----------\n")
+    return {
+        name: " ".join(text.split()).replace("``", "`")
+        for names, text in _ATTRIBUTE.findall(section + "\n")
+        for name in names.split(", ")
+        if text.strip()
+    }

@@ -14,8 +14,7 @@ from planner.fields.items import Items
 from planner.fields.kinds import ByPlace
 from planner.fields.specified import Specified, fields_of, schema_of
 from planner.model.errors import InputError
-from planner.model.network import Snapshot
-from relayd.http.models.common import ResponseModel
+from relayd.http.models.common import ResponseModel, answer, many, model_of
 from relayd.questions.registry import Question
 
 SCHEMA_NAMES = {
@@ -115,20 +114,15 @@ class QuestionField(ResponseModel):
     option: str | None = Field(description="Its option on the command line.")
 
 
-class QuestionSeen(ResponseModel):
-    """A question: where to ask it, and its fields."""
-
-    name: str
-    method: str = Field(description="Of the library and of clients.")
-    path: str
-    command: str = Field(description="On the command line.")
-    summary: str
-    example: dict[str, Any] = Field(description="A body that can be sent.")
-    fields: list[QuestionField]
-
-
-class Questions(ResponseModel):
-    """All questions."""
-
-    snapshot: Snapshot
-    questions: list[QuestionSeen]
+QUESTION = model_of(
+    "QuestionSeen",
+    "A question: where to ask it, and its fields.",
+    name=str,
+    method=(str, "Of the library and of clients."),
+    path=str,
+    command=(str, "On the command line."),
+    summary=str,
+    example=(dict[str, Any], "A body that can be sent."),
+    fields=list[QuestionField],
+)
+QUESTIONS_ANSWER = answer("Questions", "All questions.", questions=many(QUESTION))

@@ -7,9 +7,13 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from relayd.http.campaigns.process import forecast
-from relayd.http.models.campaigns import CampaignAnswer, CampaignRequest, ForecastAnswer
-from relayd.http.models.campaigns import Campaigns as CampaignsAnswer
 from relayd.http.models.common import Page
+from relayd.http.models.measuring import (
+    CAMPAIGN_ANSWER,
+    CAMPAIGNS,
+    FORECAST_ANSWER,
+    CampaignRequest,
+)
 from relayd.http.problems import ProblemError
 from relayd.http.responses import document_response, page_of, whole_position
 from relayd.http.route import RequestContext, Route
@@ -150,7 +154,7 @@ ROUTES = (
         "List campaigns, the newest first",
         "read",
         query=Page,
-        answer=CampaignsAnswer,
+        answer=CAMPAIGNS,
         statuses=(422,),
     ),
     Route(
@@ -162,7 +166,7 @@ ROUTES = (
         "Spends real money on egress, at most the budget. One campaign runs at a time; 409 where "
         "one does, or where the service has no fleet. Progress comes as events.",
         body=CampaignRequest,
-        answer=CampaignAnswer,
+        answer=CAMPAIGN_ANSWER,
         success=202,
         statuses=(409, 422),
     ),
@@ -176,7 +180,7 @@ ROUTES = (
         "to `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. "
         "409 where the service has no fleet.",
         body=CampaignRequest,
-        answer=ForecastAnswer,
+        answer=FORECAST_ANSWER,
         statuses=(409, 422),
     ),
     Route(
@@ -186,7 +190,7 @@ ROUTES = (
         "Show one campaign",
         "read",
         "With its stages, what failed and what to do about it, and how far it is.",
-        answer=CampaignAnswer,
+        answer=CAMPAIGN_ANSWER,
         statuses=(404,),
     ),
     Route(
@@ -198,7 +202,7 @@ ROUTES = (
         "Whichever process of this store runs it: within seconds it ends its probes on all hosts. "
         "What was measured is kept, and what its probes may have sent counts as spent. `resume` "
         "goes on with it. 409 where it is not running, or the watcher runs it.",
-        answer=CampaignAnswer,
+        answer=CAMPAIGN_ANSWER,
         success=202,
         statuses=(404, 409),
     ),

@@ -12,8 +12,8 @@ from aiohttp import web
 from planner.model.document import estimate_as_json
 from planner.model.errors import InputError
 from planner.model.network import Network
-from relayd.http.models.changes import Changes, ChangeSeen, ChangesQuery
 from relayd.http.models.common import attributes_as
+from relayd.http.models.network import CHANGE, CHANGES, ChangesQuery
 from relayd.http.responses import cursor, document_response, whole_position
 from relayd.http.route import RequestContext, Route
 from relayd.http.routes.snapshots import snapshot_seen
@@ -68,7 +68,7 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
 
 def _change(found: EstimateChange) -> dict[str, object]:
     before, after = estimate_as_json(found.before), estimate_as_json(found.after)
-    return attributes_as(ChangeSeen, found, before=before, after=after)
+    return attributes_as(CHANGE, found, before=before, after=after)
 
 
 def _seen(row: SnapshotRow | None) -> dict[str, object] | None:
@@ -102,7 +102,7 @@ ROUTES = (
         "that was the newest then, the largest ratio first; regions that have come or gone; "
         "lasting changes of level that were found since.",
         query=ChangesQuery,
-        answer=Changes,
+        answer=CHANGES,
         statuses=(422,),
     ),
 )

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from planner.model.errors import InputError
 from relayd.http.answers import encoded
-from relayd.http.models.events import EventsQuery
+from relayd.http.models.service import EventsQuery
 from relayd.http.route import EVENT_STREAM, RequestContext, Route
 from relayd.store.events import Event
 

@@ -17,7 +17,7 @@ from relayd.http.answers import encoded
 from relayd.http.campaigns.supervisor import fleet_of
 from relayd.http.current_state import Current
 from relayd.http.models.common import attributes_as
-from relayd.http.models.fleet import FleetAnswer, FleetHost, ReferenceCaps, Sites
+from relayd.http.models.measuring import FLEET_ANSWER, FLEET_HOST, REFERENCE_CAPS, SITES
 from relayd.http.problems import ProblemError
 from relayd.http.responses import document_response, tagged_response
 from relayd.http.route import RequestContext, Route
@@ -61,7 +61,7 @@ async def get_fleet(context: RequestContext) -> web.Response:
 def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
     """Return a host without what logging in takes; the watcher speaks of regions."""
     return attributes_as(
-        FleetHost,
+        FLEET_HOST,
         host,
         unreachable=watch.get("unreachable", {}).get(host.region),
         remedy=watch.get("remedies", {}).get(host.region) or None,
@@ -85,7 +85,7 @@ def _sites(current: Current) -> bytes:
 
 def _reference(catalogue: Catalogue, vm_type: str) -> dict[str, object] | None:
     known = catalogue.vm_types.get(vm_type)
-    return None if known is None else attributes_as(ReferenceCaps, known)
+    return None if known is None else attributes_as(REFERENCE_CAPS, known)
 
 
 ROUTES = (
@@ -97,7 +97,7 @@ ROUTES = (
         "read",
         "Hosts of the fleet file without what logging in takes; measured caps of single VMs; links "
         "that are down or degraded.",
-        answer=FleetAnswer,
+        answer=FLEET_ANSWER,
     ),
     Route(
         "GET",
@@ -107,7 +107,7 @@ ROUTES = (
         "read",
         "Of one VM in each region, beside what the catalogue says of its type. Bounds are widened "
         "for age.",
-        answer=Sites,
+        answer=SITES,
         etag=True,
     ),
 )

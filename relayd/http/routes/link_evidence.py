@@ -15,15 +15,15 @@ from planner.model.network import Snapshot
 from probes.analysis.binning import bins, histogram, joined
 from relayd.http.answers import encoded
 from relayd.http.models.common import attributes_as
-from relayd.http.models.link_evidence import (
+from relayd.http.models.network import (
+    EVIDENCE,
+    EVIDENCE_SERIES,
     LEAST_FOR_SHAPE,
-    Evidence,
-    EvidenceSeries,
-    LinkEvents,
-    LinkEventSeen,
+    LINK_EVENT,
+    LINK_EVENTS,
+    LINK_EVIDENCE,
+    LINK_SUMMARY,
     LinkEventsQuery,
-    LinkEvidence,
-    LinkSummary,
     SummaryQuery,
 )
 from relayd.http.problems import ProblemError
@@ -102,7 +102,7 @@ async def get_link_events(context: RequestContext) -> web.Response:
     return document_response(
         service.current.snapshot,
         {
-            "events": [attributes_as(LinkEventSeen, event) for event in page],
+            "events": [attributes_as(LINK_EVENT, event) for event in page],
             "next_cursor": next_cursor,
         },
     )
@@ -137,7 +137,7 @@ async def get_link_evidence(context: RequestContext) -> web.Response:
 
 def _evidence(found: FigureEvidence) -> dict[str, Any]:
     return attributes_as(
-        Evidence,
+        EVIDENCE,
         found.origin,
         estimate=finite_as_json(found.origin.estimate),
         series=[_series(used) for used in found.used],
@@ -147,7 +147,7 @@ def _evidence(found: FigureEvidence) -> dict[str, Any]:
 
 def _series(used: SeriesEvidence) -> dict[str, Any]:
     return attributes_as(
-        EvidenceSeries,
+        EVIDENCE_SERIES,
         used.series,
         samples=[sample_as_json(stored) for stored in used.samples],
         left_out=used.left_out,
@@ -185,7 +185,7 @@ ROUTES = (
         "Medians and ranges by stretches of time, and the distribution, of one metric; and which "
         "metrics there are.",
         query=SummaryQuery,
-        answer=LinkSummary,
+        answer=LINK_SUMMARY,
         statuses=(422,),
     ),
     Route(
@@ -196,7 +196,7 @@ ROUTES = (
         "read",
         "Changes of level and of its condition, the newest first.",
         query=LinkEventsQuery,
-        answer=LinkEvents,
+        answer=LINK_EVENTS,
         statuses=(422,),
     ),
     Route(
@@ -206,7 +206,7 @@ ROUTES = (
         "Show the evidence of each figure of a link",
         "read",
         "The samples that counted, those that were left out, and the rule.",
-        answer=LinkEvidence,
+        answer=LINK_EVIDENCE,
         statuses=(404, 422),
     ),
 )

@@ -24,13 +24,13 @@ from relayd.http.answers import encoded, matrix_bytes, older_matrix_bytes
 from relayd.http.current_state import Current
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
-    Caps,
-    History,
+    CAPS,
+    HISTORY,
+    LINK_ANSWER,
+    LINKS,
+    MATRIX_ANSWER,
     HistoryQuery,
-    LinkAnswer,
-    Links,
     LinksQuery,
-    MatrixAnswer,
     MatrixQuery,
 )
 from relayd.http.problems import ProblemError
@@ -147,7 +147,7 @@ def _link(context: RequestContext) -> Link:
 
 def _caps(site: Site, link: Link) -> dict[str, Any]:
     return attributes_as(
-        Caps,
+        CAPS,
         site,
         egress_gbps=finite_as_json(site.egress(link.address)),
         ingress_gbps=finite_as_json(site.ingress(link.address)),
@@ -215,7 +215,7 @@ ROUTES = (
         "read",
         "By source and destination. Bounds are widened for age.",
         query=LinksQuery,
-        answer=Links,
+        answer=LINKS,
         statuses=(422,),
         etag=True,
     ),
@@ -225,7 +225,7 @@ ROUTES = (
         get_link,
         "Show one link",
         "read",
-        answer=LinkAnswer,
+        answer=LINK_ANSWER,
         statuses=(404, 422),
         etag=True,
     ),
@@ -237,7 +237,7 @@ ROUTES = (
         "read",
         "In the order in which they arrived.",
         query=HistoryQuery,
-        answer=History,
+        answer=HISTORY,
         statuses=(422,),
     ),
     Route(
@@ -247,7 +247,7 @@ ROUTES = (
         "Return one figure for all pairs",
         "read",
         query=MatrixQuery,
-        answer=MatrixAnswer,
+        answer=MATRIX_ANSWER,
         statuses=(422,),
         etag=True,
     ),

@@ -8,7 +8,7 @@ import time
 from aiohttp import hdrs, web
 
 from relayd.http.answers import encoded
-from relayd.http.models.operations import Health, Readiness, Watch
+from relayd.http.models.service import HEALTH, READINESS, WATCH
 from relayd.http.responses import compressed, document_response, json_response
 from relayd.http.route import RequestContext, Route
 
@@ -77,7 +77,7 @@ async def get_openapi(context: RequestContext) -> web.Response:
 
 
 ROUTES = (
-    Route("GET", "/healthz", get_healthz, "Check that it is alive", answer=Health, unlimited=True),
+    Route("GET", "/healthz", get_healthz, "Check that it is alive", answer=HEALTH, unlimited=True),
     Route(
         "GET",
         "/readyz",
@@ -85,10 +85,10 @@ ROUTES = (
         "Check that it is ready",
         description="503 with the reasons where not. It stays ready while snapshots fail, because "
         "it answers from the last one; `warnings` say since when and why.",
-        answer=Readiness,
+        answer=READINESS,
         unlimited=True,
     ),
-    Route("GET", "/v1/watch", get_watch, "Show the watcher of the fleet", "read", answer=Watch),
+    Route("GET", "/v1/watch", get_watch, "Show the watcher of the fleet", "read", answer=WATCH),
     Route(
         "GET",
         "/metrics",

@@ -13,7 +13,7 @@ from planner.model.estimate import SECONDS_PER_DAY
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
 from relayd.http.models.common import attributes_as
-from relayd.http.models.overview import EventSeen, Overview, RelayGains, RelayGainsQuery
+from relayd.http.models.service import EVENT, OVERVIEW, RELAY_GAINS, RelayGainsQuery
 from relayd.http.monitoring.estimate_errors import estimate_errors
 from relayd.http.responses import document_response, tagged_response
 from relayd.http.route import RequestContext, Route
@@ -73,7 +73,7 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
         },
         "prediction": _prediction(store, current, now_s, since_s),
         "transfers": _transfers(store, now_s),
-        "events": [attributes_as(EventSeen, event) for event in events],
+        "events": [attributes_as(EVENT, event) for event in events],
     }
 
 
@@ -134,7 +134,7 @@ ROUTES = (
         "Age of what is known, links that are down or degraded, snapshots, probes and budget of "
         "today, errors of yesterday's estimates, transfers in flight, and what happened to links "
         "since.",
-        answer=Overview,
+        answer=OVERVIEW,
     ),
     Route(
         "GET",
@@ -145,7 +145,7 @@ ROUTES = (
         "Of all pairs of regions, with one VM a region and 64 connections; with the price, and "
         "what an hour must be worth for the relay to pay.",
         query=RelayGainsQuery,
-        answer=RelayGains,
+        answer=RELAY_GAINS,
         statuses=(422,),
         etag=True,
     ),

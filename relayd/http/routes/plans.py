@@ -14,8 +14,8 @@ from planner.transfer.plan import Plan
 from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, TransferRequest
 from relayd.http.answers import answer_bytes, answer_earlier, batch_items, encoded, script_of
 from relayd.http.models.common import attributes_as
-from relayd.http.models.plans import BatchAnswer, PlanBatch, ScriptAnswer, ScriptRequest
-from relayd.http.models.questions import Questions, QuestionSeen
+from relayd.http.models.questions import QUESTION, QUESTIONS_ANSWER
+from relayd.http.models.service import BATCH_ANSWER, SCRIPT_ANSWER, PlanBatch, ScriptRequest
 from relayd.http.responses import document_response, json_response, tagged_response
 from relayd.http.route import RequestContext, Route
 from relayd.http.service import Service
@@ -123,7 +123,7 @@ async def get_questions(context: RequestContext) -> web.Response:
 
 
 def _described(question: Question) -> dict[str, Any]:
-    return attributes_as(QuestionSeen, question, fields=description_of(question.request))
+    return attributes_as(QUESTION, question, fields=description_of(question.request))
 
 
 _MORE = {"schedule": "A transfer that can't be admitted is part of the answer, not an error."}
@@ -161,7 +161,7 @@ ROUTES = (
         "Each is answered by itself: a wrong one gets a problem in its place.",
         body=PlanBatch,
         example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
-        answer=BatchAnswer,
+        answer=BATCH_ANSWER,
         statuses=(422,),
     ),
     Route(
@@ -172,7 +172,7 @@ ROUTES = (
         "plan",
         "Addresses that are not given stay variables, without which the script says what it is.",
         body=ScriptRequest,
-        answer=ScriptAnswer,
+        answer=SCRIPT_ANSWER,
         statuses=(422,),
     ),
     *(
@@ -198,7 +198,7 @@ ROUTES = (
         "Describe the questions and their fields",
         "read",
         "Names, kinds, units, bounds, defaults, help and examples; forms can be made from it.",
-        answer=Questions,
+        answer=QUESTIONS_ANSWER,
         etag=True,
     ),
 )

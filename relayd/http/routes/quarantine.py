@@ -9,11 +9,11 @@ from aiohttp import web
 
 from planner.model.errors import UnknownRegionError
 from relayd.http.answers import decision_effects, samples_meant
-from relayd.http.models.samples import (
-    DecisionAnswer,
+from relayd.http.models.measuring import (
+    DECISION_ANSWER,
+    EFFECTS_ANSWER,
+    QUARANTINE,
     DecisionRequest,
-    EffectsAnswer,
-    Quarantine,
     QuarantineQuery,
 )
 from relayd.http.problems import ProblemError
@@ -194,7 +194,7 @@ ROUTES = (
         "Those that can't be measurements by the catalogue, with the reason and who sent them, and "
         "how many there are for each kind of reason. `reason` chooses one kind.",
         query=QuarantineQuery,
-        answer=Quarantine,
+        answer=QUARANTINE,
         statuses=(422,),
     ),
     Route(
@@ -206,7 +206,7 @@ ROUTES = (
         "Estimates all links twice, from all samples: with the decision and without. Nothing is "
         "decided. Where that takes too long, the problem `timeout` has `samples` and `through`.",
         body=DecisionRequest,
-        answer=EffectsAnswer,
+        answer=EFFECTS_ANSWER,
         statuses=(422,),
     ),
     Route(
@@ -218,7 +218,7 @@ ROUTES = (
         "Accept or reject samples in quarantine, or confirm, retract or restore others. Nothing is "
         "removed: the decision is kept with who made it, when and why. The next snapshot heeds it.",
         body=DecisionRequest,
-        answer=DecisionAnswer,
+        answer=DECISION_ANSWER,
         statuses=(422,),
     ),
 )

@@ -8,12 +8,12 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from planner.model.errors import InputError
-from relayd.http.models.sample_rows import SampleRows
-from relayd.http.models.samples import IngestAnswer, SampleGiven, SamplesGiven
+from relayd.http.models.measuring import INGEST_ANSWER, SampleGiven, SamplesGiven
 from relayd.http.problems import ProblemError, invalid
 from relayd.http.reading import check_media_type, read_bytes, read_json, read_parts
 from relayd.http.responses import JSON, document_response
 from relayd.http.route import NDJSON, RequestContext, Route
+from relayd.http.routes.sample_rows import SampleRows
 from relayd.http.settings import ServiceSettings
 from relayd.store.samples.ingest import Batch, ingest
 from relayd.store.samples.writing import Limits
@@ -134,7 +134,7 @@ ROUTES = (
         },
         raw_body=True,
         body_types=(JSON, NDJSON),
-        answer=IngestAnswer,
+        answer=INGEST_ANSWER,
         statuses=(422,),
         also_schemas=(SampleGiven,),
     ),

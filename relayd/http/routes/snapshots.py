@@ -17,11 +17,11 @@ from relayd.http.answers import encoded
 from relayd.http.current_state import Current
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
-    CatalogueAnswer,
-    Graph,
-    Regions,
-    Snapshots,
-    SnapshotSeen,
+    CATALOGUE_ANSWER,
+    GRAPH,
+    REGIONS,
+    SNAPSHOT,
+    SNAPSHOTS,
     SnapshotsQuery,
 )
 from relayd.http.responses import (
@@ -91,7 +91,7 @@ def _digest(network: Network) -> bytes:
 
 def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
     """Return a snapshot without its links and sites, as lists show it."""
-    return attributes_as(SnapshotSeen, row, as_of=utc_text(row.as_of_s))
+    return attributes_as(SNAPSHOT, row, as_of=utc_text(row.as_of_s))
 
 
 async def get_regions(context: RequestContext) -> web.Response:
@@ -129,7 +129,7 @@ ROUTES = (
         "widens them for age. Sent as it is made. Who accepts "
         f"`{NETWORK_COLUMNS}`, as relayd's own clients do, gets the columns in which links are "
         "stored, some 100 bytes a link.",
-        answer=Graph,
+        answer=GRAPH,
         etag=True,
     ),
     Route(
@@ -139,7 +139,7 @@ ROUTES = (
         "List snapshots, the newest first",
         "read",
         query=SnapshotsQuery,
-        answer=Snapshots,
+        answer=SNAPSHOTS,
         statuses=(422,),
     ),
     Route(
@@ -148,7 +148,7 @@ ROUTES = (
         get_regions,
         "List regions and aliases",
         "read",
-        answer=Regions,
+        answer=REGIONS,
         etag=True,
     ),
     Route(
@@ -158,7 +158,7 @@ ROUTES = (
         "Return regions, VM types and prices",
         "read",
         "`relayd.open(url, mirror=True)` copies it together with the network.",
-        answer=CatalogueAnswer,
+        answer=CATALOGUE_ANSWER,
         etag=True,
     ),
 )

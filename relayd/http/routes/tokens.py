@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from relayd.http.models.tokens import TokenAnswer
-from relayd.http.models.tokens import Tokens as TokensAnswer
+from relayd.http.models.service import TOKEN_ANSWER, TOKENS
 from relayd.http.responses import document_response
 from relayd.http.route import RequestContext, Route
 from relayd.store.samples.ingest import source_of_token
@@ -54,7 +53,7 @@ ROUTES = (
         "Show the caller's token",
         "read",
         "Its name, scopes and limits, never the token itself.",
-        answer=TokenAnswer,
+        answer=TOKEN_ANSWER,
     ),
     Route(
         "GET",
@@ -64,6 +63,6 @@ ROUTES = (
         "admin",
         "Names, scopes, limits and when they were used, never a token itself. Tokens are made and "
         "revoked by `relayd token` on the store.",
-        answer=TokensAnswer,
+        answer=TOKENS,
     ),
 )

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from aiohttp import hdrs, web
 
-from relayd.http.models.transfers import (
-    TransferAnswer,
-    TransferDetailsAnswer,
-    TransfersAnswer,
+from relayd.http.models.measuring import (
+    TRANSFER_ANSWER,
+    TRANSFER_DETAILS_ANSWER,
+    TRANSFERS_ANSWER,
     TransfersQuery,
 )
 from relayd.http.problems import ProblemError
@@ -125,7 +125,7 @@ ROUTES = (
         "With rate, forecast and whether they are in time. Without a report for `silent_after_s`, "
         "one is `silent`, and after a day of that `failed`.",
         query=TransfersQuery,
-        answer=TransfersAnswer,
+        answer=TRANSFERS_ANSWER,
         statuses=(422,),
     ),
     Route(
@@ -139,7 +139,7 @@ ROUTES = (
         "its program reports it.",
         body=TransferStartRequest,
         example=EXAMPLE,
-        answer=TransferAnswer,
+        answer=TRANSFER_ANSWER,
         success=201,
         statuses=(422,),
     ),
@@ -151,7 +151,7 @@ ROUTES = (
         "read",
         "With its reports, its paths, its plan, and the question what to do with the rest of it "
         "(`rest`), filled in; `advised` says whether it is late or much slower than planned.",
-        answer=TransferDetailsAnswer,
+        answer=TRANSFER_DETAILS_ANSWER,
         statuses=(404,),
     ),
     Route(
@@ -164,7 +164,7 @@ ROUTES = (
         "or that comes after the end is refused; the last one may be repeated.",
         body=TransferProgressRequest,
         example={"moved_gb": 120, "via_gb": {"direct": 120}},
-        answer=TransferAnswer,
+        answer=TRANSFER_ANSWER,
         statuses=(404, 422),
     ),
     Route(
@@ -177,7 +177,7 @@ ROUTES = (
         "one path.",
         body=TransferEndRequest,
         example={"state": "finished"},
-        answer=TransferAnswer,
+        answer=TRANSFER_ANSWER,
         statuses=(404, 422),
     ),
 )

@@ -13,7 +13,7 @@ from planner.model.estimate import AddressKind
 from probes.importers.endpoints import split
 from probes.importers.limits import OF_ONE_VM, fault
 from probes.samples import Quarantined, Sample
-from relayd.http.models.samples import SampleGiven
+from relayd.http.models.measuring import SampleGiven
 from relayd.http.problems import ProblemError, invalid
 from relayd.http.reading import read_json
 
