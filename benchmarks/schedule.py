@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.schedule.problem import Pending, schedule_problem
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
-from planner.schedule.slots.program import ScheduleProgram
+from planner.schedule.solver import ScheduleProgram
 from planner.schedule.timed_transfer import TimedTransfer
 from tests.planner.grid import january_grid
 

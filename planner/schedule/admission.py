@@ -17,8 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 from math import floor, fsum, gcd, inf
 
-from planner.schedule.slots.program import Relaxation, ScheduleProgram
-from planner.schedule.slots.slot_solver import WHOLE
+from planner.schedule.solver import WHOLE, Relaxation, ScheduleProgram
 
 # Iterations of the solver times rows, and what a node takes besides, after which a search stops:
 # about five seconds of a core. Ten transfers with windows of their own take a tenth at most.

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from math import isfinite
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from planner.model.answer import Cost
 from planner.model.errors import FormatError
-from planner.model.estimate import ADDRESS_KINDS
 from planner.model.network import Snapshot
-from planner.schedule.plan import PathRate, Period, SchedulePlan, ScheduleVerdict, TransferSchedule
+from planner.schedule.plan import SchedulePlan, TransferSchedule
 from planner.schedule.timed_transfer import TimedTransfer
 
 REMEDY = "Give the JSON that `relayd schedule` printed."
+# What a document may leave out.
+DEFAULTS = {
+    "start_s": 0.0,
+    "deadline_s": None,
+    "priority": 0,
+    "value_usd": None,
+    "end_s": None,
+    "slack_s": None,
+    "egress_usd": 0.0,
+    "remedies": None,
+}
+_TRANSFER = TypeAdapter(TransferSchedule)
 
 
 def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
     """Return the schedule of a JSON document: its transfers with their periods, and its time.
 
-    Costs, loads and remedies are left out: continuing the schedule computes them anew.
+    Costs, loads and remedies are left out: continuing the schedule computes them.
 
     Raises
     ------
@@ -28,6 +42,9 @@ def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("transfers"), list):
         raise FormatError(field, "is not a schedule", remedy=REMEDY)
+    now_s = document.get("now_s")
+    if isinstance(now_s, bool) or not isinstance(now_s, int | float):
+        raise FormatError(f"{field}, now_s", "is not a number", value=now_s, remedy=REMEDY)
     transfers = tuple(
         _transfer(entry, f"{field}, transfer {n}")
         for n, entry in enumerate(document["transfers"], 1)
@@ -38,7 +55,7 @@ def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
         snapshot=Snapshot("", "", ""),
         request={},
         reason=str(document.get("reason", "")),
-        now_s=_figure(document.get("now_s"), f"{field}, now_s"),
+        now_s=float(now_s),
         end_s=max((transfer.end_s or 0.0 for transfer in transfers), default=0.0),
         admitted=verdicts.count("admitted"),
         refused=verdicts.count("refused"),
@@ -56,61 +73,19 @@ def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
 def _transfer(entry: Any, where: str) -> TransferSchedule:
     if not isinstance(entry, Mapping):
         raise FormatError(where, "is not an object", value=entry, remedy=REMEDY)
-    if entry.get("verdict") not in get_args(ScheduleVerdict):
-        raise FormatError(where, "has no verdict", value=entry.get("verdict"), remedy=REMEDY)
-    timed = entry.get("deadline_s") is not None
-    value = entry.get("value_usd")
-    # Makes the checks of a transfer that is asked for.
-    asked = TimedTransfer(
-        str(entry.get("id", "")),
-        str(entry.get("src", "")),
-        str(entry.get("dst", "")),
-        _figure(entry.get("volume_gb"), f"{where}, volume_gb"),
-        _figure(entry.get("start_s"), f"{where}, start_s"),
-        _figure(entry["deadline_s"], f"{where}, deadline_s") if timed else None,
-        int(_figure(entry.get("priority", 0), f"{where}, priority")),
-        None if value is None else _figure(value, f"{where}, value_usd"),
-    )
-    listed = entry.get("periods")
-    if not isinstance(listed, list):
-        raise FormatError(where, "has no periods", remedy=REMEDY)
-    periods = tuple(_period(item, f"{where}, period {at}") for at, item in enumerate(listed, 1))
-    end_s = max((period.end_s for period in periods), default=None)
-    return TransferSchedule(
-        **TimedTransfer.figures_of(asked),
-        verdict=entry["verdict"],
-        end_s=end_s,
-        slack_s=None if asked.deadline_s is None or end_s is None else asked.deadline_s - end_s,
-        egress_usd=0.0,
-        periods=periods,
-        remedies=None,
-    )
-
-
-def _period(item: Any, where: str) -> Period:
-    if not isinstance(item, Mapping) or not isinstance(item.get("paths"), list):
-        raise FormatError(where, "has no paths", remedy=REMEDY)
-    paths = []
-    for path in item["paths"]:
-        regions = path.get("regions") if isinstance(path, Mapping) else None
-        if not isinstance(regions, list) or len(regions) not in {2, 3}:
+    try:
+        text = json.dumps({**DEFAULTS, **entry}, allow_nan=False)
+        transfer = _TRANSFER.validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ", ".join(str(part) for part in first["loc"])
+        raise FormatError(f"{where}, {at}", f"is wrong: {first['msg']}", remedy=REMEDY) from error
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, "has a figure that is not finite", remedy=REMEDY) from error
+    TimedTransfer(**TimedTransfer.figures_of(transfer))  # makes the checks of one that is asked for
+    for period in transfer.periods:
+        if period.end_s < period.start_s:
+            raise FormatError(where, "has a period that ends before it starts", remedy=REMEDY)
+        if any(len(path.regions) not in {2, 3} for path in period.paths):
             raise FormatError(where, "has a path without two or three regions", remedy=REMEDY)
-        paths.append(
-            PathRate(
-                tuple(map(str, regions)),
-                _figure(path.get("throughput_gbps"), where),
-                int(_figure(path.get("connections", 1), where)),
-                tuple(kind for kind in path.get("addresses", ()) if kind in ADDRESS_KINDS),
-            )
-        )
-    start_s, end_s = (_figure(item.get(key), f"{where}, {key}") for key in ("start_s", "end_s"))
-    if end_s < start_s:
-        raise FormatError(where, "ends before it starts", value=end_s, remedy=REMEDY)
-    rate = _figure(item.get("throughput_gbps"), f"{where}, throughput_gbps")
-    return Period(start_s, end_s, rate, tuple(paths))
-
-
-def _figure(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise FormatError(where, "is not a finite number", value=value, remedy=REMEDY)
-    return float(value)
+    return replace(transfer, egress_usd=0.0, remedies=None, stored=())

@@ -1,9 +1,9 @@
-"""From transfers with schedule_problem on a network to the figures of the time-expanded program."""
+"""What of transfers is still to be sent, and the figures of the program over slots of time."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
+from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
+from planner.schedule.program import Commodity, Disk
 from planner.schedule.request import ScheduleRequest
-from planner.schedule.slots.slot_program import Commodity
-from planner.schedule.slots.slot_storage import Disk
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
 from planner.schedule.timed_transfer import TimedTransfer
+from planner.schedule.usage import NOTHING_STORED
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 
@@ -28,6 +29,8 @@ MOST_DETOUR_MS = 150.0
 # Relays with disk, times transfers, times slots of time: each is a variable and a row.
 MOST_STOCKS = 100_000
 ROUNDING = 1e-6
+# Of a transfer's volume: less is the rounding of a sum.
+NOTHING_LEFT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,77 @@ class Pending:
     left_gb: float
     known: bool = False
     stored_gb: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScheduleProgress:
+    """Where a schedule stands.
+
+    Attributes
+    ----------
+    order : tuple of TransferSchedule
+        All that the schedule had, as it had them.
+    past : dict
+        Id to the periods before now.
+    pending : tuple of Pending
+    done : tuple of TransferSchedule
+        Those that have ended, or were given up after a part was sent.
+    """
+
+    order: tuple[TransferSchedule, ...]
+    past: dict[str, tuple[Period, ...]]
+    pending: tuple[Pending, ...]
+    done: tuple[TransferSchedule, ...]
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Ids that new transfers can't have; one that was refused may be asked for again."""
+        return frozenset(transfer.id for transfer in self.order)
+
+    @classmethod
+    def of(cls, existing: SchedulePlan | None, now_s: float) -> ScheduleProgress:
+        """Return where a schedule stands at a time, if it was kept to.
+
+        Raises
+        ------
+        InputError
+            If the time is before the one that the schedule was planned from.
+        """
+        if existing is None:
+            return cls((), {}, (), ())
+        if now_s < existing.now_s:
+            raise InputError(
+                "now",
+                f"is before the schedule in progress, made at {existing.now_s:g} s",
+                value=now_s,
+            )
+        past, pending, done, order = {}, [], [], []
+        for transfer in existing.transfers:
+            before = tuple(
+                replace(period, end_s=min(period.end_s, now_s))
+                for period in transfer.periods
+                if period.start_s < now_s
+            )
+            if transfer.verdict == "refused" and not before:
+                continue
+            order.append(transfer)
+            past[transfer.id] = before
+            moved_gbit = {transfer.dst: 0.0}
+            for period in before:
+                for region, gbit in period.moved_gbit(transfer.src, transfer.dst).items():
+                    moved_gbit[region] = moved_gbit.get(region, 0.0) + gbit
+            left_gb = transfer.volume_gb - moved_gbit.pop(transfer.dst) / BITS_PER_BYTE
+            if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * transfer.volume_gb:
+                done.append(replace(transfer, periods=before, egress_usd=0.0, stored=()))
+            else:
+                asked = TimedTransfer(**TimedTransfer.figures_of(transfer))
+                stored_gb = {
+                    region: gbit / BITS_PER_BYTE
+                    for region, gbit in moved_gbit.items()
+                    if gbit > NOTHING_STORED * transfer.volume_gb
+                }
+                pending.append(Pending(asked, left_gb, known=True, stored_gb=stored_gb))
+        return cls(tuple(order), past, tuple(pending), tuple(done))
 
 
 @dataclass(frozen=True)

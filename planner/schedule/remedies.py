@@ -9,8 +9,7 @@ import numpy as np
 from planner.fields.shared import MOST_VMS
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
-from planner.schedule.slots.program import ScheduleProgram
-from planner.schedule.slots.slot_solver import WHOLE
+from planner.schedule.solver import WHOLE, ScheduleProgram
 
 # A solver's rounding does not justify another second or another VM.
 ROUNDING = 1e-6

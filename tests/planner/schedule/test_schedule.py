@@ -320,6 +320,22 @@ def test_ids_of_a_schedule_in_progress_are_taken_and_time_does_not_go_back() -> 
         of.schedule(transfer("c", 1), existing=again, now_s=5.0)
 
 
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"verdict": "perhaps"}, "transfer 1, verdict"),
+        ({"periods": None}, "transfer 1, periods"),
+        ({"volume_gb": float("nan")}, "not finite"),
+        ({"dst": "r00"}, "source itself"),
+    ],
+)
+def test_a_document_that_is_no_schedule_is_refused(change: dict[str, object], names: str) -> None:
+    document = of_rates(PAIR).schedule(transfer("a", 100)).model_dump("json")
+    document["transfers"][0].update(src="r00", **change)
+    with pytest.raises(InputError, match=names):
+        schedule_from(document)
+
+
 def test_a_promise_that_the_network_breaks_is_told() -> None:
     of = of_rates(PAIR)
     plan = of.schedule(transfer("a", 100, deadline_s=200.0))

@@ -11,10 +11,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix, hstack, vstack
 
 from planner.model.shared_resources import Floats
-from planner.schedule.slots.program import ScheduleProgram
-from planner.schedule.slots.slot_program import Commodity
-from planner.schedule.slots.slot_solver import WHOLE
-from planner.schedule.slots.slot_storage import Disk
+from planner.schedule.program import Commodity, Disk
+from planner.schedule.solver import WHOLE, ScheduleProgram
 from planner.schedule.tariff import Tariff
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
 from tests.planner.schedule.schedules import Full, world

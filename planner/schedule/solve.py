@@ -1,0 +1,283 @@
+"""Decides a schedule: which transfers are admitted, and when each sends.
+
+:class:`Scheduler` admits by priority (:mod:`planner.schedule.admission`), finds the least egress
+fees of all that is admitted and then the earliest times at those fees
+(:mod:`planner.schedule.solver`), sends sooner within slots what can be, and gives what is left to
+transfers without a deadline (:mod:`planner.schedule.filling`). What is refused gets remedies
+(:mod:`planner.schedule.remedies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from planner.model.network import Network
+from planner.model.pricing import Prices
+from planner.model.shared_resources import Floats
+from planner.model.units import BITS_PER_BYTE
+from planner.schedule.admission import Contest, admit
+from planner.schedule.filling import Waiting, fill_what_is_left, sped_up
+from planner.schedule.plan import AdmissionClass, Remedies
+from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
+from planner.schedule.program import Route, route_of
+from planner.schedule.remedies import remedies
+from planner.schedule.request import ScheduleRequest
+from planner.schedule.solver import ScheduleProgram
+from planner.schedule.tariffs import room_gbps
+from planner.schedule.usage import Sending, Usage
+
+FEES_ROOM = 1e-9
+
+
+class Scheduler:
+    """Decides one schedule.
+
+    Attributes
+    ----------
+    pending : list of Pending
+    timed, untimed : list of int
+        Numbers of those with and without a deadline.
+    admitted : set of int
+    remedies : dict
+        By number of a refused transfer.
+    usage : Usage | None
+        None if nothing is to be sent.
+    bound_usd : float
+        No schedule of what is admitted has lower egress fees.
+    """
+
+    def __init__(
+        self,
+        request: ScheduleRequest,
+        pending: list[Pending],
+        now_s: float,
+        network: Network,
+        prices: Prices,
+        unused: Collection[str],
+    ) -> None:
+        self.request, self.pending = request, pending
+        self.found: ScheduleProblem | None = None
+        self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
+        self.untimed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is None]
+        self.admitted: set[int] = set()
+        self.admission: list[AdmissionClass] = []
+        self.remedies: dict[int, Remedies] = {}
+        self.sending: list[Sending] = []
+        self.bound_usd = 0.0
+        self.usage: Usage | None = None
+        if not pending:
+            return
+        self.found = schedule_problem(request, pending, now_s, network, prices, unused)
+        self.program = ScheduleProgram(
+            self.found.resources,
+            self.found.problem.usd_per_gbit,
+            self.found.cuts_s,
+            self.found.commodities,
+            self.found.tariffs,
+            self.found.disks,
+        )
+        self._send_in_time()
+        self._send_the_rest(prices)
+        self.usage = self._usage(prices)
+        of = self.found.problem
+        self.bound_usd *= of.fees.least_part(of.usd_per_gbit, of.most_gbit)
+
+    def _send_in_time(self) -> None:
+        """Admit, explain what is refused, and schedule what is admitted."""
+        assert self.found
+        program, regions = self.program, self.found.problem.regions
+        order = sorted(range(len(self.timed)), key=self._rank)
+        admitted: set[int] = set()
+        for (_, priority, unvalued), members in groupby(order, key=lambda n: self._rank(n)[:3]):
+            worth = {n: 1.0 if unvalued else self._value_usd(n) for n in members}
+            choice = admit(program, Contest(worth))
+            admitted |= choice.admitted
+            self.admission.append(
+                AdmissionClass(
+                    priority=-priority,
+                    objective="number" if unvalued else "value",
+                    transfers=len(worth),
+                    admitted=len(choice.admitted),
+                    reached=choice.reached,
+                    bound=choice.bound,
+                )
+            )
+        self.admitted = {self.timed[number] for number in admitted}
+        refused = [number for number in order if number not in admitted]
+        for number in refused[: self.request.explain]:
+            self.remedies[self.timed[number]] = remedies(program, number, regions)
+        if not admitted:
+            return
+        least_usd, self.bound_usd = program.least_fees()
+        if self.found.disks:
+            _, self.bound_usd = program.least_fees(with_storage=False)
+        program.earliest(least_usd * (1 + FEES_ROOM))
+        rates: dict[int, dict[int, dict[Route, float]]] = {}
+        for flow in program.flows():
+            of_slot = rates.setdefault(flow.slot, {})
+            of_slot.setdefault(flow.commodity, {})[flow.route] = flow.rate_gbps
+        for slot, of in sorted(rates.items()):
+            self._send_in_slot(slot, of)
+
+    def _value_usd(self, number: int) -> float:
+        return self.pending[self.timed[number]].transfer.value_usd or 0.0
+
+    def _rank(self, number: int) -> tuple[bool, int, bool, float, float, int]:
+        """Return the sort key of a transfer with a deadline in the order of admission.
+
+        Those that agree in the first three are decided together.
+        """
+        item = self.pending[self.timed[number]]
+        transfer = item.transfer
+        assert transfer.deadline_s is not None
+        return (
+            not item.known,
+            -transfer.priority,
+            not transfer.value_usd,
+            -transfer.usd_per_gb,
+            transfer.deadline_s,
+            number,
+        )
+
+    def _send_in_slot(self, slot: int, rates: dict[int, dict[Route, float]]) -> None:
+        assert self.found
+        numbers = sorted(rates)
+        loads = np.zeros((len(numbers), len(self.found.resources.rows)))
+        for at, number in enumerate(numbers):
+            for route, rate in rates[number].items():
+                for row, load in self.program.along(route)[0].items():
+                    loads[at, row] += load * rate
+        start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
+        length_s = self.program.lengths_s[slot]
+        for begin_s, end_s, speeds in self._speeds(slot, numbers, rates, loads, length_s):
+            # To the digit, or rounding would make two slots overlap.
+            until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
+            for at, number in enumerate(numbers):
+                if speeds[at] > 0:
+                    at_once = {by: rate * float(speeds[at]) for by, rate in rates[number].items()}
+                    self.sending.append(
+                        Sending(
+                            self.timed[number],
+                            start_s + begin_s,
+                            until_s,
+                            self._ends(self.timed[number]),
+                            at_once,
+                        )
+                    )
+
+    def _speeds(
+        self,
+        slot: int,
+        numbers: list[int],
+        rates: dict[int, dict[Route, float]],
+        loads: Floats,
+        length_s: float,
+    ) -> list[tuple[float, float, np.ndarray]]:
+        """Return periods of a slot, with multiples of the rates of each transfer.
+
+        What is delivered is sent early. What fills a disk would lie there for longer, and might
+        exceed it: it keeps its rate, or is sent late where nothing else is.
+        """
+        assert self.found
+        row_vms = self.found.resources.row_vms
+        loads, row_vms = self._with_tariffs(slot, numbers, rates, loads, row_vms)
+        delivers = [
+            [self.program.commodities[number].delivers(route) for route in rates[number]]
+            for number in numbers
+        ]
+        fills = np.array([not all(each) for each in delivers])
+        late = not any(map(any, delivers))
+        if fills.any() and not late:
+            loads, row_vms = np.column_stack([loads, fills]), np.append(row_vms, fills.sum())
+        periods = sped_up(loads, row_vms, length_s)
+        if late:
+            periods = [(length_s - end_s, length_s - begin_s, x) for begin_s, end_s, x in periods]
+        return periods
+
+    def _with_tariffs(
+        self,
+        slot: int,
+        numbers: list[int],
+        rates: dict[int, dict[Route, float]],
+        loads: Floats,
+        row_vms: Floats,
+    ) -> tuple[Floats, Floats]:
+        """Return loads and rows with those of links that would cost more if sent over faster."""
+        bands = self.program.bands[slot]
+        if not bands:
+            return loads, row_vms
+        columns, most = [], []
+        for link, of in bands.items():
+            column = np.zeros(len(numbers))
+            for at, number in enumerate(numbers):
+                for route, rate in rates[number].items():
+                    if link in pairwise(route):
+                        column[at] += rate
+            room = room_gbps(of, float(column.sum()))
+            if column.any() and np.isfinite(room):
+                columns.append(column)
+                most.append(room)
+        return np.column_stack([loads, *columns]), np.concatenate([row_vms, most])
+
+    def _usage(self, prices: Prices) -> Usage:
+        assert self.found
+        found = self.found
+        return Usage(
+            found.problem, found.resources, self.request, prices, self.sending, found.tariffs
+        )
+
+    def _send_the_rest(self, prices: Prices) -> None:
+        """Give what is left to transfers without a deadline, each over its cheapest path."""
+        if not self.untimed:
+            return
+        assert self.found
+        usage = self._usage(prices)
+        hops = {number: self._cheapest_hop(number) for number in self.untimed}
+        of = self.found.problem.usd_per_gbit
+        least_usd_per_gbit = self.found.tariffs.least_usd_per_gbit(of)
+        waiting = []
+        for number in self.untimed:
+            item = self.pending[number]
+            src, dst = self._ends(number)
+            loads = self.program.along(route_of(src, hops[number], dst))[0]
+            volume = item.left_gb * BITS_PER_BYTE
+            self.bound_usd += volume * min(
+                sum(float(least_usd_per_gbit[link]) for link in pairwise(route_of(src, hop, dst)))
+                for hop in self._possible_hops(number)
+            )
+            start_s = self.found.starts_s[number]
+            waiting.append(Waiting(volume, start_s, item.transfer.priority, loads))
+        row_vms = self.found.resources.row_vms
+        for share in fill_what_is_left(waiting, usage.cuts_s, row_vms - usage.loads, row_vms):
+            number = self.untimed[share.number]
+            src, dst = self._ends(number)
+            rates = {route_of(src, hops[number], dst): share.rate_gbps}
+            self.sending.append(Sending(number, share.start_s, share.end_s, (src, dst), rates))
+
+    def _possible_hops(self, number: int) -> list[int]:
+        assert self.found
+        src, dst = self._ends(number)
+        resources = self.found.resources
+        hops = [dst] if resources.rate_gbps[src, dst] > 0 else []
+        rate = resources.rate_gbps
+        may = resources.may_relay & (rate[src] > 0) & (rate[:, dst] > 0)
+        may[[src, dst]] = False
+        return [*hops, *np.nonzero(may)[0].tolist()]
+
+    def _cheapest_hop(self, number: int) -> int:
+        src, dst = self._ends(number)
+
+        def dearness(hop: int) -> tuple[float, bool, float]:
+            loads, usd = self.program.along(route_of(src, hop, dst))
+            return usd, hop != dst, max(loads.values())
+
+        return min(self._possible_hops(number), key=dearness)
+
+    def _ends(self, number: int) -> tuple[int, int]:
+        assert self.found
+        regions = self.found.problem.regions
+        transfer = self.pending[number].transfer
+        return regions.index(transfer.src), regions.index(transfer.dst)
