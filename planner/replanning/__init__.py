@@ -1,6 +1,6 @@
 """Whether to keep a plan in progress or to change it.
 
 :func:`.recommendation.replan` answers a :class:`.request.ReplanRequest` with a
-:class:`.plan.Replan`. :mod:`.progress` reads the plan in progress, :mod:`.remaining` holds what is
-left of it as volumes on links, and :mod:`.options` projects keeping and changing it.
+:class:`.plan.Replan`: it asks the question again for what is left, and compares. :mod:`.progress`
+reads the plan in progress, and :mod:`.workload` holds what is left as volumes on links.
 """

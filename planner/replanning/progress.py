@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from planner.broadcast.request import BroadcastRequest
 from planner.fields.demands import Demands, Pair
@@ -13,13 +16,8 @@ from planner.fields.quantities import LEAST_FIGURE
 from planner.fields.specified import fields_of
 from planner.model.errors import InputError
 from planner.replanning.plan import PlanKind
-from planner.replanning.remaining import (
-    Workload,
-    workload_of_broadcast,
-    workload_of_shuffle,
-    workload_of_transfer,
-)
 from planner.replanning.request import Moved, ReplanRequest
+from planner.replanning.workload import Workload, workload_of
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.request import TransferRequest
 
@@ -30,7 +28,6 @@ R = TypeVar("R", TransferRequest, ShuffleRequest, BroadcastRequest)
 KEY_OF_KIND: dict[PlanKind, str] = {"transfer": "paths", "shuffle": "pairs", "broadcast": "trees"}
 REMEDY = "Give a plan as it was answered: the object, or its JSON."
 ALL = 1 - 1e-9
-HALVINGS = 60
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,8 @@ class InProgress:
         As :meth:`planner.transfer.plan.Answer.model_dump` gives it.
     request : AnyRequest
         For what is left, with the limits as they were at the start.
-    workload : Workload
-        What is left, as the plan moves it.
-    started : Workload
-        Everything, as the plan moves it.
+    left_gb, asked_gb : float or mapping
+        What is left and what there was at the start; of a shuffle, of each pair.
     moved_gb, remaining_gb, elapsed_s : float
     planned_gbps : float
         Mean rate of the plan until now.
@@ -56,12 +51,22 @@ class InProgress:
     kind: PlanKind
     plan: Mapping[str, Any]
     request: AnyRequest
-    workload: Workload
-    started: Workload
+    left_gb: float | Mapping[Pair, float]
+    asked_gb: float | Mapping[Pair, float]
     moved_gb: float
     remaining_gb: float
     elapsed_s: float
     planned_gbps: float
+
+    @cached_property
+    def workload(self) -> Workload:
+        """What is left, as the plan moves it."""
+        return workload_of(self.plan, self.left_gb)
+
+    @cached_property
+    def started(self) -> Workload:
+        """Everything, as the plan moves it."""
+        return workload_of(self.plan, self.asked_gb)
 
     @property
     def hour_usd(self) -> float:
@@ -91,12 +96,15 @@ def in_progress(request: ReplanRequest) -> InProgress:
     kind = _kind(plan)
     try:
         if kind == "shuffle":
-            return _shuffle(plan, moved_gb, elapsed_s)
-        return _single(kind, plan, moved_gb, elapsed_s)
+            found = _shuffle(plan, moved_gb, elapsed_s)
+        else:
+            found = _single(kind, plan, moved_gb, elapsed_s)
+        assert found.workload.regions
     except (KeyError, TypeError, AttributeError) as fault:
         raise InputError(
             "plan", f"is not a {kind}'s plan: {type(fault).__name__} {fault}", remedy=REMEDY
         ) from None
+    return found
 
 
 def _kind(plan: Any) -> PlanKind:
@@ -121,23 +129,13 @@ def _single(
     moved = _checked(moved_gb, volume_gb, "moved_gb")
     left = volume_gb - moved
     _refuse_done(left, volume_gb)
-    of = workload_of_transfer if kind == "transfer" else workload_of_broadcast
     request: AnyRequest = (
         _asked(plan, TransferRequest, volume_gb=left)
         if kind == "transfer"
         else _asked(plan, BroadcastRequest, volume_gb=left)
     )
-    return InProgress(
-        kind,
-        plan,
-        request,
-        of(plan, left),
-        of(plan, volume_gb),
-        moved,
-        left,
-        elapsed_s,
-        float(plan["throughput_gbps"]),
-    )
+    planned_gbps = float(plan["throughput_gbps"])
+    return InProgress(kind, plan, request, left, volume_gb, moved, left, elapsed_s, planned_gbps)
 
 
 def _shuffle(plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float) -> InProgress:
@@ -161,8 +159,8 @@ def _shuffle(plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float) -> InPr
         "shuffle",
         plan,
         _asked(plan, ShuffleRequest, demands_gb=Demands(left)),
-        workload_of_shuffle(plan, left),
-        workload_of_shuffle(plan, volumes),
+        left,
+        volumes,
         sum(moved.values()),
         remaining,
         elapsed_s,
@@ -180,16 +178,9 @@ def _as_planned(
     volumes: Mapping[Pair, float], rates: Mapping[Pair, float], moved_gb: float
 ) -> dict[Pair, float]:
     """Return each pair's part of what was moved, at the rates of the plan."""
-    if moved_gb <= 0:
-        return {}
-    low_s, high_s = 0.0, max((8 * gb / rates[pair] for pair, gb in volumes.items()), default=0.0)
-    for _ in range(HALVINGS):
-        middle_s = (low_s + high_s) / 2
-        if sum(_reached(volumes, rates, middle_s).values()) < moved_gb:
-            low_s = middle_s
-        else:
-            high_s = middle_s
-    return _reached(volumes, rates, high_s)
+    times_s = [0.0, *sorted(8 * gb / rates[pair] for pair, gb in volumes.items())]
+    until_gb = [sum(_reached(volumes, rates, time_s).values()) for time_s in times_s]
+    return _reached(volumes, rates, float(np.interp(moved_gb, until_gb, times_s)))
 
 
 # What a plan was asked for beside what is to be moved; the rest is not asked again.

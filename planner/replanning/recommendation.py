@@ -3,7 +3,7 @@
 Changing is not free: VMs that start are paid while they do, connections on new paths get up to
 speed again, and until the new VMs have started the old plan continues. VMs that run already have
 been paid for and need not start. Both plans are projected by the same calculation
-(:mod:`planner.replanning.remaining`) on the same network.
+(:mod:`planner.replanning.workload`) on the same network.
 
 Noise must not flip plans. A change is recommended only if it gains the margin at the bounds: the
 old plan as fast as its links can be, the new one as slow as its links can be. While the bounds
@@ -13,28 +13,23 @@ gain another margin on top.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import inf
+from operator import sub
 
 from planner.broadcast.recommendation import recommend_broadcast
-from planner.model.answer import Answer, Bounded
+from planner.model.answer import Answer, Bounded, Cost
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import with_running
 from planner.model.units import S_PER_H, duration_text, gbps_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
-from planner.replanning.options import Projection, Projector, difference, gain_of
-from planner.replanning.plan import ChangeCost, Replan, ReplanVerdict
+from planner.replanning.plan import ChangeCost, Continuation, Replan, ReplanVerdict
 from planner.replanning.progress import AnyRequest, InProgress, in_progress, without_limits
-from planner.replanning.remaining import (
-    Workload,
-    workload_of_broadcast,
-    workload_of_shuffle,
-    workload_of_transfer,
-)
 from planner.replanning.request import ReplanRequest
+from planner.replanning.workload import AtBounds, Workload, workload_of
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
@@ -73,6 +68,48 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
     return _Replanner(progress, network, prices, request.changes).answer()
 
 
+@dataclass(frozen=True)
+class Projection:
+    """How long a plan still takes and costs, from now to the end."""
+
+    times_s: AtBounds
+    costs: tuple[Cost, Cost, Cost]
+
+    @property
+    def totals_usd(self) -> AtBounds:
+        """Its costs at the bounds."""
+        fast, expected, slow = self.costs
+        return fast.total, expected.total, slow.total
+
+    def values(self, hour_usd: float) -> AtBounds:
+        """Return cost plus the value of time in USD, or the times in s where time alone counts."""
+        if hour_usd == inf:
+            return self.times_s
+        fast, expected, slow = (
+            usd + hour_usd * time_s / S_PER_H
+            for time_s, usd in zip(self.times_s, self.totals_usd, strict=True)
+        )
+        return fast, expected, slow
+
+    def shown(self) -> Continuation:
+        """Return it in the form of the answer."""
+        fast, expected, slow = self.times_s
+        return Continuation(expected, fast, slow, self.costs[1])
+
+
+def _against(
+    compared: Callable[[float, float], float], kept: AtBounds, changed: AtBounds
+) -> Bounded:
+    """Compare keeping with changing: as expected, and at the bounds against and for changing."""
+    return Bounded(
+        compared(kept[1], changed[1]), compared(kept[0], changed[2]), compared(kept[2], changed[0])
+    )
+
+
+def _ratio(over: float, of: float) -> float:
+    return over / of if of > 0 and min(over, of) < inf else 1.0
+
+
 class _Replanner:
     """Decides one plan in progress."""
 
@@ -86,15 +123,48 @@ class _Replanner:
         connections = self.request.connections
         alone = isinstance(self.request, TransferRequest)
         self.pair_connections = connections if alone else min(connections, PAIR_CONNECTIONS)
-        self.projector = Projector(
-            network, prices, connections, self.pair_connections, self.request.vm_start_s
-        )
-        self.keep = self.projector.keep(progress.workload)
+        self.keep = self._kept(progress.workload)
 
-    # ---- other plans -------------------------------------------------------------------------
+    # ---- projections -------------------------------------------------------------------------
+
+    def _transfer_s(self, workload: Workload) -> AtBounds:
+        return workload.transfer_s(self.network, self.request.connections, self.pair_connections)
+
+    def _kept(self, workload: Workload) -> Projection:
+        """Project keeping the plan: its VMs run, and its connections are up to speed."""
+        times_s = self._transfer_s(workload)
+        egress_usd, usd_per_h = workload.egress_usd(self.prices), workload.vm_usd_per_h(self.prices)
+        fast, expected, slow = (Cost.of(egress_usd, usd_per_h * s / S_PER_H) for s in times_s)
+        return Projection(times_s, (fast, expected, slow))
 
     def _change(self, new: Workload) -> tuple[Projection, ChangeCost] | None:
-        return self.projector.change(self.progress.workload, new, self.keep)
+        """Project changing the plan; None if the old plan ends before the new VMs have started.
+
+        Until they have, the old plan continues at its expected rate.
+        """
+        prices, old = self.prices, self.progress.workload
+        more = {r: new.vms.get(r, 0) - old.vms.get(r, 0) for r in [*old.vms, *new.vms]}
+        start = {region: n for region, n in more.items() if n > 0}
+        stop = {region: -n for region, n in more.items() if n < 0}
+        wait_s, keep_s = self.request.vm_start_s if start else 0.0, self.keep.times_s[1]
+        moved = wait_s / keep_s if keep_s > 0 else 1.0
+        if moved >= 1:
+            return None
+        ramp_s = new.ramp_up_s(self.network, old.routes)
+        hourly_old, hourly_new = old.vm_usd_per_h(prices), new.vm_usd_per_h(prices)
+        starting = sum(n * prices.vm_usd_per_h(region) for region, n in start.items())
+        egress_usd = moved * old.egress_usd(prices) + (1 - moved) * new.egress_usd(prices)
+        rest_s = [(1 - moved) * time_s + ramp_s for time_s in self._transfer_s(new)]
+        fast_s, expected_s, slow_s = (wait_s + time_s for time_s in rest_s)
+        waiting_usd = (hourly_old + starting) * wait_s / S_PER_H
+        fast, expected, slow = (
+            Cost.of(egress_usd, waiting_usd + hourly_new * time_s / S_PER_H) for time_s in rest_s
+        )
+        projection = Projection((fast_s, expected_s, slow_s), (fast, expected, slow))
+        usd = (starting * wait_s + hourly_new * ramp_s) / S_PER_H
+        return projection, ChangeCost(start, stop, wait_s, ramp_s, usd)
+
+    # ---- other plans -------------------------------------------------------------------------
 
     def _others(self) -> list[tuple[Answer, Workload]]:
         """Return other plans for what is left: the best, and the best on VMs already running."""
@@ -105,19 +175,11 @@ class _Replanner:
             vms_in={region: max(1, n) for region, n in running.items()},
             avoid=[region for region in self.network.sites if region not in running],
         )
-        if isinstance(on_running, TransferRequest) and on_running.relays not in {
-            "any",
-            "one",
-            "none",
-            *running,
-        }:
+        known = {"any", "one", "none", *running}
+        if isinstance(on_running, TransferRequest) and on_running.relays not in known:
             on_running = replace(on_running, relays="any")
-        found: list[tuple[Answer, Workload]] = []
-        for request in (asked, on_running):
-            answer = self._in_time(request)
-            if answer:
-                found.append((answer, self._course(answer)))
-        return found
+        answers = (self._in_time(request) for request in (asked, on_running))
+        return [(answer, self._course(answer)) for answer in answers if answer]
 
     def _in_time(self, request: AnyRequest) -> Answer | None:
         """Return a plan that meets the deadline, the change to it included, if any does."""
@@ -173,26 +235,23 @@ class _Replanner:
             return None
 
     def _course(self, answer: Answer) -> Workload:
-        plan = answer.model_dump()
-        if self.progress.kind == "shuffle":
-            assert isinstance(self.request, ShuffleRequest)
-            return workload_of_shuffle(plan, self.request.demands_gb)
-        of = workload_of_transfer if self.progress.kind == "transfer" else workload_of_broadcast
-        return of(plan, self.progress.remaining_gb)
+        left_gb = self.progress.left_gb
+        if isinstance(self.request, ShuffleRequest):
+            left_gb = self.request.demands_gb
+        return workload_of(answer.model_dump(), left_gb)
 
     # ---- decision ----------------------------------------------------------------------------
 
     def answer(self) -> Replan:
-        progress = self.progress
+        progress, hour_usd = self.progress, self.progress.hour_usd
         best: tuple[Answer, Projection, ChangeCost] | None = None
         for other, workload in self._others():
-            if self._same(workload):
+            if workload.is_like(progress.workload):
                 continue
             changed = self._change(workload)
             if changed is None:
                 continue
             change, cost = changed
-            hour_usd = progress.hour_usd
             if best is None or change.values(hour_usd)[1] < best[1].values(hour_usd)[1]:
                 best = other, change, cost
         self._note_surprise()
@@ -200,11 +259,9 @@ class _Replanner:
         gain = saving_s = saving_usd = None
         if best:
             change = best[1]
-            gain = gain_of(change, self.keep, progress.hour_usd)
-            saving_s = difference(self.keep.times_s, change.times_s)
-            saving_usd = difference(
-                tuple(c.total for c in self.keep.costs), tuple(c.total for c in change.costs)
-            )
+            gain = _against(_ratio, self.keep.values(hour_usd), change.values(hour_usd))
+            saving_s = _against(sub, self.keep.times_s, change.times_s)
+            saving_usd = _against(sub, self.keep.totals_usd, change.totals_usd)
             if self._worth(change, gain, saving_s, saving_usd):
                 verdict = "change"
         snapshot = progress.plan["snapshot"]
@@ -228,18 +285,6 @@ class _Replanner:
             cost_of_change=best[2] if best else None,
             plan=best[0].model_dump("json") if best else None,
             warnings=tuple(self.warnings),
-        )
-
-    def _same(self, workload: Workload) -> bool:
-        """Whether a workload is what the plan in progress does, to a thousandth of a link."""
-        old = self.progress.workload
-        if dict(workload.vms) != dict(old.vms):
-            return False
-        links = set(workload.links_gb) | set(old.links_gb)
-        most = max(old.links_gb.values())
-        return all(
-            abs(workload.links_gb.get(link, 0.0) - old.links_gb.get(link, 0.0)) <= 1e-3 * most
-            for link in links
         )
 
     def _worth(

@@ -7,14 +7,16 @@ estimates and a new plan.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from planner.fields.demands import Pair
 from planner.model.estimate import BOUNDS
 from planner.model.network import Network
 from planner.model.pricing import Prices, metered_usd_per_gb
@@ -23,15 +25,8 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, link_gbps
 
-LinkVolumes = Mapping[tuple[str, str], float]
-
-
-class TimeBounds(NamedTuple):
-    """A time where links are at their high bounds, as expected, and at their low bounds."""
-
-    low: float
-    expected: float
-    high: float
+AtBounds: TypeAlias = tuple[float, float, float]
+"""Where links are as fast as their bounds, as expected, and as slow."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class Workload:
         Region to number of VMs.
     """
 
-    links_gb: LinkVolumes
+    links_gb: Mapping[Pair, float]
     routes: frozenset[tuple[str, ...]]
     vms: Mapping[str, int]
 
@@ -60,7 +55,7 @@ class Workload:
 
     def transfer_s(
         self, network: Network, connections: int, pair_connections: int = PAIR_CONNECTIONS
-    ) -> TimeBounds:
+    ) -> AtBounds:
         """Return the time that the VMs need for what is left.
 
         Parameters
@@ -88,18 +83,18 @@ class Workload:
             for bound in BOUNDS
         )
         if (expected.rate_gbps[links > 0] <= 0).any():
-            return TimeBounds(inf, inf, inf)
+            return inf, inf, inf
         fast_s, slow_s = expected.bounds_s(links, vms, low, high)
         time_s = expected.time_s(links)
-        return TimeBounds(min(fast_s, time_s), time_s, max(slow_s, time_s))
+        return min(fast_s, time_s), time_s, max(slow_s, time_s)
 
     def ramp_up_s(self, network: Network, known: frozenset[tuple[str, ...]] = frozenset()) -> float:
         """Return what getting up to speed takes on routes that are not known yet."""
-        fresh = [
+        rtts_ms = [
             sum(network.link(a, b).rtt_ms.expected for a, b in pairwise(route))
             for route in self.routes - known
         ]
-        return ramp_up_s(max(fresh, default=0.0))
+        return ramp_up_s(max(rtts_ms, default=0.0))
 
     def egress_usd(self, prices: Prices) -> float:
         """Return the fees of what is left."""
@@ -111,47 +106,41 @@ class Workload:
         """Return what its VMs cost an hour together."""
         return sum(n * prices.vm_usd_per_h(region) for region, n in self.vms.items())
 
-
-def workload_of_transfer(plan: Mapping[str, Any], left_gb: float) -> Workload:
-    """Return what a transfer's plan does with what is left: the same shares of paths."""
-    links: dict[tuple[str, str], float] = {}
-    for path in plan["paths"]:
-        _add(links, path["regions"], left_gb * path["share"])
-    return _course(links, [path["regions"] for path in plan["paths"]], plan["vms"])
-
-
-def workload_of_shuffle(
-    plan: Mapping[str, Any], left_gb: Mapping[tuple[str, str], float]
-) -> Workload:
-    """Return what a shuffle's plan does with what is left of each pair."""
-    links: dict[tuple[str, str], float] = {}
-    routes = []
-    for pair in plan["pairs"]:
-        if (gb := left_gb.get((pair["src"], pair["dst"]), 0.0)) > 0:
-            for path in pair["paths"]:
-                _add(links, path["regions"], gb * path["share"])
-                routes.append(path["regions"])
-    return _course(links, routes, plan["vms"])
+    def is_like(self, other: Workload) -> bool:
+        """Whether another does the same with the same VMs, to a thousandth of a link."""
+        most = max(other.links_gb.values())
+        return dict(self.vms) == dict(other.vms) and all(
+            abs(self.links_gb.get(link, 0.0) - other.links_gb.get(link, 0.0)) <= 1e-3 * most
+            for link in {*self.links_gb, *other.links_gb}
+        )
 
 
-def workload_of_broadcast(plan: Mapping[str, Any], left_gb: float) -> Workload:
-    """Return what a broadcast's plan does with what is left: the same shares of trees."""
-    links: dict[tuple[str, str], float] = {}
-    routes = []
-    for tree in plan["trees"]:
+def workload_of(plan: Mapping[str, Any], left_gb: float | Mapping[Pair, float]) -> Workload:
+    """Return what a plan does with what is left: the same shares of its paths or trees.
+
+    Parameters
+    ----------
+    plan : mapping
+        Of a transfer, a shuffle or a broadcast, as :meth:`Answer.model_dump` gives it.
+    left_gb : float or mapping
+        What every destination lacks; of a shuffle, what each pair does.
+    """
+    by_pair = left_gb if isinstance(left_gb, Mapping) else {}
+    whole_gb = 0.0 if isinstance(left_gb, Mapping) else left_gb
+    paths = [(path["regions"], path["share"], whole_gb) for path in plan.get("paths") or ()]
+    for pair in plan.get("pairs") or ():
+        gb = by_pair.get((pair["src"], pair["dst"]), 0.0)
+        paths += [(path["regions"], path["share"], gb) for path in pair["paths"] if gb > 0]
+    links_gb: dict[Pair, float] = defaultdict(float)
+    routes = {tuple(regions) for regions, *_ in paths}
+    for regions, share, gb in paths:
+        for link in pairwise(regions):
+            links_gb[link] += gb * share
+    for tree in plan.get("trees") or ():
         reached: dict[str, tuple[str, ...]] = {}
         for link in tree["legs"]:
             before = reached.setdefault(link["src"], (link["src"],))
             reached[link["dst"]] = (*before, link["dst"])
-            _add(links, (link["src"], link["dst"]), left_gb * tree["share"])
-        routes += [route for route in reached.values() if len(route) > 1]
-    return _course(links, routes, plan["vms"])
-
-
-def _add(links: dict[tuple[str, str], float], regions: Any, gb: float) -> None:
-    for link in pairwise(regions):
-        links[link] = links.get(link, 0.0) + gb
-
-
-def _course(links: LinkVolumes, routes: Any, vms: Mapping[str, int]) -> Workload:
-    return Workload(links, frozenset(tuple(route) for route in routes), dict(vms))
+            links_gb[link["src"], link["dst"]] += whole_gb * tree["share"]
+        routes |= {route for route in reached.values() if len(route) > 1}
+    return Workload(dict(links_gb), frozenset(routes), dict(plan["vms"]))
