@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
+from planner.comparison.plan import Ranked
 from planner.comparison.request import ComparisonRequest
 from planner.model.answer import Cost
 from planner.model.errors import DataError
@@ -24,30 +25,20 @@ from planner.shared_vms.problem import resources_at_bounds
 _SURENESS: tuple[Kind, ...] = ("measured", "inferred", "baseline")
 
 
-@dataclass(frozen=True)
-class EvaluatedCandidate:
-    """A candidate, evaluated; see :class:`planner.comparison.plan.Ranked`.
+class EvaluatedCandidate(NamedTuple):
+    """A candidate, evaluated.
 
     Attributes
     ----------
+    ranked : Ranked
+        As the answer has it, but for its rank.
     value : float
         What the objective goes by, expected: the least is the best.
     drawn : array, length draws, or None
         The same in each draw of what is not known; None where it is about the bounds.
     """
 
-    region: str
-    vm_type: str
-    duration_s: float
-    duration_s_low: float
-    duration_s_high: float
-    throughput_gbps: float
-    cost: Cost
-    gb_per_usd: float | None
-    rtt_ms: float
-    worst_rtt_ms: float
-    limit: str
-    source: Kind
+    ranked: Ranked
     value: float
     drawn: Floats | None
 
@@ -135,7 +126,8 @@ def evaluated(
         times = DrawnTimes(network, regions, expected, low, high, request.connections)
         drawn = np.array([star.worth(s + ramp_s) for s in times.times_s(gbit, vms).tolist()])
     moved_gb, cost = request.volume_gb * len(star.links), star.cost(duration_s)
-    return EvaluatedCandidate(
+    ranked = Ranked(
+        0,
         region,
         network.sites[region].vm_type,
         duration_s,
@@ -148,9 +140,11 @@ def evaluated(
         float(rtts_ms.max()),
         _limit(expected.row(int(expected.loads(gbit).argmax())), regions),
         max((link.aggregate_gbps.source for link in star.links.values()), key=_SURENESS.index),
-        value,
-        drawn,
+        None,
+        None,
+        None,
     )
+    return EvaluatedCandidate(ranked, value, drawn)
 
 
 def _limit(row: Row, regions: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,9 +59,16 @@ def recommend_candidates(
             "No candidate has a link to all the regions, at a price that is known. Name other "
             "candidates, measure the links, or import measurements."
         )
-    found.sort(key=lambda one: (one.value, one.cost.total, one.region, one.vm_type))
+    found.sort(
+        key=lambda one: (
+            one.value,
+            one.ranked.cost_usd.total,
+            one.ranked.region,
+            one.ranked.vm_type,
+        )
+    )
     ranks = _drawn_ranks(found)
-    ranked = [_ranked(one, place, ranks) for place, one in enumerate(found)]
+    ranked = [_placed(one.ranked, place, ranks) for place, one in enumerate(found)]
     warnings = list(notes)
     if unknown:
         few = ", ".join(dict.fromkeys(unknown[:3]))
@@ -99,31 +107,19 @@ def _drawn_ranks(found: Sequence[EvaluatedCandidate]) -> Floats | None:
     return ranks
 
 
-def _ranked(one: EvaluatedCandidate, place: int, ranks: Floats | None) -> Ranked:
-    low = high = probability = None
-    if ranks is not None:
-        own = np.sort(ranks[:, place])
-        edge = round(LEAST_SHARE * len(own))
-        low, high = int(own[edge]), int(own[-1 - edge])
-        best = ranks == 1
-        probability = float((best[:, place] / best.sum(axis=1)).mean())
-    return Ranked(
-        place + 1,
-        one.region,
-        one.vm_type,
-        one.duration_s,
-        one.duration_s_low,
-        one.duration_s_high,
-        one.throughput_gbps,
-        one.cost,
-        one.gb_per_usd,
-        one.rtt_ms,
-        one.worst_rtt_ms,
-        one.limit,
-        one.source,
-        low,
-        high,
-        probability,
+def _placed(one: Ranked, place: int, ranks: Floats | None) -> Ranked:
+    """Return a candidate with its rank, and how sure that is."""
+    if ranks is None:
+        return replace(one, rank=place + 1)
+    own = np.sort(ranks[:, place])
+    edge = round(LEAST_SHARE * len(own))
+    best = ranks == 1
+    return replace(
+        one,
+        rank=place + 1,
+        rank_low=int(own[edge]),
+        rank_high=int(own[-1 - edge]),
+        probability=float((best[:, place] / best.sum(axis=1)).mean()),
     )
 
 

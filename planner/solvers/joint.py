@@ -13,7 +13,7 @@ All functions take arrays whose last axis is the draws; a single comparison is a
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from math import log1p
+from math import exp, log1p
 from statistics import NormalDist
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -178,6 +178,5 @@ def probability(ratios: Draws, margin: float) -> float:
 
 def _beyond(ratios: Draws, margin: float) -> Draws:
     """Return the logarithm of each gain over the margin's."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(ratios > 0, np.log(ratios), -MOST_SPREAD)
-    return np.minimum(found, MOST_SPREAD) - log1p(margin)
+    possible = np.minimum(np.maximum(ratios, exp(-MOST_SPREAD)), exp(MOST_SPREAD))
+    return np.log(possible) - log1p(margin)

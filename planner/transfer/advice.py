@@ -7,6 +7,7 @@ the direct path alone, and is compared with the chosen plan, whichever that is.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -147,7 +148,7 @@ class Adviser:
                 max(end.quota, self.network.sites[at].may_run(min(end.quota + added, MOST_VMS)))
                 for end, at in ((src, request.src), (dst, request.dst))
             )
-            more = transfer.between(src.with_quota(src_vms), dst.with_quota(dst_vms), ())
+            more = transfer.between(replace(src, quota=src_vms), replace(dst, quota=dst_vms), ())
             most_gbps = greatest_rate_gbps(more, None)
             if most_gbps < chosen.allocation.rate_gbps * WORTH_ADVISING:
                 continue
@@ -221,10 +222,7 @@ class Adviser:
         site = self.network.sites[src]
         vm = self.catalogue.vm_types.get(site.vm_type)
         cap = vm.egress_gbps if vm else 0.0
-        kept: dict[tuple[str, float], list[float]] = self.network.kept.setdefault("far below", {})
-        if (src, cap) not in kept:
-            kept[src, cap] = _far_below(cap, self.network.links[src])
-        measured = kept[src, cap]
+        measured = _far_below(cap, self.network.links[src])
         if len(measured) < LINKS_TO_JUDGE_A_VM:
             return []
         return [

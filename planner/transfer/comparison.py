@@ -94,13 +94,13 @@ class OptionComparison:
             for cap, flow in flows
         ]
         if flow := allocation.direct_gbps:
-            link = evaluator.links[src, dst]
+            link = evaluator.link(src, dst)
             gbps = link.rates["expected"][0] * (min(src_vms, dst_vms) * rate / flow)
             limits.append(_drawn(gbps, link.own, DIRECT_LINK, link.window))
         for number, (region, flow) in enumerate(sorted(allocation.relay_gbps.items())):
             via, vms = evaluator.regions[region], allocation.relay_vms[region]
             dimension = RELAYS + 3 * number
-            first, second = evaluator.links[src, via], evaluator.links[via, dst]
+            first, second = evaluator.link(src, via), evaluator.link(via, dst)
             into_gbps = first.rates["expected"][0] * (min(src_vms, vms) * rate / flow)
             out_gbps = second.rates["expected"][0] * (min(vms, dst_vms) * rate / flow)
             cap = evaluator.forwarding_cap(via)

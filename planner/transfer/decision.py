@@ -166,9 +166,7 @@ class _FewestVms:
         """Whether a plan with so many VMs may be as good as the best."""
         if self._direct_will_do(vms):
             return True
-        if not self.relays_may_do or self.widest.no_relay_pays(self.worst):
-            return False
-        return self._least_value(self.widest.within(vms)) <= self.worst
+        return self.relays_may_do and self._least_value(self.widest.within(vms)) <= self.worst
 
     def _direct_will_do(self, vms: int, fewest: float = inf) -> bool:
         """Whether a direct plan is as good as the best, and needs fewer VMs in all than some."""

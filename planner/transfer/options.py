@@ -13,7 +13,7 @@ from planner.model.answer import Cost
 from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.link import Expected
 from planner.model.network import MOST_RATES_KEPT, Network
-from planner.model.pricing import Prices
+from planner.model.pricing import Pair, Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import spread_of
@@ -33,6 +33,25 @@ def spreads_of(estimate: Estimate) -> Spreads:
     """Return the spreads of an estimate."""
     expected = estimate.expected
     return spread_of(expected, estimate.low), spread_of(expected, estimate.high)
+
+
+class LinkFigures(NamedTuple):
+    """Figures of one link with some number of connections.
+
+    Attributes
+    ----------
+    rates : mapping of Bound to Rates
+    alone : Spreads
+        Of what one VM pair reaches.
+    own, window : Spreads
+        The same where the link enters the destination, whose window may hold it back: what is
+        the link's own, and what all links into the destination share.
+    """
+
+    rates: Mapping[Bound, Rates]
+    alone: Spreads
+    own: Spreads
+    window: Spreads
 
 
 @dataclass(slots=True)  # not frozen, as allocations are not
@@ -85,6 +104,10 @@ class OptionEvaluator:
         self.gbps_h = BITS_PER_BYTE * request.volume_gb / S_PER_H  # the duration at 1 Gbit/s
         self.fees = MeteredFees(request, network, prices)
         self.regions = list(network.sites)
+        kept: dict[int, dict[Pair, LinkFigures]] = network.kept.setdefault("link figures", {})
+        if len(kept) >= MOST_RATES_KEPT:  # a service may be asked for any number of connections
+            kept.clear()
+        self._links = kept.setdefault(request.connections, {})
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
 
     def option(self, allocation: Allocation, hour_usd: float) -> Option:
@@ -123,13 +146,9 @@ class OptionEvaluator:
     @cached_property
     def relay_rtts_ms(self) -> list[float]:
         """The round-trip time through each region; infinity where a link is missing."""
-        rows: dict[tuple[str, bool], list[float]] = self.network.kept.setdefault("rtt_ms", {})
-        src, dst, network = self.request.src, self.request.dst, self.network
-        if (src, True) not in rows:
-            rows[src, True] = _rtts_ms(network.expected_out_of(src))
-        if (dst, False) not in rows:
-            rows[dst, False] = _rtts_ms(network.expected_into(dst))
-        return [a + b for a, b in zip(rows[src, True], rows[dst, False], strict=True)]
+        out = _rtts_ms(self.network.expected_out_of(self.request.src))
+        into = _rtts_ms(self.network.expected_into(self.request.dst))
+        return [a + b for a, b in zip(out, into, strict=True)]
 
     def path_ramp_up_s(self, relay: int | None) -> float:
         """Return the time that a path takes to get up to speed."""
@@ -184,10 +203,27 @@ class OptionEvaluator:
 
     # ---- bounds ------------------------------------------------------------------------------
 
-    @cached_property
-    def links(self) -> LinkFiguresTable:
-        """Figures of links with the request's connections."""
-        return link_figures(self.network, self.request.connections)
+    def link(self, src: str, dst: str) -> LinkFigures:
+        """Return the figures of a link with the request's connections; 0 where it is unknown."""
+        if (src, dst) not in self._links:
+            self._links[src, dst] = self._link_figures(src, dst)
+        return self._links[src, dst]
+
+    def _link_figures(self, src: str, dst: str) -> LinkFigures:
+        link, count = self.network.links.get(src, {}).get(dst), self.request.connections
+        if link is None:
+            return LinkFigures(dict.fromkeys(BOUNDS, (0.0, 0.0)), EXACT, EXACT, EXACT)
+        rates = {b: (link.rate_gbps(count, b), link.rate_gbps(1, b)) for b in BOUNDS}
+        gbps = rates["expected"][0]
+        below, above = spread_of(gbps, rates["low"][0]), spread_of(gbps, rates["high"][0])
+        own, window = (below, above), EXACT
+        flow = link.per_flow_mbps
+        by_window = flow.origin.method == "window-over-rtt"
+        if by_window and count * flow.expected <= gbps * MBPS_PER_GBPS:
+            of_receiver = spreads_of(self.network.sites[dst].window_mb)
+            window = min(below, of_receiver[0]), min(above, of_receiver[1])
+            own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
+        return LinkFigures(rates, (below, above), own, window)
 
     def forwarding_cap(self, via: str) -> Estimate:
         """Return the cap of what one VM of a relay passes on: of both, the lower as expected."""
@@ -203,7 +239,6 @@ class OptionEvaluator:
     def rate_at(self, allocation: Allocation, bound: Literal["low", "high"]) -> float:
         """Return the rate of the same VMs and path shares at one of the estimates' bounds."""
         src, dst = self.request.src, self.request.dst
-        links = self.links
         egress_gbps, ingress_gbps = self.network.caps(bound)
         src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
         if self.network.has_private_links:
@@ -219,15 +254,15 @@ class OptionEvaluator:
             ]
         out_connections = in_connections = 0.0
         if flow := allocation.direct_gbps:
-            pair_gbps, flow_gbps = links[src, dst].rates[bound]
+            pair_gbps, flow_gbps = self.link(src, dst).rates[bound]
             if pair_gbps <= 0:
                 return 0.0
             out_connections = in_connections = flow / flow_gbps
             loads.append(flow / (pair_gbps * min(src_vms, dst_vms)))
         for k, flow in allocation.relay_gbps.items():
             via = self.regions[k]
-            in_gbps, in_flow_gbps = links[src, via].rates[bound]
-            out_gbps, out_flow_gbps = links[via, dst].rates[bound]
+            in_gbps, in_flow_gbps = self.link(src, via).rates[bound]
+            out_gbps, out_flow_gbps = self.link(via, dst).rates[bound]
             vm_gbps = min(in_gbps, out_gbps, ingress_gbps[k], egress_gbps[k])
             if vm_gbps <= 0:
                 return 0.0
@@ -260,60 +295,3 @@ def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
 
 def _rtts_ms(links: Iterable[Expected | None]) -> list[float]:
     return [link.rtt_ms if link else inf for link in links]
-
-
-class LinkFigures(NamedTuple):
-    """Figures of one link with some number of connections.
-
-    Attributes
-    ----------
-    rates : mapping of Bound to Rates
-    alone : Spreads
-        Of what one VM pair reaches.
-    own, window : Spreads
-        The same where the link enters the destination, whose window may hold it back: what is
-        the link's own, and what all links into the destination share.
-    """
-
-    rates: Mapping[Bound, Rates]
-    alone: Spreads
-    own: Spreads
-    window: Spreads
-
-
-class LinkFiguresTable(dict[tuple[str, str], LinkFigures]):
-    """Source and destination to the figures of a link, made when first asked for.
-
-    Rates are 0 where nothing is known of a link.
-    """
-
-    def __init__(self, network: Network, connections: int) -> None:
-        super().__init__()
-        self._network, self._connections = network, connections
-
-    def __missing__(self, pair: tuple[str, str]) -> LinkFigures:
-        src, dst = pair
-        link, count = self._network.links.get(src, {}).get(dst), self._connections
-        if link is None:
-            return LinkFigures(dict.fromkeys(BOUNDS, (0.0, 0.0)), EXACT, EXACT, EXACT)
-        rates = {b: (link.rate_gbps(count, b), link.rate_gbps(1, b)) for b in BOUNDS}
-        gbps = rates["expected"][0]
-        below, above = spread_of(gbps, rates["low"][0]), spread_of(gbps, rates["high"][0])
-        own, window = (below, above), EXACT
-        flow = link.per_flow_mbps
-        by_window = flow.origin.method == "window-over-rtt"
-        if by_window and count * flow.expected <= gbps * MBPS_PER_GBPS:
-            of_receiver = spreads_of(self._network.sites[dst].window_mb)
-            window = min(below, of_receiver[0]), min(above, of_receiver[1])
-            own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
-        return self.setdefault(pair, LinkFigures(rates, (below, above), own, window))
-
-
-def link_figures(network: Network, connections: int) -> LinkFiguresTable:
-    """Return the figures of a network's links with so many connections of one VM."""
-    tables: dict[int, LinkFiguresTable] = network.kept.setdefault("link figures", {})
-    if connections not in tables:
-        if len(tables) >= MOST_RATES_KEPT:  # a service may be asked for any number
-            tables.clear()
-        return tables.setdefault(connections, LinkFiguresTable(network, connections))
-    return tables[connections]

@@ -37,7 +37,7 @@ from math import inf
 from planner.fields.shared import MOST_VMS
 from planner.model.baseline.graph import least_cap
 from planner.model.link import Site
-from planner.model.network import MOST_RATES_KEPT, Network
+from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
@@ -59,10 +59,6 @@ class End:
     cap_gbps: float
     vm_usd_per_h: float
     quota: int
-
-    def with_quota(self, vms: int) -> End:
-        """Return it with another quota."""
-        return End(self.cap_gbps, self.vm_usd_per_h, vms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +110,6 @@ class Relay:
     in_connections_gbps: float = inf
     out_connections_gbps: float = inf
 
-    def with_quota(self, vms: int) -> Relay:
-        """Return it with another quota."""
-        return Relay(
-            self.region,
-            self.in_gbps,
-            self.out_gbps,
-            self.vm_gbps,
-            self.usd_per_gb,
-            self.vm_usd_per_h,
-            vms,
-            self.in_connections_gbps,
-            self.out_connections_gbps,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class TransferProblem:
@@ -157,7 +139,7 @@ class TransferProblem:
 
     def between(self, src: End, dst: End, relays: Sequence[Relay]) -> TransferProblem:
         """Return it with other ends and relays."""
-        return TransferProblem(self.volume_gb, src, dst, self.direct, relays, self.vm_start_s)
+        return replace(self, src=src, dst=dst, relays=relays)
 
 
 def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> int:
@@ -194,13 +176,13 @@ def within(
         return transfer
     stated = request.vms_in
     src, dst = (
-        end if end.quota <= vms or region in stated else end.with_quota(vms)
+        end if end.quota <= vms or region in stated else replace(end, quota=vms)
         for end, region in ((transfer.src, request.src), (transfer.dst, request.dst))
     )
     relays = [
         relay
         if relay.quota <= vms or (stated and regions[relay.region] in stated)
-        else relay.with_quota(vms)
+        else replace(relay, quota=vms)
         for relay in transfer.relays
     ]
     return transfer.between(src, dst, relays)
@@ -348,7 +330,7 @@ def _relays(
         map(min, out_of, into, network.forwarding_gbps),
         relayed_usd_per_gb(prices, network, src, dst, request.volume_gb),
         site_vms_usd_per_h(prices, network),
-        _most_vms_everywhere(request, network, unasked_vms),
+        (most_vms(request, site, unasked_vms) for site in network.sites.values()),
     )
     forbidden = request.forbidden
     if request.relays not in {"any", "one"}:
@@ -359,16 +341,3 @@ def _relays(
         for k, region, gbps_in, gbps_out, each_in, each_out, vm_gbps, fee, usd, vms in figures
         if gbps_in > 0 and gbps_out > 0 and fee != inf and vms > 0 and region not in forbidden
     ]
-
-
-def _most_vms_everywhere(request: TransferRequest, network: Network, unasked: int) -> Sequence[int]:
-    """Return :func:`most_vms` of every site, in the network's order."""
-    if request.vms_in:
-        return [most_vms(request, site, unasked) for site in network.sites.values()]
-    kept: dict[tuple[int | None, int], list[int]] = network.kept.setdefault("most VMs", {})
-    key = request.vms, unasked
-    if key not in kept:
-        if len(kept) >= MOST_RATES_KEPT:
-            kept.clear()
-        kept[key] = [most_vms(request, site, unasked) for site in network.sites.values()]
-    return kept[key]

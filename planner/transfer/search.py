@@ -8,7 +8,7 @@ the value of time; or where the direct path cannot meet the request's limits at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from typing import NamedTuple, TypeAlias
@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 from planner.fields.shared import MOST_VMS
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import S_PER_H
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.comparison import RELAY_PROCESSING_MS, OptionComparison
@@ -24,13 +23,7 @@ from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import Relay, TransferProblem, transfer_problem, within
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
-from planner.transfer.single_path import (
-    AS_FAST,
-    best_on_path,
-    greatest_rate_gbps,
-    greatest_rates_gbps,
-    ranked_relays,
-)
+from planner.transfer.single_path import AS_FAST, best_on_path, greatest_rate_gbps, ranked_relays
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
@@ -128,8 +121,6 @@ class TransferSearch:
         direct = self.direct
         if self.request.objective == "latency":
             return self._least_latency(direct)
-        if direct and self.no_relay_pays(direct.value_usd):
-            return TransferChoice(direct, direct, direct, None)
         optimum = self.optimum
         if optimum is None or direct is None or optimum is direct:
             return TransferChoice(optimum, direct, optimum, None) if optimum else None
@@ -176,34 +167,6 @@ class TransferSearch:
                 best = option  # where time alone counts, the cheaper of two that are as fast
         return best
 
-    @cached_property
-    def _least_relayed_usd(self) -> float:
-        """What the fee of any relay and its share of a relay VM come to at least."""
-        request = self.request
-        start_h = request.vm_start_s / S_PER_H
-        return min(
-            [
-                request.volume_gb * relay.usd_per_gb
-                + relay.vm_usd_per_h * (self.figures.gbps_h / relay.vm_gbps + start_h)
-                for relay in self._widest.relays
-                if relay.vm_gbps > 0
-            ],
-            default=inf,
-        )
-
-    def no_relay_pays(self, value_usd: float) -> bool:
-        """Whether nothing that relays any of the volume has a lower value, or costs less.
-
-        Leaving a relay's flow away makes any plan better whose relay costs more than the value
-        (:func:`planner.transfer.optimum.that_can_pay`); a limit on the rate may demand the relay.
-        """
-        request = self.request
-        if request.hour_usd == inf or request.objective == "latency" or request.least_rate_gbps():
-            return False
-        if value_usd <= 0:  # what is free is as good as this
-            return False
-        return self._least_relayed_usd >= max(value_usd, request.budget_usd or 0.0)
-
     # ---- the direct path ---------------------------------------------------------------------
 
     @cached_property
@@ -223,7 +186,10 @@ class TransferSearch:
             ends = {self.request.src: src_vms, self.request.dst: dst_vms}
             request = self.request.with_(vms_in={**self.request.vms_in, **ends}, relays="none")
             return TransferSearch(request, self.network, self.prices).direct
-        src, dst = self._widest.src.with_quota(src_vms), self._widest.dst.with_quota(dst_vms)
+        src, dst = (
+            replace(self._widest.src, quota=src_vms),
+            replace(self._widest.dst, quota=dst_vms),
+        )
         return self._best_direct(self._widest.between(src, dst, ()))
 
     def _best_direct(self, alone: TransferProblem) -> Option | None:
@@ -283,7 +249,7 @@ class TransferSearch:
     @cached_property
     def _relay_rates_gbps(self) -> list[float]:
         """What each relay of the problem carries with all its VMs."""
-        return greatest_rates_gbps(self.transfer)
+        return [greatest_rate_gbps(self.transfer, relay) for relay in self.transfer.relays]
 
     def _ranked(self, most: int) -> list[Relay]:
         return ranked_relays(

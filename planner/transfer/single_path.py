@@ -46,26 +46,6 @@ def greatest_rate_gbps(transfer: TransferProblem, relay: Relay | None) -> float:
     return min(src.quota * min(pair, src.cap_gbps), dst.quota * min(pair, dst.cap_gbps))
 
 
-def greatest_rates_gbps(transfer: TransferProblem) -> list[float]:
-    """Return the same for each relay of a transfer, of which there may be many."""
-    src, dst = transfer.src, transfer.dst
-    src_vms, dst_vms = src.quota, dst.quota
-    caps_gbps = min(src_vms * src.cap_gbps, dst_vms * dst.cap_gbps)
-    fewest = min(src_vms, dst_vms)
-    # One relay VM forwards no more than either link carries.
-    return [
-        min(caps_gbps, relay.quota * relay.vm_gbps)
-        if relay.quota <= fewest
-        else min(
-            caps_gbps,
-            src_vms * relay.in_gbps,
-            relay.quota * relay.vm_gbps,
-            dst_vms * relay.out_gbps,
-        )
-        for relay in transfer.relays
-    ]
-
-
 def best_on_path(
     transfer: TransferProblem,
     relay: Relay | None,
@@ -162,7 +142,7 @@ def ranked_relays(
     ----------
     relays : sequence of Relay
     rates_gbps : sequence of float
-        What each of them carries with all its VMs (:func:`greatest_rates_gbps`).
+        What each of them carries with all its VMs (:func:`greatest_rate_gbps`).
     most : int
         How many to return at most.
     rtt_ms : sequence of float
@@ -177,24 +157,12 @@ def ranked_relays(
     able = [item for item in zip(rates_gbps, relays, strict=True) if item[0] >= least]
     if not able:
         return []
-    if by_price:
-        by_fee = [
-            (relay.usd_per_gb, -rate, rtt_ms[relay.region], relay.region, relay)
-            for rate, relay in able
-        ]
-        return [relay for *_, relay in sorted(by_fee)[:most]]
-    by_speed = sorted([rate for rate, _ in able], reverse=True)
-    fastest, slowest = by_speed[0], by_speed[min(most, len(by_speed)) - 1]
+    fastest = max(rate for rate, _ in able)
 
-    def step(rate: float) -> int:
-        return int((1 - rate / fastest) / AS_FAST)
+    def key(item: tuple[float, Relay]) -> tuple[float, float, float, int]:
+        rate, relay = item
+        step = int((1 - rate / fastest) / AS_FAST)
+        first = (relay.usd_per_gb, -rate) if by_price else (step, relay.usd_per_gb)
+        return (*first, rtt_ms[relay.region], relay.region)
 
-    # There are some 70 relays: only those in the steps of the fastest few are put in order.
-    last = step(slowest)
-    below_gbps = min(slowest, fastest * (1 - (last + 1) * AS_FAST)) * (1 - EQUAL)
-    ranked = [
-        (at, relay.usd_per_gb, rtt_ms[relay.region], relay.region, relay)
-        for rate, relay in able
-        if rate >= below_gbps and (at := step(rate)) <= last
-    ]
-    return [relay for *_, relay in sorted(ranked)[:most]]
+    return [relay for _, relay in sorted(able, key=key)[:most]]

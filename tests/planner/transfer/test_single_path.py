@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.transfer.problem import Relay, TransferProblem
-from planner.transfer.single_path import best_on_path, greatest_rate_gbps, greatest_rates_gbps
+from planner.transfer.single_path import best_on_path, greatest_rate_gbps
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.planner.transfer.strategies import patient, transfers
@@ -81,10 +81,3 @@ def test_equals_trying_every_number_of_vms(
             hours = 8 * transfer.volume_gb / found.rate_gbps / 3600
             value = hours if time_value == inf else found.cost_usd + time_value * hours
             assert value == near(expected)
-
-
-@patient
-@given(transfers())
-def test_rates_of_all_relays_are_those_of_each(transfer: TransferProblem) -> None:
-    each = [greatest_rate_gbps(transfer, relay) for relay in transfer.relays]
-    assert [near(rate) for rate in each] == greatest_rates_gbps(transfer)
