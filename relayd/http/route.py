@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from inspect import cleandoc
+from typing import Any, TypeAlias
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -40,6 +41,9 @@ class RequestContext:
     def request_id(self) -> str:
         """The id of the request in logs and problems."""
         return str(self.request[ID_KEY])
+
+
+Handler: TypeAlias = Callable[[RequestContext], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class Route:
 
     method: str
     path: str
-    handler: Callable[[RequestContext], Awaitable[web.StreamResponse]]
+    handler: Handler
     summary: str
     scope: Scope | None = None
     description: str = ""
@@ -116,3 +120,25 @@ class Route:
     def parameters(self) -> tuple[str, ...]:
         """Names of what varies in the path."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+
+def route(
+    method: str, path: str, scope: Scope | None = None, **options: Any
+) -> Callable[[Handler], Route]:
+    """Make a handler a route; its docstring has the summary, unless a question has, and more.
+
+    Parameters
+    ----------
+    method, path, scope
+    **options
+        Further attributes of :class:`Route`.
+    """
+
+    def declared(handler: Handler) -> Route:
+        summary, _, text = cleandoc(handler.__doc__ or "").partition("\n\n")
+        if question := options.get("question"):
+            summary = question.summary
+        about = {"description": " ".join(text.split())} | options
+        return Route(method, path, handler, summary.removesuffix("."), scope, **about)
+
+    return declared

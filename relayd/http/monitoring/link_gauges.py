@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from math import inf, isnan, nan
+from collections.abc import Callable, Iterator
+from math import isnan, nan
 from typing import NamedTuple
+
+from prometheus_client import Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from planner.model.estimate import Bound
 from planner.model.link import LINK_FIGURES, Link
@@ -16,7 +20,6 @@ from relayd.tables.matrices import Matrix
 
 BYTES_PER_S_PER_GBPS = MBPS_PER_GBPS * BITS_PER_MBIT / BITS_PER_BYTE
 CONDITIONS: dict[Condition, int] = {"up": 0, "degraded": 1, "down": 2}
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class LinkGauge(NamedTuple):
@@ -42,20 +45,24 @@ def link_gauges(wan: Wan, most: int) -> bytes:
     Where there are more, those that are not up come first, then those that were measured: that
     choice changes only with what is known, so that series do not come and go.
     """
-    links, known = links_to_watch(wan.network, most)
-    lines = [
-        *_family("links_known", "Links between measured regions.", [("", known)]),
-        *_family("links_shown", "Links with gauges of their own here.", [("", len(links))]),
-    ]
-    labels = [
-        f'{{src="{link.src.translate(_ESCAPES)}",dst="{link.dst.translate(_ESCAPES)}"}}'
-        for link in links
-    ]
-    for name, meaning, value, digits in _gauges(wan) if links else ():
-        found = ((label, value(link)) for label, link in zip(labels, links, strict=True))
-        lines += _family(f"link_{name}", meaning, found, digits)
-    lines.append("")
-    return "\n".join(lines).encode()
+    return generate_latest(_LinkGauges(wan, most))
+
+
+class _LinkGauges(Collector):
+    def __init__(self, wan: Wan, most: int) -> None:
+        self._wan, self._most = wan, most
+
+    def collect(self) -> Iterator[Metric]:
+        links, known = links_to_watch(self._wan.network, self._most)
+        shown = "Links with gauges of their own here."
+        yield GaugeMetricFamily("relayd_links_known", "Links between measured regions.", known)
+        yield GaugeMetricFamily("relayd_links_shown", shown, len(links))
+        for name, meaning, value, digits in _gauges(self._wan) if links else ():
+            family = GaugeMetricFamily(f"relayd_link_{name}", meaning, labels=("src", "dst"))
+            for link in links:
+                if not isnan(found := value(link)):
+                    family.add_metric((link.src, link.dst), float(f"{found:.{digits}g}"))
+            yield family
 
 
 def _gauges(wan: Wan) -> Iterator[LinkGauge]:
@@ -125,13 +132,3 @@ def _newest_sample_s(link: Link) -> float:
     estimates = (getattr(link, name) for name in LINK_FIGURES)
     times_s = [e.measured_at_s for e in estimates if e.source == "measured"]
     return max((at_s for at_s in times_s if at_s is not None), default=nan)
-
-
-def _family(
-    name: str, meaning: str, values: Iterable[tuple[str, float]], digits: int = 6
-) -> Iterator[str]:
-    yield f"# HELP relayd_{name} {meaning}"
-    yield f"# TYPE relayd_{name} gauge"
-    for label, value in values:
-        if not isnan(value):
-            yield f"relayd_{name}{label} {'+Inf' if value == inf else f'{value:.{digits}g}'}"

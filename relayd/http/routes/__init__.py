@@ -5,6 +5,8 @@ Its order is that of the documentation.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from relayd.http.route import Route
 from relayd.http.routes import (
     campaigns,
@@ -24,20 +26,29 @@ from relayd.http.routes import (
     transfers,
 )
 
-ROUTES: tuple[Route, ...] = (
-    *plans.ROUTES,
-    *overview.ROUTES,
-    *links.ROUTES,
-    *link_evidence.ROUTES,
-    *snapshots.ROUTES,
-    *changes.ROUTES,
-    *samples.ROUTES,
-    *quarantine.ROUTES,
-    *campaigns.ROUTES,
-    *fleet.ROUTES,
-    *transfers.ROUTES,
-    *tokens.ROUTES,
-    *events.ROUTES,
-    *pages.ROUTES,
-    *operations.ROUTES,
+_MODULES: tuple[ModuleType, ...] = (
+    plans,
+    overview,
+    links,
+    link_evidence,
+    snapshots,
+    changes,
+    samples,
+    quarantine,
+    campaigns,
+    fleet,
+    transfers,
+    tokens,
+    events,
+    pages,
+    operations,
 )
+
+
+def _declared_in(module: ModuleType) -> list[Route]:
+    """Return the routes of a module; those that are made of a list are in its ``ROUTES``."""
+    own = [value for value in vars(module).values() if isinstance(value, Route)]
+    return [*own, *getattr(module, "ROUTES", ())]
+
+
+ROUTES = tuple(route for module in _MODULES for route in _declared_in(module))

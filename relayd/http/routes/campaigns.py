@@ -16,7 +16,7 @@ from relayd.http.models.measuring import (
 )
 from relayd.http.problems import ProblemError
 from relayd.http.responses import document_response, page_of, whole_position
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.http.service import Service
 from relayd.store import Store
 from relayd.store.campaigns.details import failures, last_event, stages
@@ -26,8 +26,9 @@ from relayd.store.campaigns.pages import CampaignState, Running, campaign, campa
 MOST_DIGITS = 18
 
 
+@route("GET", "/v1/campaigns", "read", query=Page, answer=CAMPAIGNS)
 async def list_campaigns(context: RequestContext) -> web.Response:
-    """List campaigns."""
+    """List campaigns, the newest first."""
     service, query = context.service, context.query
     before = whole_position(query.cursor)
     rows, at_work = await service.store.read(
@@ -44,20 +45,50 @@ async def list_campaigns(context: RequestContext) -> web.Response:
     )
 
 
+@route("GET", "/v1/campaigns/{id}", "read", answer=CAMPAIGN_ANSWER, statuses=(404,))
 async def get_campaign(context: RequestContext) -> web.Response:
-    """Show one campaign."""
+    """Show one campaign.
+
+    With its stages, what failed and what to do about it, and how far it is.
+    """
     return await _answer(context.service, _number(context), 200)
 
 
+@route(
+    "POST",
+    "/v1/campaigns",
+    "probe",
+    body=CampaignRequest,
+    answer=CAMPAIGN_ANSWER,
+    success=202,
+    statuses=(409,),
+)
 async def post_campaign(context: RequestContext) -> web.Response:
-    """Start a campaign, within its budget."""
+    """Measure with the fleet.
+
+    Spends real money on egress, at most the budget. One campaign runs at a time; 409 where one
+    does, or where the service has no fleet. Progress comes as events.
+    """
     service = context.service
     number = await service.campaigns.begin(context.body.model_dump())
     return await _answer(service, number, 202)
 
 
+@route(
+    "POST",
+    "/v1/campaigns/{id}/stop",
+    "probe",
+    answer=CAMPAIGN_ANSWER,
+    success=202,
+    statuses=(404, 409),
+)
 async def post_campaign_stop(context: RequestContext) -> web.Response:
-    """Interrupt a campaign, whichever process runs it."""
+    """Stop a campaign.
+
+    Whichever process of this store runs it: within seconds it ends its probes on all hosts.
+    What was measured is kept, and what its probes may have sent counts as spent. `resume` goes
+    on with it. 409 where it is not running, or the watcher runs it.
+    """
     service, number = context.service, _number(context)
     row, at_work = await service.store.read(
         lambda store: (campaign(store.database, number), running(store))
@@ -78,8 +109,21 @@ async def post_campaign_stop(context: RequestContext) -> web.Response:
     return await _answer(service, number, 202)
 
 
+@route(
+    "POST",
+    "/v1/campaigns/forecast",
+    "probe",
+    body=CampaignRequest,
+    answer=FORECAST_ANSWER,
+    statuses=(409,),
+)
 async def post_campaign_forecast(context: RequestContext) -> web.Response:
-    """Forecast a campaign; nothing is sent."""
+    """Forecast a campaign.
+
+    Nothing is sent and nothing spent: rounds, time, volume and egress that the same request to
+    `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. 409
+    where the service has no fleet.
+    """
     service = context.service
     fleet = service.settings.fleet
     if fleet is None:
@@ -144,66 +188,3 @@ def _seen(row: CampaignState, at_work: dict[int | None, bool]) -> dict[str, Any]
 
 def _unknown(text: str) -> ProblemError:
     return ProblemError(404, "not-found", f"There is no campaign {text[:50]!r}.")
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/campaigns",
-        list_campaigns,
-        "List campaigns, the newest first",
-        "read",
-        query=Page,
-        answer=CAMPAIGNS,
-        statuses=(422,),
-    ),
-    Route(
-        "POST",
-        "/v1/campaigns",
-        post_campaign,
-        "Measure with the fleet",
-        "probe",
-        "Spends real money on egress, at most the budget. One campaign runs at a time; 409 where "
-        "one does, or where the service has no fleet. Progress comes as events.",
-        body=CampaignRequest,
-        answer=CAMPAIGN_ANSWER,
-        success=202,
-        statuses=(409, 422),
-    ),
-    Route(
-        "POST",
-        "/v1/campaigns/forecast",
-        post_campaign_forecast,
-        "Forecast a campaign",
-        "probe",
-        "Nothing is sent and nothing spent: rounds, time, volume and egress that the same request "
-        "to `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. "
-        "409 where the service has no fleet.",
-        body=CampaignRequest,
-        answer=FORECAST_ANSWER,
-        statuses=(409, 422),
-    ),
-    Route(
-        "GET",
-        "/v1/campaigns/{id}",
-        get_campaign,
-        "Show one campaign",
-        "read",
-        "With its stages, what failed and what to do about it, and how far it is.",
-        answer=CAMPAIGN_ANSWER,
-        statuses=(404,),
-    ),
-    Route(
-        "POST",
-        "/v1/campaigns/{id}/stop",
-        post_campaign_stop,
-        "Stop a campaign",
-        "probe",
-        "Whichever process of this store runs it: within seconds it ends its probes on all hosts. "
-        "What was measured is kept, and what its probes may have sent counts as spent. `resume` "
-        "goes on with it. 409 where it is not running, or the watcher runs it.",
-        answer=CAMPAIGN_ANSWER,
-        success=202,
-        statuses=(404, 409),
-    ),
-)

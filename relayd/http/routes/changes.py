@@ -15,15 +15,21 @@ from planner.model.network import Network
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import CHANGE, CHANGES, ChangesQuery
 from relayd.http.responses import cursor, document_response, whole_position
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.http.routes.snapshots import snapshot_seen
 from relayd.snapshots.changes import EstimateChange, changes, regions_between
 from relayd.store import SnapshotRow, Store
 from relayd.store.links.level_shifts import LevelShifts
 
 
+@route("GET", "/v1/changes", "read", query=ChangesQuery, answer=CHANGES)
 async def get_changes(context: RequestContext) -> web.Response:
-    """List what has changed."""
+    """List what has changed.
+
+    Links and caps whose estimate is now outside of the bounds that it had in the snapshot that
+    was the newest then, the largest ratio first; regions that have come or gone; lasting
+    changes of level that were found since.
+    """
     service, query = context.service, context.query
     current = service.current
     now_s = time.time()
@@ -89,20 +95,3 @@ def _time_of(text: str) -> float:
         value=text,
         remedy="Write RFC 3339, such as 2026-05-01T08:00:00Z.",
     )
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/changes",
-        get_changes,
-        "List what has changed",
-        "read",
-        "Links and caps whose estimate is now outside of the bounds that it had in the snapshot "
-        "that was the newest then, the largest ratio first; regions that have come or gone; "
-        "lasting changes of level that were found since.",
-        query=ChangesQuery,
-        answer=CHANGES,
-        statuses=(422,),
-    ),
-)

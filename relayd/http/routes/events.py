@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 from planner.model.errors import InputError
 from relayd.http.answers import encoded
 from relayd.http.models.service import EventsQuery
-from relayd.http.route import EVENT_STREAM, RequestContext, Route
+from relayd.http.route import EVENT_STREAM, RequestContext, route
 from relayd.store.events import Event
 
 HEARTBEAT_S = 15.0
@@ -17,8 +17,14 @@ WRITE_TIMEOUT_S = 30.0
 """How long a reader may leave events unread."""
 
 
+@route("GET", "/v1/events", "read", query=EventsQuery, media_type=EVENT_STREAM)
 async def get_events(context: RequestContext) -> web.StreamResponse:
-    """Send events as they come, until the reader or the service goes."""
+    """Stream events (server-sent events).
+
+    New snapshots, progress of campaigns, links that fail and recover; each `data` has `id`,
+    `at_s`, `kind`, `subject` and `detail`. Begins with what comes next; with `Last-Event-ID` or
+    `after`, with what came after that one.
+    """
     stream = context.service.events
     with stream.reader():
         last_id = _last_seen(context)
@@ -67,20 +73,3 @@ def _last_seen(context: RequestContext) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise InputError("Last-Event-ID", "is not the id of an event", value=text[:50])
     return int(text)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/events",
-        get_events,
-        "Stream events (server-sent events)",
-        "read",
-        "New snapshots, progress of campaigns, links that fail and recover; each `data` has "
-        "`id`, `at_s`, `kind`, `subject` and `detail`. Begins with what comes next; with "
-        "`Last-Event-ID` or `after`, with what came after that one.",
-        query=EventsQuery,
-        media_type=EVENT_STREAM,
-        statuses=(422,),
-    ),
-)

@@ -20,12 +20,17 @@ from relayd.http.models.common import attributes_as
 from relayd.http.models.measuring import FLEET_ANSWER, FLEET_HOST, REFERENCE_CAPS, SITES
 from relayd.http.problems import ProblemError
 from relayd.http.responses import document_response, tagged_response
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.store.links.states import LinkStates
 
 
+@route("GET", "/v1/fleet", "read", answer=FLEET_ANSWER)
 async def get_fleet(context: RequestContext) -> web.Response:
-    """List hosts, their measured caps, and links that are not as usual."""
+    """List the hosts of the fleet, and problems.
+
+    Hosts of the fleet file without what logging in takes; measured caps of single VMs; links
+    that are down or degraded.
+    """
     service = context.service
     current = service.current
     path = service.settings.fleet
@@ -68,8 +73,13 @@ def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
+@route("GET", "/v1/sites", "read", answer=SITES, etag=True)
 async def get_sites(context: RequestContext) -> web.Response:
-    """List the caps of all regions."""
+    """List the caps of all regions.
+
+    Of one VM in each region, beside what the catalogue says of its type. Bounds are widened for
+    age.
+    """
     current = context.service.current
     body = current.page("sites", lambda: _sites(current))
     return tagged_response(context.request, body, current.snapshot)
@@ -86,28 +96,3 @@ def _sites(current: Current) -> bytes:
 def _reference(catalogue: Catalogue, vm_type: str) -> dict[str, object] | None:
     known = catalogue.vm_types.get(vm_type)
     return None if known is None else attributes_as(REFERENCE_CAPS, known)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/fleet",
-        get_fleet,
-        "List the hosts of the fleet, and problems",
-        "read",
-        "Hosts of the fleet file without what logging in takes; measured caps of single VMs; links "
-        "that are down or degraded.",
-        answer=FLEET_ANSWER,
-    ),
-    Route(
-        "GET",
-        "/v1/sites",
-        get_sites,
-        "List the caps of all regions",
-        "read",
-        "Of one VM in each region, beside what the catalogue says of its type. Bounds are widened "
-        "for age.",
-        answer=SITES,
-        etag=True,
-    ),
-)

@@ -28,7 +28,7 @@ from relayd.http.models.network import (
 )
 from relayd.http.problems import ProblemError
 from relayd.http.responses import document_response, json_response, page_of, position
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
 from relayd.store.links.events import NEWEST, Position, link_events
 from relayd.store.links.series import link_series, metrics_seen
@@ -36,8 +36,13 @@ from relayd.store.opening import Store
 from relayd.store.samples.reading import StoredSample
 
 
+@route("GET", "/v1/links/{src}/{dst}/summary", "read", query=SummaryQuery, answer=LINK_SUMMARY)
 async def get_link_summary(context: RequestContext) -> web.Response:
-    """Sum up the samples of a link over time."""
+    """Sum up the samples of a link over time.
+
+    Medians and ranges by stretches of time, and the distribution, of one metric; and which
+    metrics there are.
+    """
     service, query = context.service, context.query
     src, dst = pair_of(context)
     if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
@@ -90,8 +95,12 @@ def _summary(store: Store, snapshot: Snapshot, src: str, dst: str, query: Summar
     return encoded(content)
 
 
+@route("GET", "/v1/links/{src}/{dst}/events", "read", query=LinkEventsQuery, answer=LINK_EVENTS)
 async def get_link_events(context: RequestContext) -> web.Response:
-    """List what happened to a link, the newest first."""
+    """List what happened to a link.
+
+    Changes of level and of its condition, the newest first.
+    """
     service, query = context.service, context.query
     src, dst = pair_of(context)
     after = _event_position(query.cursor)
@@ -118,8 +127,12 @@ def _event_position(text: str | None) -> Position:
         raise InputError("cursor", "is not one that this path gave", value=text) from None
 
 
+@route("GET", "/v1/links/{src}/{dst}/evidence", "read", answer=LINK_EVIDENCE, statuses=(404,))
 async def get_link_evidence(context: RequestContext) -> web.Response:
-    """Return the evidence of each figure of a link."""
+    """Show the evidence of each figure of a link.
+
+    The samples that counted, those that were left out, and the rule.
+    """
     service, current = context.service, context.service.current
     src, dst = pair_of(context)
     try:
@@ -173,40 +186,3 @@ def pair_of(context: RequestContext) -> tuple[str, str]:
         context.request.match_info["src"], context.request.match_info["dst"]
     )
     return src, dst
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/links/{src}/{dst}/summary",
-        get_link_summary,
-        "Sum up the samples of a link over time",
-        "read",
-        "Medians and ranges by stretches of time, and the distribution, of one metric; and which "
-        "metrics there are.",
-        query=SummaryQuery,
-        answer=LINK_SUMMARY,
-        statuses=(422,),
-    ),
-    Route(
-        "GET",
-        "/v1/links/{src}/{dst}/events",
-        get_link_events,
-        "List what happened to a link",
-        "read",
-        "Changes of level and of its condition, the newest first.",
-        query=LinkEventsQuery,
-        answer=LINK_EVENTS,
-        statuses=(422,),
-    ),
-    Route(
-        "GET",
-        "/v1/links/{src}/{dst}/evidence",
-        get_link_evidence,
-        "Show the evidence of each figure of a link",
-        "read",
-        "The samples that counted, those that were left out, and the rule.",
-        answer=LINK_EVIDENCE,
-        statuses=(404, 422),
-    ),
-)

@@ -41,7 +41,7 @@ from relayd.http.responses import (
     tagged_response,
     whole_position,
 )
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.http.routes.link_evidence import finite_as_json, pair_of, sample_as_json
 from relayd.sources.stored import snapshot_of, stored_network
 from relayd.store.samples.pages import sample_page
@@ -50,8 +50,12 @@ from relayd.store.samples.pages import sample_page
 AGES_STAND_S = 60
 
 
+@route("GET", "/v1/links", "read", query=LinksQuery, answer=LINKS, etag=True)
 async def get_links(context: RequestContext) -> web.Response:
-    """List links, by source and destination."""
+    """List links with their estimates.
+
+    By source and destination. Bounds are widened for age.
+    """
     current, query = context.service.current, context.query
     src = current.wan.resolve(query.src, "src").region_id if query.src else None
     dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
@@ -70,6 +74,7 @@ async def get_links(context: RequestContext) -> web.Response:
     return tagged_response(context.request, encoded(content), current.snapshot)
 
 
+@route("GET", "/v1/links/{src}/{dst}", "read", answer=LINK_ANSWER, statuses=(404,), etag=True)
 async def get_link(context: RequestContext) -> web.Response:
     """Show one link."""
     current = context.service.current
@@ -89,8 +94,12 @@ async def get_link(context: RequestContext) -> web.Response:
     return tagged_response(context.request, body, current.snapshot)
 
 
+@route("GET", "/v1/links/{src}/{dst}/history", "read", query=HistoryQuery, answer=HISTORY)
 async def get_link_history(context: RequestContext) -> web.Response:
-    """List the samples of a link in the order in which they arrived."""
+    """List the samples of a link.
+
+    In the order in which they arrived.
+    """
     service, query = context.service, context.query
     src, dst = pair_of(context)
     after = whole_position(query.cursor)
@@ -106,6 +115,7 @@ async def get_link_history(context: RequestContext) -> web.Response:
     )
 
 
+@route("GET", "/v1/matrix", "read", query=MatrixQuery, answer=MATRIX_ANSWER, etag=True)
 async def get_matrix(context: RequestContext) -> web.Response:
     """Return one figure for all pairs."""
     service, current, query = context.service, context.service.current, context.query
@@ -204,51 +214,3 @@ def _links_after(
 
 def _ends(link: Link) -> tuple[str, str]:
     return link.src, link.dst
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/links",
-        get_links,
-        "List links with their estimates",
-        "read",
-        "By source and destination. Bounds are widened for age.",
-        query=LinksQuery,
-        answer=LINKS,
-        statuses=(422,),
-        etag=True,
-    ),
-    Route(
-        "GET",
-        "/v1/links/{src}/{dst}",
-        get_link,
-        "Show one link",
-        "read",
-        answer=LINK_ANSWER,
-        statuses=(404, 422),
-        etag=True,
-    ),
-    Route(
-        "GET",
-        "/v1/links/{src}/{dst}/history",
-        get_link_history,
-        "List the samples of a link",
-        "read",
-        "In the order in which they arrived.",
-        query=HistoryQuery,
-        answer=HISTORY,
-        statuses=(422,),
-    ),
-    Route(
-        "GET",
-        "/v1/matrix",
-        get_matrix,
-        "Return one figure for all pairs",
-        "read",
-        query=MatrixQuery,
-        answer=MATRIX_ANSWER,
-        statuses=(422,),
-        etag=True,
-    ),
-)

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from relayd.http.answers import encoded
 from relayd.http.models.service import HEALTH, READINESS, WATCH
 from relayd.http.responses import compressed, document_response, json_response
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 
 METRICS_TYPE = "text/plain"
 STORE_ANSWERS_S = 5.0
@@ -19,13 +19,19 @@ LEAST_FREE_BYTES = 200_000_000
 """Of the store's disk, below which there is a warning: some days of samples, or one import."""
 
 
+@route("GET", "/healthz", answer=HEALTH, unlimited=True)
 async def get_healthz(context: RequestContext) -> web.Response:
-    """Return that the process answers."""
+    """Check that it is alive."""
     return json_response(encoded({"status": "ok"}), context.service.current.snapshot)
 
 
+@route("GET", "/readyz", answer=READINESS, unlimited=True)
 async def get_readyz(context: RequestContext) -> web.Response:
-    """Return whether the service is ready, or the reasons why not."""
+    """Check that it is ready.
+
+    503 with the reasons where not. It stays ready while snapshots fail, because it answers from
+    the last one; `warnings` say since when and why.
+    """
     service = context.service
     current = service.current
     reasons = []
@@ -55,48 +61,25 @@ async def get_readyz(context: RequestContext) -> web.Response:
     return document_response(current.snapshot, content, status=503 if reasons else 200)
 
 
+@route("GET", "/v1/watch", "read", answer=WATCH)
 async def get_watch(context: RequestContext) -> web.Response:
-    """Return the watcher's status, with hosts and money."""
+    """Show the watcher of the fleet."""
     service = context.service
     return document_response(service.current.snapshot, {"watch": service.watcher.status()})
 
 
+@route("GET", "/metrics", "read", media_type=METRICS_TYPE, unlimited=True)
 async def get_metrics(context: RequestContext) -> web.Response:
-    """Return counters and gauges as Prometheus reads them."""
+    """Prometheus metrics."""
     body = await context.service.exposition.text()
     headers = {hdrs.CONTENT_TYPE: f"{METRICS_TYPE}; version=0.0.4; charset=utf-8"}
     return compressed(web.Response(body=body, headers=headers))
 
 
+@route("GET", "/openapi.json")
 async def get_openapi(context: RequestContext) -> web.Response:
-    """Return the description of all of this."""
+    """Describe all of this (OpenAPI 3.1)."""
     return web.Response(
         body=await asyncio.to_thread(context.service.openapi),
         headers={hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-cache"},
     )
-
-
-ROUTES = (
-    Route("GET", "/healthz", get_healthz, "Check that it is alive", answer=HEALTH, unlimited=True),
-    Route(
-        "GET",
-        "/readyz",
-        get_readyz,
-        "Check that it is ready",
-        description="503 with the reasons where not. It stays ready while snapshots fail, because "
-        "it answers from the last one; `warnings` say since when and why.",
-        answer=READINESS,
-        unlimited=True,
-    ),
-    Route("GET", "/v1/watch", get_watch, "Show the watcher of the fleet", "read", answer=WATCH),
-    Route(
-        "GET",
-        "/metrics",
-        get_metrics,
-        "Prometheus metrics",
-        "read",
-        media_type=METRICS_TYPE,
-        unlimited=True,
-    ),
-    Route("GET", "/openapi.json", get_openapi, "This description (OpenAPI 3.1)"),
-)

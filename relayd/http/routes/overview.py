@@ -16,7 +16,7 @@ from relayd.http.models.common import attributes_as
 from relayd.http.models.service import EVENT, OVERVIEW, RELAY_GAINS, RelayGainsQuery
 from relayd.http.monitoring.estimate_errors import estimate_errors
 from relayd.http.responses import document_response, tagged_response
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.store import Store
 from relayd.store.campaigns.spending import Spending
 from relayd.store.campaigns.totals import campaign_totals
@@ -32,8 +32,14 @@ KINDS = ("leg", "verification")
 MOST_EVENTS = 100
 
 
+@route("GET", "/v1/overview", "read", answer=OVERVIEW)
 async def get_overview(context: RequestContext) -> web.Response:
-    """Return the state of knowledge and of measuring."""
+    """Show the state of knowledge and of measuring.
+
+    Age of what is known, links that are down or degraded, snapshots, probes and budget of
+    today, errors of yesterday's estimates, transfers in flight, and what happened to links
+    since.
+    """
     service, current = context.service, context.service.current
     now_s = time.time()
     since_s = now_s - SECONDS_PER_DAY
@@ -113,8 +119,13 @@ def _prediction(
     return orjson.loads(kept)  # type: ignore[no-any-return]
 
 
+@route("GET", "/v1/relay-gains", "read", query=RelayGainsQuery, answer=RELAY_GAINS, etag=True)
 async def get_relay_gains(context: RequestContext) -> web.Response:
-    """List where a relay gains most."""
+    """List where a single relay gains most.
+
+    Of all pairs of regions, with one VM a region and 64 connections; with the price, and what
+    an hour must be worth for the relay to pay.
+    """
     service, current, query = context.service, context.service.current, context.query
     key = f"relay gains {query.limit}"
     body = current.plans.get(key)
@@ -122,31 +133,3 @@ async def get_relay_gains(context: RequestContext) -> web.Response:
         body = await service.workers.ask(current.version, relay_gains_bytes, query.limit)
         current.plans.keep(key, body)
     return tagged_response(context.request, body, current.snapshot)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/overview",
-        get_overview,
-        "Show the state of knowledge and of measuring",
-        "read",
-        "Age of what is known, links that are down or degraded, snapshots, probes and budget of "
-        "today, errors of yesterday's estimates, transfers in flight, and what happened to links "
-        "since.",
-        answer=OVERVIEW,
-    ),
-    Route(
-        "GET",
-        "/v1/relay-gains",
-        get_relay_gains,
-        "List where a single relay gains most",
-        "read",
-        "Of all pairs of regions, with one VM a region and 64 connections; with the price, and "
-        "what an hour must be worth for the relay to pay.",
-        query=RelayGainsQuery,
-        answer=RELAY_GAINS,
-        statuses=(422,),
-        etag=True,
-    ),
-)

@@ -11,7 +11,7 @@ from relayd.dashboard.assets import Asset, assets, charts
 from relayd.dashboard.pages import HTML, PAGES, POLICY, SIGN_IN, Page, rendered
 from relayd.http.problems import ProblemError
 from relayd.http.responses import compressed, known_response
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, Route, route
 
 HTML_TYPE, JAVASCRIPT = "text/html", "text/javascript"
 
@@ -24,6 +24,7 @@ def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
     return get_page
 
 
+@route("GET", "/assets/{folder}/{name}", media_type=JAVASCRIPT, documented=False)
 async def get_asset(context: RequestContext) -> web.Response:
     """Return a script, a style or the outline of the world."""
     known = assets().get("{folder}/{name}".format_map(context.request.match_info))
@@ -32,8 +33,9 @@ async def get_asset(context: RequestContext) -> web.Response:
     return _sent(context, known)
 
 
+@route("GET", "/assets/charts.js", media_type=JAVASCRIPT, documented=False)
 async def get_charts(context: RequestContext) -> web.Response:
-    """Return the bundle that draws charts."""
+    """Return what draws charts."""
     known = await asyncio.to_thread(charts)
     if known is None:
         raise ProblemError(
@@ -42,8 +44,9 @@ async def get_charts(context: RequestContext) -> web.Response:
     return _sent(context, known)
 
 
+@route("GET", "/docs", media_type=HTML_TYPE)
 async def get_docs(context: RequestContext) -> web.Response:
-    """Return the page that describes the API; it loads nothing from other hosts."""
+    """Describe the API to people."""
     headers = {
         hdrs.CONTENT_TYPE: HTML,
         hdrs.CACHE_CONTROL: "no-cache",
@@ -62,7 +65,6 @@ def _sent(context: RequestContext, found: Asset) -> web.Response:
 
 
 ROUTES = (
-    Route("GET", "/docs", get_docs, "This documentation", media_type=HTML_TYPE),
     *(
         Route(
             "GET",
@@ -74,21 +76,5 @@ ROUTES = (
             documented=False,
         )
         for page in (*PAGES, SIGN_IN)
-    ),
-    Route(
-        "GET",
-        "/assets/charts.js",
-        get_charts,
-        "Draws charts",
-        media_type=JAVASCRIPT,
-        documented=False,
-    ),
-    Route(
-        "GET",
-        "/assets/{folder}/{name}",
-        get_asset,
-        "What pages load",
-        media_type=JAVASCRIPT,
-        documented=False,
     ),
 )

@@ -17,7 +17,7 @@ from relayd.http.models.common import attributes_as
 from relayd.http.models.questions import QUESTION, QUESTIONS_ANSWER
 from relayd.http.models.service import BATCH_ANSWER, SCRIPT_ANSWER, PlanBatch, ScriptRequest
 from relayd.http.responses import document_response, json_response, tagged_response
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, Route, route
 from relayd.http.service import Service
 from relayd.questions.registry import QUESTIONS, Question
 
@@ -29,18 +29,37 @@ TRANSFER = next(question for question in QUESTIONS if question.name == "transfer
 MOST_VMS_HERE = 8
 
 
+@route("GET", "/v1/plans", "plan", question=TRANSFER, answer=Plan, statuses=(409,))
 async def get_plan(context: RequestContext) -> web.Response:
-    """Answer a question in a query string."""
+    """Answer a question in a query string.
+
+    Answers are cached until a new snapshot.
+    """
     return json_response(*await _plan(context.service, context.query))
 
 
+@route("POST", "/v1/plans", "plan", question=TRANSFER, answer=Plan, statuses=(409,))
 async def post_plan(context: RequestContext) -> web.Response:
-    """Answer a question in a body."""
+    """Answer a question in a body.
+
+    Also takes figures by region, which a query string can't hold.
+    """
     return json_response(*await _plan(context.service, context.body))
 
 
+@route(
+    "POST",
+    "/v1/plans/batch",
+    "plan",
+    body=PlanBatch,
+    example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
+    answer=BATCH_ANSWER,
+)
 async def post_plans_batch(context: RequestContext) -> web.Response:
-    """Answer many questions, each by itself."""
+    """Recommend for many transfers at once.
+
+    Each is answered by itself: a wrong one gets a problem in its place.
+    """
     service, current = context.service, context.service.current
     questions = context.body.plans
     if len(questions) > service.settings.batch_items:
@@ -58,8 +77,12 @@ async def post_plans_batch(context: RequestContext) -> web.Response:
     return json_response(body, current.snapshot)
 
 
+@route("POST", "/v1/plans/scripts", "plan", body=ScriptRequest, answer=SCRIPT_ANSWER)
 async def post_plan_script(context: RequestContext) -> web.Response:
-    """Write a plan as a script or a configuration of a tool, in a worker."""
+    """Write a plan as what a tool runs.
+
+    Addresses that are not given stay variables, without which the script says what it is.
+    """
     current = context.service.current
     asked = context.body.model_dump()
     script = await context.service.workers.ask(current.version, script_of, asked)
@@ -114,8 +137,12 @@ async def post_question(context: RequestContext) -> web.Response:
     return json_response(body, current.snapshot)
 
 
+@route("GET", "/v1/questions", "read", answer=QUESTIONS_ANSWER, etag=True)
 async def get_questions(context: RequestContext) -> web.Response:
-    """Describe every question, for forms and other clients."""
+    """Describe the questions and their fields.
+
+    Names, kinds, units, bounds, defaults, help and examples; forms can be made from it.
+    """
     current = context.service.current
     content = {"snapshot": current.snapshot, "questions": [_described(q) for q in QUESTIONS]}
     body = current.page("questions", lambda: encoded(content))
@@ -130,51 +157,6 @@ _MORE = {"schedule": "A transfer that can't be admitted is part of the answer, n
 
 
 ROUTES = (
-    Route(
-        "GET",
-        "/v1/plans",
-        get_plan,
-        TRANSFER.summary,
-        "plan",
-        "Answers are cached until a new snapshot.",
-        question=TRANSFER,
-        answer=Plan,
-        statuses=(409, 422),
-    ),
-    Route(
-        "POST",
-        "/v1/plans",
-        post_plan,
-        TRANSFER.summary,
-        "plan",
-        "Also takes figures by region, which a query string can't hold.",
-        question=TRANSFER,
-        answer=Plan,
-        statuses=(409, 422),
-    ),
-    Route(
-        "POST",
-        "/v1/plans/batch",
-        post_plans_batch,
-        "Recommend for many transfers at once",
-        "plan",
-        "Each is answered by itself: a wrong one gets a problem in its place.",
-        body=PlanBatch,
-        example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
-        answer=BATCH_ANSWER,
-        statuses=(422,),
-    ),
-    Route(
-        "POST",
-        "/v1/plans/scripts",
-        post_plan_script,
-        "Write a plan as what a tool runs",
-        "plan",
-        "Addresses that are not given stay variables, without which the script says what it is.",
-        body=ScriptRequest,
-        answer=SCRIPT_ANSWER,
-        statuses=(422,),
-    ),
     *(
         Route(
             "POST",
@@ -185,20 +167,10 @@ ROUTES = (
             _MORE.get(question.name, ""),
             question=question,
             answer=question.answer,
-            statuses=(409, 422),
+            statuses=(409,),
             operation_id=f"post_{question.name.removeprefix('place-')}",
         )
         for question in QUESTIONS
         if question.name != "transfer"
-    ),
-    Route(
-        "GET",
-        "/v1/questions",
-        get_questions,
-        "Describe the questions and their fields",
-        "read",
-        "Names, kinds, units, bounds, defaults, help and examples; forms can be made from it.",
-        answer=QUESTIONS_ANSWER,
-        etag=True,
     ),
 )

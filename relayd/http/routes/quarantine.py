@@ -18,7 +18,7 @@ from relayd.http.models.measuring import (
 )
 from relayd.http.problems import ProblemError
 from relayd.http.responses import document_response, page_of, whole_position
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.questions.disputes import DisputedFigure
 from relayd.sources.wan import Wan
 from relayd.store import Store
@@ -33,8 +33,13 @@ from relayd.store.samples.quarantine import (
 )
 
 
+@route("GET", "/v1/quarantine", "read", query=QuarantineQuery, answer=QUARANTINE)
 async def list_quarantine(context: RequestContext) -> web.Response:
-    """List samples in quarantine, and how many there are of each kind."""
+    """List samples that nothing rests on, the newest first.
+
+    Those that can't be measurements by the catalogue, with the reason and who sent them, and
+    how many there are for each kind of reason. `reason` chooses one kind.
+    """
     service, query = context.service, context.query
     before_id = whole_position(query.cursor) or None
     wan = service.current.wan
@@ -115,8 +120,15 @@ LIMIT_S = 300.0
 """Longest time for effects: all links are estimated twice."""
 
 
+@route(
+    "POST", "/v1/samples/decisions/effects", "admin", body=DecisionRequest, answer=EFFECTS_ANSWER
+)
 async def post_decision_effects(context: RequestContext) -> web.Response:
-    """Show what a decision about samples would do to estimates; nothing is decided."""
+    """Show what a decision about samples would change.
+
+    Estimates all links twice, from all samples: with the decision and without. Nothing is
+    decided. Where that takes too long, the problem `timeout` has `samples` and `through`.
+    """
     service, request = context.service, _request(context)
     workers, path = service.workers, service.store.path
     meant = await workers.ask(service.current.version, samples_meant, path, request)
@@ -141,8 +153,13 @@ async def post_decision_effects(context: RequestContext) -> web.Response:
     return document_response(service.current.snapshot, {**meant, **effects})
 
 
+@route("POST", "/v1/samples/decisions", "admin", body=DecisionRequest, answer=DECISION_ANSWER)
 async def post_decision(context: RequestContext) -> web.Response:
-    """Decide about samples."""
+    """Decide about samples.
+
+    Accept or reject samples in quarantine, or confirm, retract or restore others. Nothing is
+    removed: the decision is kept with who made it, when and why. The next snapshot heeds it.
+    """
     service, request = context.service, _request(context)
     who = service.access.holder(context.request) or "anybody"
     address, loop = context.request.remote or "", asyncio.get_running_loop()
@@ -182,43 +199,3 @@ def _decided(
         return len(set(numbers)), None
     selection, through = Selection(**request["selection"]), request["through"]
     return decide(database, decision, selection, **by, through=through), None
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/quarantine",
-        list_quarantine,
-        "List samples that nothing rests on, the newest first",
-        "read",
-        "Those that can't be measurements by the catalogue, with the reason and who sent them, and "
-        "how many there are for each kind of reason. `reason` chooses one kind.",
-        query=QuarantineQuery,
-        answer=QUARANTINE,
-        statuses=(422,),
-    ),
-    Route(
-        "POST",
-        "/v1/samples/decisions/effects",
-        post_decision_effects,
-        "Show what a decision about samples would change",
-        "admin",
-        "Estimates all links twice, from all samples: with the decision and without. Nothing is "
-        "decided. Where that takes too long, the problem `timeout` has `samples` and `through`.",
-        body=DecisionRequest,
-        answer=EFFECTS_ANSWER,
-        statuses=(422,),
-    ),
-    Route(
-        "POST",
-        "/v1/samples/decisions",
-        post_decision,
-        "Decide about samples",
-        "admin",
-        "Accept or reject samples in quarantine, or confirm, retract or restore others. Nothing is "
-        "removed: the decision is kept with who made it, when and why. The next snapshot heeds it.",
-        body=DecisionRequest,
-        answer=DECISION_ANSWER,
-        statuses=(422,),
-    ),
-)

@@ -12,7 +12,7 @@ from relayd.http.models.measuring import INGEST_ANSWER, SampleGiven, SamplesGive
 from relayd.http.problems import ProblemError, invalid
 from relayd.http.reading import check_media_type, read_bytes, read_json, read_parts
 from relayd.http.responses import JSON, document_response
-from relayd.http.route import NDJSON, RequestContext, Route
+from relayd.http.route import NDJSON, RequestContext, route
 from relayd.http.routes.sample_rows import SampleRows
 from relayd.http.settings import ServiceSettings
 from relayd.store.samples.ingest import Batch, ingest
@@ -22,8 +22,38 @@ from relayd.store.tokens import Token
 ORIGIN = "service"
 
 
+@route(
+    "POST",
+    "/v1/samples",
+    "ingest",
+    body=SamplesGiven,
+    example={
+        "samples": [
+            {
+                "src": "aws:us-east-1",
+                "dst": "aws:sa-east-1",
+                "metric": "rtt_ms",
+                "value": 114.2,
+                "measured_at_s": 1700000000,
+            }
+        ]
+    },
+    raw_body=True,
+    body_types=(JSON, NDJSON),
+    answer=INGEST_ANSWER,
+    also_schemas=(SampleGiven,),
+)
 async def post_samples(context: RequestContext) -> web.Response:
-    """Take samples in; when it answers, they are on disk."""
+    """Send measurements.
+
+    Samples in one JSON document, or one a line (NDJSON) as a stream. A sample that is there
+    already is a duplicate, so sending again after a lost answer is safe. All samples of a
+    request are stored together; wrong ones, and those of regions that the operator has not
+    declared, are rejected with their reasons. Those that can't be measurements (above the
+    network card of a VM type, faster than light, in the future) are kept in quarantine, and
+    nothing rests on them. A request with which its token would report more series (metrics of
+    links) than it may is refused whole.
+    """
     service = context.service
     rows = await _rows(context)
     accepted = duplicates = 0
@@ -104,38 +134,3 @@ def _read_document(content: bytes, rows: SampleRows) -> None:
     except ValidationError as error:
         raise invalid(error) from None
     rows.add(given.samples)
-
-
-ROUTES = (
-    Route(
-        "POST",
-        "/v1/samples",
-        post_samples,
-        "Send measurements",
-        "ingest",
-        "Samples in one JSON document, or one a line (NDJSON) as a stream. A sample that is there "
-        "already is a duplicate, so sending again after a lost answer is safe. All samples of a "
-        "request are stored together; wrong ones, and those of regions that the operator has not "
-        "declared, are rejected with their reasons. Those that can't be measurements (above the "
-        "network card of a VM type, faster than light, in the future) are kept in quarantine, "
-        "and nothing rests on them. A request with which its token would report more series "
-        "(metrics of links) than it may is refused whole.",
-        body=SamplesGiven,
-        example={
-            "samples": [
-                {
-                    "src": "aws:us-east-1",
-                    "dst": "aws:sa-east-1",
-                    "metric": "rtt_ms",
-                    "value": 114.2,
-                    "measured_at_s": 1700000000,
-                }
-            ]
-        },
-        raw_body=True,
-        body_types=(JSON, NDJSON),
-        answer=INGEST_ANSWER,
-        statuses=(422,),
-        also_schemas=(SampleGiven,),
-    ),
-)

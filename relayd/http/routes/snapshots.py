@@ -35,13 +35,19 @@ from relayd.http.responses import (
     streamed_response,
     tagged_response,
 )
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.store import SnapshotRow
 from relayd.times import utc_text
 
 
+@route("GET", "/v1/snapshots/current", "read", answer=GRAPH, etag=True)
 async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
-    """Return the whole graph that answers rest on, as JSON or as columns."""
+    """Return the whole network.
+
+    Enough to decide without asking again. Bounds are as of the measurements: who keeps it widens
+    them for age. Sent as it is made. Who accepts `application/vnd.relayd.network-columns.v1`, as
+    relayd's own clients do, gets the columns in which links are stored, some 100 bytes a link.
+    """
     request, current = context.request, context.service.current
     network, snapshot = current.network, current.snapshot
     as_columns = NETWORK_COLUMNS in request.headers.get(hdrs.ACCEPT, "")
@@ -63,8 +69,9 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     return await streamed_response(request, json_parts(members_of(network)), response)
 
 
+@route("GET", "/v1/snapshots", "read", query=SnapshotsQuery, answer=SNAPSHOTS)
 async def list_snapshots(context: RequestContext) -> web.Response:
-    """List the snapshots that are kept."""
+    """List snapshots, the newest first."""
     service, query = context.service, context.query
     most_s = time.time() - query.older_than_s
     rows = await service.store.read(lambda store: list(store.snapshots.list()))
@@ -94,6 +101,7 @@ def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
     return attributes_as(SNAPSHOT, row, as_of=utc_text(row.as_of_s))
 
 
+@route("GET", "/v1/regions", "read", answer=REGIONS, etag=True)
 async def get_regions(context: RequestContext) -> web.Response:
     """List regions and aliases."""
     current = context.service.current
@@ -108,57 +116,15 @@ def _regions(current: Current) -> bytes:
     return encoded({"snapshot": current.snapshot, "regions": listed, "aliases": named})
 
 
+@route("GET", "/v1/catalogue", "read", answer=CATALOGUE_ANSWER, etag=True)
 async def get_catalogue(context: RequestContext) -> web.Response:
-    """Return regions, aliases, VM types and prices."""
+    """Return regions, VM types and prices.
+
+    `relayd.open(url, mirror=True)` copies it together with the network.
+    """
     current = context.service.current
     content = {"snapshot": current.snapshot, "digest": current.catalogue.digest}
     body = current.page(
         "catalogue", lambda: encoded({**content, "catalogue": content_of(current.catalogue)})
     )
     return tagged_response(context.request, body, current.snapshot)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/snapshots/current",
-        get_current_snapshot,
-        "Return the whole network",
-        "read",
-        "Enough to decide without asking again. Bounds are as of the measurements: who keeps it "
-        "widens them for age. Sent as it is made. Who accepts "
-        f"`{NETWORK_COLUMNS}`, as relayd's own clients do, gets the columns in which links are "
-        "stored, some 100 bytes a link.",
-        answer=GRAPH,
-        etag=True,
-    ),
-    Route(
-        "GET",
-        "/v1/snapshots",
-        list_snapshots,
-        "List snapshots, the newest first",
-        "read",
-        query=SnapshotsQuery,
-        answer=SNAPSHOTS,
-        statuses=(422,),
-    ),
-    Route(
-        "GET",
-        "/v1/regions",
-        get_regions,
-        "List regions and aliases",
-        "read",
-        answer=REGIONS,
-        etag=True,
-    ),
-    Route(
-        "GET",
-        "/v1/catalogue",
-        get_catalogue,
-        "Return regions, VM types and prices",
-        "read",
-        "`relayd.open(url, mirror=True)` copies it together with the network.",
-        answer=CATALOGUE_ANSWER,
-        etag=True,
-    ),
-)

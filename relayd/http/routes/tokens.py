@@ -6,14 +6,18 @@ from aiohttp import web
 
 from relayd.http.models.service import TOKEN_ANSWER, TOKENS
 from relayd.http.responses import document_response
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.store.samples.ingest import source_of_token
 from relayd.store.samples.reported_series import series_by_source
 from relayd.store.tokens import SCOPES, Tokens
 
 
+@route("GET", "/v1/token", "read", answer=TOKEN_ANSWER)
 async def get_token(context: RequestContext) -> web.Response:
-    """Show the token that a request came with."""
+    """Show the caller's token.
+
+    Its name, scopes and limits, never the token itself.
+    """
     service = context.service
     token = service.access.token(context.request) if service.access.needs_tokens else None
     content = {
@@ -23,8 +27,13 @@ async def get_token(context: RequestContext) -> web.Response:
     return document_response(service.current.snapshot, content)
 
 
+@route("GET", "/v1/tokens", "admin", answer=TOKENS)
 async def list_tokens(context: RequestContext) -> web.Response:
-    """List all tokens."""
+    """List all tokens.
+
+    Names, scopes, limits and when they were used, never a token itself. Tokens are made and
+    revoked by `relayd token` on the store.
+    """
     service = context.service
     tokens, series = await service.store.read(
         lambda store: (Tokens(store.database).list(), series_by_source(store.database))
@@ -43,26 +52,3 @@ async def list_tokens(context: RequestContext) -> web.Response:
         "max_series": service.settings.max_series,
     }
     return document_response(service.current.snapshot, content)
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/token",
-        get_token,
-        "Show the caller's token",
-        "read",
-        "Its name, scopes and limits, never the token itself.",
-        answer=TOKEN_ANSWER,
-    ),
-    Route(
-        "GET",
-        "/v1/tokens",
-        list_tokens,
-        "List all tokens",
-        "admin",
-        "Names, scopes, limits and when they were used, never a token itself. Tokens are made and "
-        "revoked by `relayd token` on the store.",
-        answer=TOKENS,
-    ),
-)

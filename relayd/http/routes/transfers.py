@@ -17,7 +17,7 @@ from relayd.http.models.measuring import (
 )
 from relayd.http.problems import ProblemError
 from relayd.http.responses import document_response, page_of, whole_position
-from relayd.http.route import RequestContext, Route
+from relayd.http.route import RequestContext, route
 from relayd.store.transfers import NoTransferError, Transfers, WantedTransfers
 from relayd.transfers.expected import is_storable
 from relayd.transfers.register import TransferRegister
@@ -32,8 +32,13 @@ T = TypeVar("T")
 EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 7200}
 
 
+@route("GET", "/v1/transfers", "read", query=TransfersQuery, answer=TRANSFERS_ANSWER)
 async def list_transfers(context: RequestContext) -> web.Response:
-    """List transfers."""
+    """List transfers, the newest first.
+
+    With rate, forecast and whether they are in time. Without a report for `silent_after_s`, one
+    is `silent`, and after a day of that `failed`.
+    """
     service, query = context.service, context.query
     before, wan = whole_position(query.cursor), service.current.wan
     ends = (
@@ -54,8 +59,13 @@ async def list_transfers(context: RequestContext) -> web.Response:
     )
 
 
+@route("GET", "/v1/transfers/{id}", "read", answer=TRANSFER_DETAILS_ANSWER, statuses=(404,))
 async def get_transfer(context: RequestContext) -> web.Response:
-    """Show one transfer."""
+    """Show one transfer.
+
+    With its reports, its paths, its plan, and the question what to do with the rest of it
+    (`rest`), filled in; `advised` says whether it is late or much slower than planned.
+    """
     name, service = _id(context), context.service
     try:
         found = await service.store.read(
@@ -66,23 +76,63 @@ async def get_transfer(context: RequestContext) -> web.Response:
     return document_response(service.current.snapshot, {"details": found})
 
 
+@route(
+    "POST",
+    "/v1/transfers",
+    "ingest",
+    body=TransferStartRequest,
+    example=EXAMPLE,
+    answer=TRANSFER_ANSWER,
+    success=201,
+)
 async def post_transfer(context: RequestContext) -> web.Response:
-    """Begin a transfer."""
+    """Begin a transfer.
+
+    May be repeated under the same `id`: the same transfer is begun once and answered with 200
+    after that, and another one is refused. Nothing is sent: the transfer is yours, and its
+    program reports it.
+    """
     found, is_new = await _written(context, lambda register: register.begin(context.body))
     response = _answer(context, found, 201 if is_new else 200)
     response.headers[hdrs.LOCATION] = f"/v1/transfers/{quote(found.id, safe='')}"
     return response
 
 
+@route(
+    "POST",
+    "/v1/transfers/{id}/progress",
+    "ingest",
+    body=TransferProgressRequest,
+    example={"moved_gb": 120, "via_gb": {"direct": 120}},
+    answer=TRANSFER_ANSWER,
+    statuses=(404,),
+)
 async def post_transfer_progress(context: RequestContext) -> web.Response:
-    """Report how far a transfer is."""
+    """Report how far a transfer is.
+
+    All that has arrived since it began. A report that goes backwards, in volume or in time, or
+    that comes after the end is refused; the last one may be repeated.
+    """
     name = _id(context)
     found = await _written(context, lambda register: register.report(name, context.body))
     return _answer(context, found, 200)
 
 
+@route(
+    "POST",
+    "/v1/transfers/{id}/end",
+    "ingest",
+    body=TransferEndRequest,
+    example={"state": "finished"},
+    answer=TRANSFER_ANSWER,
+    statuses=(404,),
+)
 async def post_transfer_end(context: RequestContext) -> web.Response:
-    """Say how a transfer ended."""
+    """Say how a transfer ended.
+
+    `finished`, `failed` or `cancelled`; may be repeated. Plans learn from what finished over
+    one path.
+    """
     name = _id(context)
     found = await _written(context, lambda register: register.end(name, context.body))
     return _answer(context, found, 200)
@@ -113,71 +163,3 @@ def _answer(context: RequestContext, found: TrackedTransfer, status: int) -> web
 
 def _unknown(name: str) -> ProblemError:
     return ProblemError(404, "not-found", f"There is no transfer {name[:50]!r}.")
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/v1/transfers",
-        list_transfers,
-        "List transfers, the newest first",
-        "read",
-        "With rate, forecast and whether they are in time. Without a report for `silent_after_s`, "
-        "one is `silent`, and after a day of that `failed`.",
-        query=TransfersQuery,
-        answer=TRANSFERS_ANSWER,
-        statuses=(422,),
-    ),
-    Route(
-        "POST",
-        "/v1/transfers",
-        post_transfer,
-        "Begin a transfer",
-        "ingest",
-        "May be repeated under the same `id`: the same transfer is begun once and answered with "
-        "200 after that, and another one is refused. Nothing is sent: the transfer is yours, and "
-        "its program reports it.",
-        body=TransferStartRequest,
-        example=EXAMPLE,
-        answer=TRANSFER_ANSWER,
-        success=201,
-        statuses=(422,),
-    ),
-    Route(
-        "GET",
-        "/v1/transfers/{id}",
-        get_transfer,
-        "Show one transfer",
-        "read",
-        "With its reports, its paths, its plan, and the question what to do with the rest of it "
-        "(`rest`), filled in; `advised` says whether it is late or much slower than planned.",
-        answer=TRANSFER_DETAILS_ANSWER,
-        statuses=(404,),
-    ),
-    Route(
-        "POST",
-        "/v1/transfers/{id}/progress",
-        post_transfer_progress,
-        "Report how far a transfer is",
-        "ingest",
-        "All that has arrived since it began. A report that goes backwards, in volume or in time, "
-        "or that comes after the end is refused; the last one may be repeated.",
-        body=TransferProgressRequest,
-        example={"moved_gb": 120, "via_gb": {"direct": 120}},
-        answer=TRANSFER_ANSWER,
-        statuses=(404, 422),
-    ),
-    Route(
-        "POST",
-        "/v1/transfers/{id}/end",
-        post_transfer_end,
-        "Say how a transfer ended",
-        "ingest",
-        "`finished`, `failed` or `cancelled`; may be repeated. Plans learn from what finished over "
-        "one path.",
-        body=TransferEndRequest,
-        example={"state": "finished"},
-        answer=TRANSFER_ANSWER,
-        statuses=(404, 422),
-    ),
-)

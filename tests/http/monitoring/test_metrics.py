@@ -112,8 +112,8 @@ def test_a_bound_keeps_links_out_but_none_that_is_not_up() -> None:
     worst = LinkState("a:8", "a:7", "down", "2026-11-01T00:00:00Z", "no reply")
     down = wan.network.with_(link_states={("a:8", "a:7"): worst})
     text = link_gauges(Wan(MemorySource(wan.catalogue, down)), 5)
-    assert b"\nrelayd_links_known 72\n" in text
-    assert b"\nrelayd_links_shown 5\n" in text
+    assert b"\nrelayd_links_known 72.0\n" in text
+    assert b"\nrelayd_links_shown 5.0\n" in text
     states = figures(text)["relayd_link_state"]
     assert sorted(states.values()) == [0, 0, 0, 0, 2]
     assert states["a:8", "a:7"] == 2
@@ -122,7 +122,7 @@ def test_a_bound_keeps_links_out_but_none_that_is_not_up() -> None:
 def test_of_a_baseline_there_is_nothing_to_watch() -> None:
     catalogue = load_catalogue(())
     text = link_gauges(Wan(MemorySource(catalogue, baseline_network(catalogue))), 5000)
-    assert b"\nrelayd_links_known 0\n" in text
+    assert b"\nrelayd_links_known 0.0\n" in text
     assert b"relayd_link_" not in text
 
 
