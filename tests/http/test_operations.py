@@ -127,8 +127,6 @@ def test_container_and_unit_start_with_secure_settings(tmp_path: Path) -> None:
         ("--host", "::"),
         ("--port", "70000"),
         ("--port", "many"),
-        ("--processes", "0"),
-        ("--processes", "two"),
         ("--config", "nowhere.toml"),
         ("--tls-cert", "a", "--tls-key", "b"),
     ],
