@@ -188,11 +188,8 @@ class Transfers:
                 "via": via,
                 "heard_s": now_s,
             }
-            database.change(
-                f"INSERT INTO transfers ({', '.join(row)}, state, problem, moved_gb, moved_via) "  # noqa: S608
-                f"VALUES ({', '.join(f':{name}' for name in row)}, 'running', '', 0.0, '{{}}')",
-                row,
-            )
+            begun = {"state": "running", "problem": "", "moved_gb": 0.0, "moved_via": "{}"}
+            database.add("transfers", {**row, **begun})
             return self._told(self.require(str(row["id"]))), True
 
     def report(
