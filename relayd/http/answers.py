@@ -14,7 +14,7 @@ import orjson
 from planner.fields.shared import DEFAULT_MARGIN
 from planner.fields.specified import Specified
 from planner.model.errors import DataError, InfeasibleError, RelaydError
-from planner.model.network import Network, Snapshot
+from planner.model.network import Snapshot
 from planner.model.units import S_PER_H
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
@@ -23,7 +23,6 @@ from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
 from relayd.questions.ages import old_prices
 from relayd.snapshots.effects import effects_of
-from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
@@ -103,11 +102,6 @@ def matrix_bytes(
             "sources": found.sources,
         }
     )
-
-
-def older_matrix_bytes(wan: Wan, network: Network, *asked: Any) -> bytes:
-    """Return a matrix of an older snapshot as JSON."""
-    return matrix_bytes(Wan(MemorySource(wan.catalogue, network)), *asked)
 
 
 def knowledge_bytes(wan: Wan) -> bytes:

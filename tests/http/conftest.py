@@ -44,6 +44,15 @@ def service(measured: Path) -> Iterator[Served]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def changing(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Return a service of the module's own, which its tests may change."""
+    copy = tmp_path_factory.mktemp("changing") / "relayd.db"
+    copy.write_bytes(measured.read_bytes())
+    with served(copy, environment={"RELAYD_SERVE_REFRESH_S": "0.1"}) as running:
+        yield running
+
+
 @pytest.fixture
 def store(measured: Path, tmp_path: Path) -> Path:
     """Return a store of the test's own."""

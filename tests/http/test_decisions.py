@@ -71,17 +71,17 @@ def test_accepting_and_rejecting_what_is_in_quarantine(store: Path) -> None:
     assert f"{first}, {second}" in kept[1]["subject"]
 
 
-def test_retracting_and_restoring_by_a_selection(store: Path) -> None:
-    with served(store, environment=QUICK) as service:
-        retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
-        seen = service.ask("POST", EFFECTS, retracting).json
-        assert seen["samples"] > 0
-        assert seen["changed"]
-        done = service.ask("POST", DECISIONS, retracting).json
-        assert done["samples"] == seen["samples"]
-        assert service.ask("POST", EFFECTS, retracting).json["samples"] == 0
-        restoring = {**retracting, "decision": "restore"}
-        assert service.ask("POST", DECISIONS, restoring).json["samples"] == seen["samples"]
+def test_retracting_and_restoring_by_a_selection(changing: Served) -> None:
+    service = changing
+    retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
+    seen = service.ask("POST", EFFECTS, retracting).json
+    assert seen["samples"] > 0
+    assert seen["changed"]
+    done = service.ask("POST", DECISIONS, retracting).json
+    assert done["samples"] == seen["samples"]
+    assert service.ask("POST", EFFECTS, retracting).json["samples"] == 0
+    restoring = {**retracting, "decision": "restore"}
+    assert service.ask("POST", DECISIONS, restoring).json["samples"] == seen["samples"]
 
 
 def test_a_decision_made_while_no_service_runs_is_heeded(store: Path) -> None:
@@ -129,43 +129,43 @@ def test_effects_that_take_too_long_say_what_can_be_decided_without_them(store: 
         assert service.ask("POST", DECISIONS, shown).json["samples"] == answer.json["samples"] > 0
 
 
-def test_regions_are_meant_by_any_of_their_names(store: Path) -> None:
-    with served(store) as service:
-        by_id = service.ask("POST", EFFECTS, {"decision": "retract", "selection": {"src": US}}).json
-        selection = {"src": "us-east-1"}
-        asked = {"decision": "retract", "selection": selection}
-        assert service.ask("POST", EFFECTS, asked).json["samples"] == by_id["samples"] > 0
-        assert service.get("/v1/quarantine?src=us-east-1&dst=aws:sa-east-1").status == 200
-        assert service.get("/v1/quarantine?src=aws:gone-1").json["samples"] == []
-        selection["src"] = "nowhere"
-        wrong = [service.ask("POST", path, asked) for path in (EFFECTS, DECISIONS)]
-        wrong.append(service.get("/v1/quarantine?src=nowhere"))
-        assert [(each.status, each.json["field"]) for each in wrong] == [
-            (422, "selection.src"),
-            (422, "selection.src"),
-            (422, "src"),
-        ]
+def test_regions_are_meant_by_any_of_their_names(changing: Served) -> None:
+    service = changing
+    by_id = service.ask("POST", EFFECTS, {"decision": "retract", "selection": {"src": US}}).json
+    selection = {"src": "us-east-1"}
+    asked = {"decision": "retract", "selection": selection}
+    assert service.ask("POST", EFFECTS, asked).json["samples"] == by_id["samples"] > 0
+    assert service.get("/v1/quarantine?src=us-east-1&dst=aws:sa-east-1").status == 200
+    assert service.get("/v1/quarantine?src=aws:gone-1").json["samples"] == []
+    selection["src"] = "nowhere"
+    wrong = [service.ask("POST", path, asked) for path in (EFFECTS, DECISIONS)]
+    wrong.append(service.get("/v1/quarantine?src=nowhere"))
+    assert [(each.status, each.json["field"]) for each in wrong] == [
+        (422, "selection.src"),
+        (422, "selection.src"),
+        (422, "src"),
+    ]
 
 
-def test_what_is_no_decision_is_refused(store: Path) -> None:
-    with served(store) as service:
-        for wrong in (
-            {"decision": "accept"},
-            {"decision": "accept", "quarantined": [77]},
-            {"decision": "accept", "quarantined": [1], "selection": {"src": US}},
-            {"decision": "retract", "quarantined": [1]},
-            {"decision": "retract"},
-            {"decision": "retract", "selection": {}},
-            {"decision": "forget", "selection": {"src": US}},
-            {"decision": "reject", "quarantined": [0]},
-            {"decision": "retract", "selection": {"src": f"{US}\0"}},
-            {"decision": "retract", "selection": {"source": "token \0"}},
-            {"decision": "retract", "selection": {"src": US}, "reason": "\0"},
-        ):
-            for path in (EFFECTS, DECISIONS):
-                answer = service.ask("POST", path, wrong)
-                assert (answer.status, answer.json["kind"]) == (422, "input"), wrong
-        assert service.get("/v1/quarantine?src=a%00b").status == 422
+def test_what_is_no_decision_is_refused(changing: Served) -> None:
+    service = changing
+    for wrong in (
+        {"decision": "accept"},
+        {"decision": "accept", "quarantined": [77]},
+        {"decision": "accept", "quarantined": [1], "selection": {"src": US}},
+        {"decision": "retract", "quarantined": [1]},
+        {"decision": "retract"},
+        {"decision": "retract", "selection": {}},
+        {"decision": "forget", "selection": {"src": US}},
+        {"decision": "reject", "quarantined": [0]},
+        {"decision": "retract", "selection": {"src": f"{US}\0"}},
+        {"decision": "retract", "selection": {"source": "token \0"}},
+        {"decision": "retract", "selection": {"src": US}, "reason": "\0"},
+    ):
+        for path in (EFFECTS, DECISIONS):
+            answer = service.ask("POST", path, wrong)
+            assert (answer.status, answer.json["kind"]) == (422, "input"), wrong
+    assert service.get("/v1/quarantine?src=a%00b").status == 422
 
 
 def _is_measured(service: Served) -> bool:

@@ -39,25 +39,6 @@ def stored(db: Path) -> list[float]:
         ]
 
 
-def test_what_has_a_column_may_come_in_the_detail_as_older_clients_send_it(store: Path) -> None:
-    typed: dict[str, Any] = {"address": "private", "new_level": True, "intervals": 9}
-    odd: dict[str, Any] = {"address": "both", "new_level": 1, "intervals": "many"}
-    batch = [
-        {**SAMPLE, "measured_at_s": 1.7e9 + number, **given}
-        for number, given in enumerate((typed, {"detail": typed}, {"detail": odd}))
-    ]
-    with served(store) as service:
-        assert service.ask("POST", "/v1/samples", lines(*batch), LINES).json["accepted"] == 3
-    with open_store(store, mode="read") as opened:
-        found = opened.samples.history("aws:us-east-1", "aws:sa-east-1", "rtt_ms")
-    said = [
-        (each.sample.address, each.sample.new_level, each.sample.intervals)
-        for each in sorted(found, key=lambda each: each.sample.measured_at_s)
-        if 0 <= each.sample.measured_at_s - 1.7e9 < 3
-    ]
-    assert said == [("private", True, 9), ("private", True, 9), (None, False, None)]
-
-
 def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:
     with served(store) as service:
         wrong: list[Any] = [
@@ -108,17 +89,17 @@ def test_thousands_of_invented_regions_keep_no_snapshot_from_being_made(store: P
         assert not any("invented" in region for region in regions)
 
 
-def test_a_stream_is_read_line_by_line(store: Path) -> None:
-    with served(store) as service:
-        many = [{**SAMPLE, "value": 100 + n / 64} for n in range(1, 3000)]
-        good = service.ask("POST", "/v1/samples", lines(*many), LINES).json
-        assert (good["accepted"], good["rejected"]) == (2999, 0)
-        mixed = lines(SAMPLE, b"", b"nope", b'{"src":1,"src":2}', b"[" * 99, b"\xff") + b'{"cut":'
-        told = service.ask("POST", "/v1/samples", mixed, LINES).json
-        assert (told["accepted"] + told["duplicates"], told["rejected"]) == (1, 5)
-        assert [rejection["row"] for rejection in told["rejections"]] == [3, 4, 5, 6, 7]
-        empty = service.ask("POST", "/v1/samples", b"", LINES).json
-        assert (empty["accepted"], empty["rejected"]) == (0, 0)
+def test_a_stream_is_read_line_by_line(changing: Served) -> None:
+    service = changing
+    many = [{**SAMPLE, "value": 100 + n / 64} for n in range(1, 3000)]
+    good = service.ask("POST", "/v1/samples", lines(*many), LINES).json
+    assert (good["accepted"], good["rejected"]) == (2999, 0)
+    mixed = lines(SAMPLE, b"", b"nope", b'{"src":1,"src":2}', b"[" * 99, b"\xff") + b'{"cut":'
+    told = service.ask("POST", "/v1/samples", mixed, LINES).json
+    assert (told["accepted"] + told["duplicates"], told["rejected"]) == (1, 5)
+    assert [rejection["row"] for rejection in told["rejections"]] == [3, 4, 5, 6, 7]
+    empty = service.ask("POST", "/v1/samples", b"", LINES).json
+    assert (empty["accepted"], empty["rejected"]) == (0, 0)
 
 
 def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -> None:

@@ -370,9 +370,6 @@ class MatrixQuery(RequestModel):
         le=15,
         description="Round to so many significant digits: a smaller answer. Null for all digits.",
     )
-    snapshot: str | None = Field(
-        None, description="Id of an older snapshot (`/v1/snapshots`); null for the newest."
-    )
 
 
 MATRIX_ANSWER = answer(

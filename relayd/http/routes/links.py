@@ -20,7 +20,7 @@ from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from probes.analysis.geodesic import GLASS, propagation
-from relayd.http.answers import encoded, matrix_bytes, older_matrix_bytes
+from relayd.http.answers import encoded, matrix_bytes
 from relayd.http.current_state import Current
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
@@ -43,7 +43,6 @@ from relayd.http.responses import (
 )
 from relayd.http.route import RequestContext, route
 from relayd.http.routes.link_evidence import finite_as_json, pair_of, sample_as_json
-from relayd.sources.stored import snapshot_of, stored_network
 from relayd.store.samples.pages import sample_page
 
 # How long ages of samples are answered as they were.
@@ -118,33 +117,24 @@ async def get_link_history(context: RequestContext) -> web.Response:
 @route("GET", "/v1/matrix", "read", query=MatrixQuery, answer=MATRIX_ANSWER, etag=True)
 async def get_matrix(context: RequestContext) -> web.Response:
     """Return one figure for all pairs."""
-    service, current, query = context.service, context.service.current, context.query
+    current, query = context.service.current, context.query
     # The number of connections matters to one figure only.
     connections = query.connections if query.metric == "relay-gain" else 64
     key = f"matrix {query.metric} {connections} {query.measured_only} {query.digits}"
     if query.metric == "age":
         key += f" {time.time() // AGES_STAND_S:.0f}"
-    older = query.snapshot if query.snapshot != current.snapshot.id else None
-    snapshot = current.snapshot
-    if older:
-        key += f" {older}"
-        row = await service.store.read(lambda store: store.snapshots.get(older))
-        snapshot = snapshot_of(row)
     body = current.plans.get(key)
-    if body is None and older:
-        network = await service.store.read(lambda store: stored_network(store, older))
-        body = await service.workers.ask(
-            current.version, older_matrix_bytes, network, *_asked(query, connections)
+    if body is None:
+        body = await context.service.workers.ask(
+            current.version,
+            matrix_bytes,
+            query.metric,
+            connections,
+            query.measured_only,
+            query.digits,
         )
         current.plans.keep(key, body)
-    elif body is None:
-        body = await service.workers.ask(current.version, matrix_bytes, *_asked(query, connections))
-        current.plans.keep(key, body)
-    return tagged_response(context.request, body, snapshot)
-
-
-def _asked(query: MatrixQuery, connections: int) -> tuple[Any, ...]:
-    return query.metric, connections, query.measured_only, query.digits
+    return tagged_response(context.request, body, current.snapshot)
 
 
 def _link(context: RequestContext) -> Link:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from planner.model.errors import InputError
-from planner.model.estimate import AddressKind
 from probes.importers.endpoints import split
 from probes.importers.limits import OF_ONE_VM, fault
 from probes.samples import Quarantined, Sample
@@ -134,21 +133,12 @@ class SampleRows:
             given.src_vm,
             given.dst_vm,
             detail,
-            **_typed(given),
+            given.address,
+            given.new_level,
+            given.intervals,
         )
 
     def _reject(self, reason: str) -> None:
         self.rejected += 1
         if len(self.rejections) < MOST_REJECTIONS:
             self.rejections.append({"row": self._row, "reason": reason})
-
-
-def _typed(given: SampleGiven) -> dict[str, Any]:
-    """Return what has columns of its own; clients before 0.2 send it in the detail."""
-    told = given.detail or {}
-    address, intervals = told.get("address"), told.get("intervals")
-    return {
-        "address": given.address or (address if address in get_args(AddressKind) else None),
-        "new_level": given.new_level or told.get("new_level") is True,
-        "intervals": given.intervals or (intervals if type(intervals) is int else None),
-    }
