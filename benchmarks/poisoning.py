@@ -21,8 +21,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.estimation.current_samples import add_current
-from probes.samples import OWN, Metric, Reported, Sample
+from probes.samples import OWN, Metric, Reported, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
@@ -66,7 +65,7 @@ class World(NamedTuple):
 def world(seed: int, catalogue: Catalogue) -> World:
     """Draw levels about the providers' laws, and two weeks of honest samples."""
     rng = random.Random(seed)
-    known = Estimator(catalogue).network(Snapshot("", "", ""))
+    known = Estimator(Samples(), catalogue).network(Snapshot("", "", ""))
     links = rng.sample(list(permutations(REGIONS, 2)), LINKS)
     levels: dict[Series, float] = {}
     for src, dst in links:
@@ -163,8 +162,10 @@ ATTACKS = (spread, on_twenty_links, newest, one_level_ahead, on_caps_and_round_t
 
 def network_of(rows: Sequence[Reported], catalogue: Catalogue) -> tuple[Estimator, Network]:
     """Return what is estimated from samples."""
-    estimator = Estimator(catalogue)
-    add_current(estimator, sorted(rows, key=lambda row: (row.sample[:3], row.sample.measured_at_s)))
+    samples = Samples.of(row.sample for row in rows)
+    samples.fill("source", [row.source for row in rows])
+    samples.fill("id", [row.id for row in rows])
+    estimator = Estimator(samples, catalogue)
     return estimator, estimator.network(Snapshot("s", "2026-11-18T00:00:00Z", "measured"))
 
 

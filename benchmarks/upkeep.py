@@ -36,7 +36,7 @@ from probes.campaign.selection import choose_links
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
 from probes.fleet.hosts import Fleet, Host
-from probes.samples import Sample
+from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.watch.settings import FIRST_S
 
@@ -134,18 +134,18 @@ class Watched:
     sent_gb: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._estimator = Estimator(CATALOGUE)
-        self._estimator.add(
+        self._samples = [
             Sample(*pair, "rtt_ms", ms, BEGIN_S, "ping") for pair, ms in self.rtt_ms.items()
-        )
-        self._estimator.add(self.tests)
+        ]
+        self._samples += self.tests
         self._known: Network | None = None
         self._aged: Network | None = None
 
     def network(self) -> Network:
         """Return the estimates as they have aged."""
         if self._known is None:
-            whole = self._estimator.network(Snapshot("", "", ""))
+            estimator = Estimator(Samples.of(self._samples), CATALOGUE)
+            whole = estimator.network(Snapshot("", "", ""))
             self._known, self._aged = whole.with_(restricted_to=self.regions), None
         if self._aged is None or self._aged.aged_to_s != self.now_s:
             self._aged = self._known.with_(aged_to_s=self.now_s)
@@ -194,7 +194,7 @@ class Watched:
             self.sent_gb[-1] += gb
             self.usd[-1] += gb * prices.egress_usd_per_gb(*pair, gb)
             samples.append(tested(pair, float(found), self.now_s))
-        self._estimator.add(samples)
+        self._samples += samples
         self._known = None
 
 

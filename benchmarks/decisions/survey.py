@@ -20,7 +20,7 @@ from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.importers import ImportOptions, read
 from probes.importers.detection import looks_like
-from probes.samples import Sample
+from probes.samples import Sample, Samples
 
 KNOWN_SHARES = {"tenth": 0.1, "quarter": 0.25, "half": 0.5}
 """Of a survey's links: those that planners are told of. They decide all others."""
@@ -228,6 +228,5 @@ def _estimated(
     throughput: Sequence[Sample], rtt: Sequence[Sample], catalogue: Catalogue
 ) -> Network:
     """Return what relayd's estimator makes of samples."""
-    estimator = Estimator(catalogue)
-    estimator.add(sorted([*throughput, *rtt], key=lambda sample: sample.measured_at_s))
-    return estimator.network(Snapshot("", "", ""))
+    samples = Samples.of([*throughput, *rtt])
+    return Estimator(samples, catalogue).network(Snapshot("", "", ""))

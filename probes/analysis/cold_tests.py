@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 _MB_PER_MBPS_MS = 1 / 8000.0
 _SHORTEST_S = 1e-3  # of a test that tells anything
-_ITERATIONS = 8  # as in `window_from_flow_mb`
+_ITERATIONS = 9
 
 
 def steady_rates(

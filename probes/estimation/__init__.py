@@ -7,19 +7,17 @@
   receiver's window calibrated by whatever flows into it were measured, else into VMs of its type.
 - VM caps (:mod:`.sites`): the median of one-to-many and many-to-one probes; else those of VMs of
   the same type.
-- Aggregate (:mod:`.aggregates`, :mod:`.arrays.laws`): the median of steady values with enough
+- Aggregate (:mod:`.aggregates`, :mod:`.laws`): the median of steady values with enough
   connections; else the providers' law, shifted by what was measured between those providers at
   such distances, under the VMs' caps.
 
-Samples are a table (:mod:`.arrays.sample_table`), and all links are estimated at once, on arrays.
+All links are estimated at once, on arrays, from samples that still count
+(:mod:`.current_samples`, :mod:`.link_samples`).
 
 A measured link always beats an inferred one, and that the baseline. Bounds come from errors seen
-on real clouds and from the spread of repeated samples (:mod:`.bounds`).
+on real clouds and from the spread of repeated samples (:mod:`.groups`).
 """
 
-from __future__ import annotations
-
-from probes.estimation.arrays.sample_table import MOST_SAMPLES, THROUGHPUT
 from probes.estimation.estimator import Estimator
 
-__all__ = ["MOST_SAMPLES", "THROUGHPUT", "Estimator"]
+__all__ = ["Estimator"]

@@ -16,14 +16,14 @@ A link that only one source has reported is estimated from all that it sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from planner.model.estimate import Figures, Origin
-from probes.estimation.bounds import MAD_TO_SIGMA
-from probes.medians import median
-from probes.samples import OWN, Sample
+from probes.estimation.groups import MAD_TO_SIGMA, Bools, Floats, Ints
+from probes.samples import OWN
 
 ENOUGH = 3
 """Samples whose median one odd test does not move."""
@@ -36,8 +36,7 @@ NOISES = 2.0
 DEVIATIONS = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class FromSource:
+class FromSource(NamedTuple):
     """What one source reported of a link and metric: the samples that may count, oldest first.
 
     Attributes
@@ -45,21 +44,53 @@ class FromSource:
     source : str
         :data:`probes.samples.OWN` is trusted.
     first_id : int
-        In the order of arrival, of the first of its level.
+        In the order of arrival, the first of its level.
+    places : array of int
+        Which samples of the link these are.
+    at_s : array
+        Seconds since 1970 (UTC).
+    logs : array
+        Logarithm of what each says of the quantity, so that samples can be compared.
     """
 
     source: str
     first_id: int
-    samples: list[Sample]
+    places: Ints
+    at_s: Floats
+    logs: Floats
+
+    def where(self, chosen: Bools) -> FromSource:
+        """Return some of the samples."""
+        return self._replace(
+            places=self.places[chosen], at_s=self.at_s[chosen], logs=self.logs[chosen]
+        )
+
+    def newest(self, most: int) -> FromSource:
+        """Return at most so many of the newest samples."""
+        return self.where(np.arange(len(self.places)) >= len(self.places) - most)
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
+class Disputed(NamedTuple):
+    """Samples of one source that contradict a link's level, and do not count.
+
+    Attributes
+    ----------
+    places : array of int
+    of : int
+        How many of this source may have counted.
+    """
+
+    source: str
+    places: Ints
+    of: int
+
+
+class Agreed(NamedTuple):
     """Which samples of a link and metric count.
 
     Attributes
     ----------
-    samples : list of Sample
+    places : array of int
         Oldest first.
     reported_by : tuple of str
         Whose these are, where the own prober's are not among them; else empty.
@@ -68,78 +99,42 @@ class Agreed:
         Whether they are a new level that the reference has not found yet.
     """
 
-    samples: list[Sample]
+    places: Ints
     reported_by: tuple[str, ...] = ()
     disputed: tuple[Disputed, ...] = ()
     is_shift: bool = False
 
 
-class Disputed(NamedTuple):
-    """Samples of one source that contradict a link's level, and do not count.
-
-    Attributes
-    ----------
-    samples : list of Sample
-    of : int
-        How many of this source may have counted.
-    """
-
-    source: str
-    samples: list[Sample]
-    of: int
-
-
-class _Claim(NamedTuple):
-    source: str
-    level: float
-    since_s: float
-    samples: list[Sample]
-
-
-def agreed(found: Sequence[FromSource], log_of: Callable[[Sample], float], noise: float) -> Agreed:
+def agreed(found: Sequence[FromSource], noise: float) -> Agreed:
     """Return which samples of a link and metric count.
 
     Parameters
     ----------
     found : sequence of FromSource
         Each source once, with at least one sample.
-    log_of : callable
-        Logarithm of what a sample says of the quantity, so that samples can be compared.
     noise : float
         Of one test about the level: 90 % lie within it, as a logarithm.
     """
     if len(found) == 1:
-        return Agreed(found[0].samples, trusted(*(one.source for one in found)))
+        return Agreed(found[0].places, trusted(found[0].source))
     reference = reference_of(found)
     others = [one for one in found if one is not reference]
-    level, tolerance = _level(list(map(log_of, reference.samples)), noise)
-
-    def is_near(sample: Sample, to: float) -> bool:
-        return abs(log_of(sample) - to) <= tolerance
-
-    needed = min(CLAIM, len(reference.samples))
-    claims = []
-    for one in others:
-        run = _claimed(one.samples, log_of, level, tolerance, needed)
-        if run:
-            middle = median(map(log_of, run))
-            claims.append(_Claim(one.source, middle, run[0].measured_at_s, run))
-    shift = _confirmed(claims, reference, others, is_near, tolerance)
+    level = float(np.median(reference.logs))
+    deviation = MAD_TO_SIGMA * float(np.median(np.abs(reference.logs - level)))
+    tolerance = max(LEAST_TOLERANCE, NOISES * noise, DEVIATIONS * deviation)
+    needed = min(CLAIM, len(reference.logs))
+    claims = [claim for one in others if (claim := _claimed(one, level, tolerance, needed))]
+    shift = _confirmed(claims, reference, others, tolerance)
     if shift is not None:
-        return _after_shift(shift, found, is_near)
-    counting = list(reference.samples)
-    names = [reference]
-    disputed = []
+        return _after_shift(shift, found, tolerance)
+    counting, disputed = [reference], []
     for one in others:
-        against = [sample for sample in one.samples if not is_near(sample, level)]
-        if against:
-            disputed.append(Disputed(one.source, against, len(one.samples)))
-        if len(reference.samples) < ENOUGH:
-            near = [sample for sample in one.samples if is_near(sample, level)]
-            counting += near[-len(reference.samples) :]
-            names += [one] if near else []
-    counting.sort(key=lambda sample: sample.measured_at_s)
-    return Agreed(counting, trusted(*(one.source for one in names)), tuple(disputed))
+        near = np.abs(one.logs - level) <= tolerance
+        if not near.all():
+            disputed.append(Disputed(one.source, one.places[~near], len(near)))
+        if len(reference.places) < ENOUGH and near.any():
+            counting.append(one.where(near).newest(len(reference.places)))
+    return Agreed(_by_time(counting), trusted(*(one.source for one in counting)), tuple(disputed))
 
 
 def reference_of(found: Sequence[FromSource]) -> FromSource:
@@ -147,36 +142,29 @@ def reference_of(found: Sequence[FromSource]) -> FromSource:
     return min(found, key=lambda one: (one.source != OWN, one.first_id, one.source))
 
 
-def _level(logs: Sequence[float], noise: float) -> tuple[float, float]:
-    """Return a level and how far from it samples agree with it."""
-    level = median(logs)
-    deviation = MAD_TO_SIGMA * median(abs(value - level) for value in logs)
-    return level, max(LEAST_TOLERANCE, NOISES * noise, DEVIATIONS * deviation)
+def _by_time(found: Sequence[FromSource]) -> Ints:
+    at_s = np.concatenate([one.at_s for one in found])
+    places = np.concatenate([one.places for one in found])
+    return places[np.argsort(at_s, kind="stable")]
 
 
-def _claimed(
-    samples: Sequence[Sample],
-    log_of: Callable[[Sample], float],
-    level: float,
-    tolerance: float,
-    needed: int,
-) -> list[Sample]:
-    """Return a source's newest samples if they claim another level, all of one run; else none."""
-    newest = list(samples[-needed:])
-    middle = median(map(log_of, newest))
-    if len(newest) < needed or abs(middle - level) <= tolerance:
-        return []
+class _Claim(NamedTuple):
+    source: str
+    level: float
+    since_s: float
 
-    def belongs(sample: Sample) -> bool:
-        value = log_of(sample)
-        return abs(value - level) > tolerance and abs(value - middle) <= tolerance
 
-    if not all(map(belongs, newest)):
-        return []
-    begin = len(samples) - needed
-    while begin and belongs(samples[begin - 1]):
-        begin -= 1
-    return list(samples[begin:])
+def _claimed(one: FromSource, level: float, tolerance: float, needed: int) -> _Claim | None:
+    """Return another level that a source's newest samples claim, all of one run; else None."""
+    middle = float(np.median(one.logs[-needed:]))
+    if len(one.logs) < needed or abs(middle - level) <= tolerance:
+        return None
+    belongs = (np.abs(one.logs - level) > tolerance) & (np.abs(one.logs - middle) <= tolerance)
+    strangers = np.flatnonzero(~belongs)
+    begin = int(strangers[-1]) + 1 if len(strangers) else 0
+    if begin > len(belongs) - needed:
+        return None
+    return _Claim(one.source, float(np.median(one.logs[begin:])), float(one.at_s[begin]))
 
 
 class _Shift(NamedTuple):
@@ -186,11 +174,7 @@ class _Shift(NamedTuple):
 
 
 def _confirmed(
-    claims: Sequence[_Claim],
-    reference: FromSource,
-    others: Sequence[FromSource],
-    is_near: Callable[[Sample, float], bool],
-    tolerance: float,
+    claims: Sequence[_Claim], reference: FromSource, others: Sequence[FromSource], tolerance: float
 ) -> _Shift | None:
     """Return the new level that more than one source has found, if there is one."""
     best: _Shift | None = None
@@ -201,12 +185,10 @@ def _confirmed(
         behind = {ally.source for ally in allies}
         against: set[str] = set()
         for one in (reference, *others):
-            if one.source in behind:
+            seen = one.logs[one.at_s >= since[-1]]
+            if one.source in behind or not len(seen):
                 continue
-            seen = [sample for sample in one.samples if sample.measured_at_s >= since[-1]]
-            if not seen:
-                continue
-            near = sum(is_near(sample, claim.level) for sample in seen)
+            near = np.count_nonzero(np.abs(seen - claim.level) <= tolerance)
             (behind if 2 * near > len(seen) else against).add(one.source)
         refuted = OWN in against or (OWN not in behind and len(against) >= len(behind))
         if len(behind) < 2 or refuted:
@@ -216,26 +198,21 @@ def _confirmed(
     return best
 
 
-def _after_shift(
-    shift: _Shift, found: Sequence[FromSource], is_near: Callable[[Sample, float], bool]
-) -> Agreed:
+def _after_shift(shift: _Shift, found: Sequence[FromSource], tolerance: float) -> Agreed:
     """Return the samples of a new level; those of before are of the old one."""
-    near: dict[str, list[Sample]] = {}
+    near: dict[str, FromSource] = {}
     disputed = []
     for one in found:
-        since = [sample for sample in one.samples if sample.measured_at_s >= shift.since_s]
-        near[one.source] = [sample for sample in since if is_near(sample, shift.level)]
-        against = [sample for sample in since if not is_near(sample, shift.level)]
-        if against and one.source != OWN:
-            disputed.append(Disputed(one.source, against, len(one.samples)))
-    own = near.get(OWN, [])
-    sources = {OWN} if len(own) >= ENOUGH else shift.sources
-    samples = sorted(
-        (sample for source in sources for sample in near[source]),
-        key=lambda sample: sample.measured_at_s,
-    )
+        since = one.where(one.at_s >= shift.since_s)
+        fits = np.abs(since.logs - shift.level) <= tolerance
+        near[one.source] = since.where(fits)
+        if one.source != OWN and not fits.all():
+            disputed.append(Disputed(one.source, since.places[~fits], len(one.places)))
+    own = len(near[OWN].places) if OWN in near else 0
+    sources = {OWN} if own >= ENOUGH else shift.sources
     names = () if own else tuple(sorted(shift.sources))
-    return Agreed(samples, names, tuple(disputed), is_shift=not own)
+    places = _by_time([near[source] for source in sources])
+    return Agreed(places, names, tuple(disputed), is_shift=not own)
 
 
 class Mark(NamedTuple):
@@ -254,7 +231,7 @@ class Mark(NamedTuple):
         return cls(
             found.reported_by or None,
             found.is_shift or None,
-            sum(len(one.samples) for one in found.disputed) or None,
+            sum(len(one.places) for one in found.disputed) or None,
             tuple(sorted(one.source for one in found.disputed)) or None,
         )
 

@@ -14,19 +14,20 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, TypeAlias
 
-from planner.model.estimate import Estimate, Figures, RateCut
+import numpy as np
+
+from planner.model.estimate import Estimate, Figures, Kind, Method, RateCut
 from planner.model.link import Site
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
 from probes.analysis.series.late_cuts import fall_of
 from probes.analysis.series.token_bucket import FEWEST_TESTS, BurstTest, TokenBucket, token_bucket
-from probes.estimation.aggregates import AggregateTests
 from probes.estimation.agreement import figures_with
-from probes.estimation.arrays.groups import Floats
-from probes.estimation.bounds import Value, from_values, no_surer_than, origin_of_samples
-from probes.estimation.series import CAP_NOISE, LinkSamples
+from probes.estimation.groups import Bools, Floats, Ints, bounds_of
+from probes.estimation.link_samples import CAP_NOISE, Counted, LinkSamples, own_marks
+from probes.estimation.origins import no_surer_than, of_rows
 from probes.medians import median
-from probes.samples import Sample
+from probes.samples import Rows, Sample, Samples
 
 MOST_OPEN_CAP = 1.25
 """A cap whose upper bound is further above its value was not reached."""
@@ -73,64 +74,61 @@ def measured_caps(
     samples : LinkSamples
     rtts_ms : array, shape (n, n)
     """
-    probes: dict[CapMetric, list[Sample]] = {}
-    figures: dict[CapMetric, dict[str, Figures | None]] = {}
-    for metric in OPPOSITE:
-        counted = samples.counted(metric, rtts_ms)
-        probes[metric] = samples.samples(counted.rows)
-        figures[metric] = {
-            samples.names[region]: figures_with(None, samples.marks[mark])
-            for region, mark in zip(counted.src.tolist(), counted.marks.tolist(), strict=True)
-        }
     index = {name: number for number, name in enumerate(samples.names)}
 
     def rtt_ms(src: str, dst: str) -> float:
         return float(rtts_ms[index[src], index[dst]])  # NaN where it is not known
 
+    counted = {metric: samples.counted(metric, rtts_ms) for metric in OPPOSITE}
+    probes = {metric: list(samples.samples[found.places]) for metric, found in counted.items()}
     seen = {metric: _medians(found, sites) for metric, found in probes.items()}
-    found = {}
-    for metric, opposite in OPPOSITE.items():
-        reached: dict[str, list[Value]] = defaultdict(list)
-        of_type: dict[str, list[Value]] = defaultdict(list)
-        held_back: dict[str, list[Value]] = defaultdict(list)
-        caps = MeasuredCaps()
-        for sample in probes[metric]:
-            gbps = sample.value / MBPS_PER_GBPS
-            could_gbps = _peers_could_gbps(sample, metric, seen[opposite], sites, rtt_ms)
-            if _is_open(sample) or gbps >= HELD_BACK * could_gbps:
-                held_back[sample.src].append((gbps, sample))
-            else:
-                reached[sample.src].append((gbps, sample))
-                of_type[sites[sample.src].vm_type].append((gbps, sample))
-        for region, values in held_back.items():
-            caps.at_least[region] = _lower_bound(values, figures[metric][region])
-        for region, values in reached.items():
-            caps.of[region] = from_values(
-                values, CAP_NOISE, method="cap-probe", figures=figures[metric][region]
-            )
-        others = {
-            region for region, of_vm in figures[metric].items() if of_vm and of_vm.reported_by
-        }
-        for vm_type, values in of_type.items():
-            values = [value for value in values if value[1].src not in others] or values
-            if vm_type:
-                estimate = from_values(
-                    values,
-                    CAP_NOISE,
-                    "inferred",
-                    "caps-of-vm-type",
-                    figures=Figures(vm_type=vm_type),
-                )
-                caps.of[vm_type] = no_surer_than(estimate, CAP_NOISE)
-        found[metric] = caps
-    return found["egress_cap_mbps"], found["ingress_cap_mbps"]
+
+    def is_held_back(probe: Sample, metric: CapMetric) -> bool:
+        could_gbps = _peers_could_gbps(probe, metric, seen[OPPOSITE[metric]], sites, rtt_ms)
+        return _is_open(probe) or probe.value / MBPS_PER_GBPS >= HELD_BACK * could_gbps
+
+    def of_direction(metric: CapMetric) -> MeasuredCaps:
+        held_back = np.array([is_held_back(probe, metric) for probe in probes[metric]], np.bool_)
+        return _of_direction(counted[metric], samples, sites, held_back)
+
+    return of_direction("egress_cap_mbps"), of_direction("ingress_cap_mbps")
 
 
-def _lower_bound(values: list[Value], figures: Figures | None) -> Estimate:
-    gbps = max(gbps for gbps, _ in values)
-    samples = [sample for _, sample in values]
-    origin = origin_of_samples(samples, "inferred", "cap-probe-lower-bound", figures)
-    return Estimate(gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE, origin)
+def _of_direction(
+    counted: Counted, samples: LinkSamples, sites: Mapping[str, Site], held_back: Bools
+) -> MeasuredCaps:
+    """Return the caps that probes of one direction show, and those that peers held back."""
+    rows, caps = counted.rows, MeasuredCaps()
+    of_type: dict[str, list[Ints]] = defaultdict(list)
+    own_of_type: dict[str, list[Ints]] = defaultdict(list)
+    own = own_marks(samples.marks)
+    ends, begins = counted.src.tolist(), counted.groups.begins.tolist()
+    for number, (region, mark) in enumerate(zip(ends, counted.marks.tolist(), strict=True)):
+        name, figures = samples.names[region], figures_with(None, samples.marks[mark])
+        places = np.arange(*begins[number : number + 2])
+        held, reached = places[held_back[places]], places[~held_back[places]]
+        if len(held):
+            gbps = float(rows["value"][held].max()) / MBPS_PER_GBPS
+            origin = of_rows(rows[held], "inferred", "cap-probe-lower-bound", figures)
+            bounds = gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE
+            caps.at_least[name] = Estimate(*bounds, origin)
+        if len(reached):
+            caps.of[name] = _cap(rows[reached], "measured", "cap-probe", figures)
+            of_type[sites[name].vm_type].append(reached)
+            if own[mark]:
+                own_of_type[sites[name].vm_type].append(reached)
+    for vm_type, found in of_type.items():
+        if vm_type:
+            places = np.concatenate(own_of_type.get(vm_type, found))
+            figures = Figures(vm_type=vm_type)
+            cap = _cap(rows[places], "inferred", "caps-of-vm-type", figures)
+            caps.of[vm_type] = no_surer_than(cap, CAP_NOISE)
+    return caps
+
+
+def _cap(rows: Rows, kind: Kind, method: Method, figures: Figures | None) -> Estimate:
+    gbps = rows["value"] / MBPS_PER_GBPS
+    return Estimate(*bounds_of(gbps.tolist(), CAP_NOISE), of_rows(rows, kind, method, figures))
 
 
 def _medians(found: list[Sample], sites: Mapping[str, Site]) -> dict[str, float]:
@@ -176,23 +174,29 @@ def _peers_could_gbps(
     return could_gbps
 
 
-def with_buckets(sites: Mapping[str, Site], tests: AggregateTests) -> dict[str, Site]:
-    """Return sites with the caps that last, where VMs have buckets that pauses fill."""
-    fallen: dict[str, list[Sample]] = defaultdict(list)
-    for sample in tests.fallen:
-        fallen[sample.src].append(sample)
-    found = dict(sites)
-    for region, samples in fallen.items():
-        if len({sample.dst for sample in samples}) < FEWEST_DESTINATIONS:
+def with_buckets(sites: Mapping[str, Site], fallen: Samples) -> dict[str, Site]:
+    """Return sites with the caps that last, where VMs have buckets that pauses fill.
+
+    Parameters
+    ----------
+    sites : mapping
+    fallen : Samples
+        Tests whose rate fell, of links whose rate falls.
+    """
+    found, listed = dict(sites), list(fallen)
+    for region in dict.fromkeys(sample.src for sample in listed):
+        places = [place for place, sample in enumerate(listed) if sample.src == region]
+        if len({listed[place].dst for place in places}) < FEWEST_DESTINATIONS:
             continue
-        bursts = [burst for sample in samples if (burst := burst_of(sample))]
+        bursts = [burst for place in places if (burst := burst_of(listed[place]))]
         if len(bursts) < FEWEST_TESTS:
             continue
         bucket = token_bucket(sorted(bursts))
         site = found[region]
         lasts_gbps = bucket.sustained_mbps / MBPS_PER_GBPS
         if bucket.refilling == "bucket" and lasts_gbps < site.egress_gbps.expected:
-            found[region] = replace(site, egress_gbps=_cap(bucket, samples))
+            cap = _bucket_cap(bucket, bursts, fallen.rows[places])
+            found[region] = replace(site, egress_gbps=cap)
     return found
 
 
@@ -206,7 +210,7 @@ def burst_of(sample: Sample) -> BurstTest | None:
     return BurstTest(sample.measured_at_s, end_s, *(fall[name] for name in names))
 
 
-def _cap(bucket: TokenBucket, samples: Sequence[Sample]) -> Estimate:
+def _bucket_cap(bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows) -> Estimate:
     peak_gbps, lasts_gbps = bucket.peak_mbps / MBPS_PER_GBPS, bucket.sustained_mbps / MBPS_PER_GBPS
     refill_mbps = bucket.refill_mbps
     cut = RateCut(
@@ -217,9 +221,6 @@ def _cap(bucket: TokenBucket, samples: Sequence[Sample]) -> Estimate:
         "burst",
         None if refill_mbps is None else refill_mbps / MBPS_PER_GBPS,
     )
-    values = [
-        (fall["after_mbps"] / MBPS_PER_GBPS, sample)
-        for sample in samples
-        if (fall := fall_of(sample))
-    ]
-    return from_values(values, CAP_NOISE, method="token-bucket", figures=Figures(rate_cut=cut))
+    after_gbps = [burst.sustained_mbps / MBPS_PER_GBPS for burst in bursts]
+    origin = of_rows(rows, "measured", "token-bucket", Figures(rate_cut=cut))
+    return Estimate(*bounds_of(after_gbps, CAP_NOISE), origin)

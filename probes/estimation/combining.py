@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.throughput import FAR, UNKNOWN_NOISE, LawSpread, spread_of
-from probes.estimation.bounds import NORMAL_90
+from probes.estimation.groups import NORMAL_90
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -151,7 +151,7 @@ def combined(tests: Tests, expected: Floats, below: Floats, above: Floats) -> Co
         By the law, and how far the 5th and the 95th percentile of links are from it.
     """
     level, noise = tests.level, tests.noise
-    lower = level < expected
+    lower = level < expected - 1e-9  # whatever the last digit, the median link is not below itself
     spread = np.maximum(np.where(lower, below, above), noise)
     far = np.abs(level - expected) > FAR * spread
     # The spread over links holds the noise of one test.

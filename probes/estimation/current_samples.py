@@ -1,25 +1,32 @@
 """Which samples still count: those since a link last changed its level.
 
-A change is found in a series of samples, or shown by a verification that looked twice.
+A change is found in a series of samples, or shown by a verification that looked twice. Public and
+private addresses are links of their own, and each source is by itself: what one reports does not
+make another's samples old.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
 
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
-from probes.estimation import MOST_SAMPLES, THROUGHPUT, Estimator
-from probes.samples import OWN, Metric, Reported, Sample
+from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.samples import ADDRESSES, METRICS, OWN, TEXTS, Metric, NameTable, Rows, Samples
 
+MOST_SAMPLES = 64
+"""Of a link, metric and source: their median is known well."""
 MOST_JUDGED = 256
 """Newest samples of a link and metric in which changes are looked for."""
-assert MOST_JUDGED >= MOST_SAMPLES
 WITH_A_LEVEL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps")
 """Metrics in which changes are looked for."""
+PRIVATE = ADDRESSES.index("private")
+
+_WAY = ("connections", "warmed_up", "src_vm", "dst_vm")
+"""How a sample was taken, and the tool: samples are comparable where these agree."""
 
 
 class LinkShift(NamedTuple):
@@ -43,178 +50,131 @@ class LinkShift(NamedTuple):
 
 
 class CurrentSamples(NamedTuple):
-    """What one source reported of a link and metric since the level last changed, oldest first.
+    """Samples since their link last changed its level.
 
     Attributes
     ----------
-    source : str
-    first_id : int
-        The lowest order of arrival among all that it reported since then.
+    samples : Samples
+        By source, destination, metric, kind of address and who reported them, the oldest first;
+        of each such part the newest.
+    first_id : array of int
+        Of each sample, the lowest order of arrival of its part since then.
+    shifts : list of LinkShift
+        Every change that was found, by the own prober where it has measured a link.
+    before : int
+        Samples from before a change.
+    since_s : float
+        When the first sample since the changes was measured; infinity where there is none.
     """
 
-    source: str
-    first_id: int
-    samples: list[Sample]
+    samples: Samples
+    first_id: Ints
+    shifts: list[LinkShift]
+    before: int
+    since_s: float
+
+    def of_kind(self, *, private: bool) -> CurrentSamples:
+        """Return the samples over private addresses, or over others."""
+        return self.where((self.samples.rows["address"] == PRIVATE) == private)
+
+    def where(self, chosen: Bools) -> CurrentSamples:
+        """Return some of the samples."""
+        return self._replace(samples=self.samples[chosen], first_id=self.first_id[chosen])
+
+    def reporters(self) -> dict[tuple[int, int], set[str]]:
+        """Return who reported each link, by the numbers of its ends."""
+        found: dict[tuple[int, int], set[str]] = defaultdict(set)
+        names = list(self.samples.names)
+        for src, dst, source in np.unique(self.samples.rows[["src", "dst", "source"]]).tolist():
+            found[src, dst].add(names[source])
+        return found
 
 
-def add_current(
-    estimator: Estimator,
-    rows: Iterable[Reported],
-    on_shift: Callable[[LinkShift], None] = lambda _: None,
-) -> None:
-    """Give an estimator the samples that still count.
-
-    The others only have their vote on the VM type of a region.
-
-    Parameters
-    ----------
-    rows : iterable of Reported
-        Grouped by source, destination and metric, the oldest first.
-    on_shift : callable
-        Called with every change that is found, by the own prober where it has measured a link.
-    """
-
-    def on_old(row: Reported) -> None:
-        sample = row.sample
-        if sample.metric in THROUGHPUT:
-            estimator.add_votes(sample.src, sample.dst, sample.src_vm, sample.dst_vm, 1, row.source)
-
-    for source, first_id, samples in since_last_changes(rows, on_shift, on_old):
-        estimator.add(samples, source, first_id)
-
-
-def since_last_changes(
-    rows: Iterable[Reported],
-    on_shift: Callable[[LinkShift], None] = lambda _: None,
-    on_old: Callable[[Reported], None] = lambda _: None,
-) -> Iterator[CurrentSamples]:
-    """Yield the newest samples without those from before their link's last change of level.
-
-    Public and private addresses are links of their own, and each source is by itself: what one
-    reports does not make another's samples old.
-
-    Parameters
-    ----------
-    rows, on_shift
-        See :func:`add_current`.
-    on_old : callable
-        Called with every sample that is left out.
-    """
-    for _, group in groupby(rows, lambda row: row.sample[:3]):
-        newest = newest_rows(group, on_old)
-        for key in sorted(newest):
-            tell = on_shift if tells_of_shifts(key, newest) else lambda _: None
-            yield current_samples(newest[key], tell, on_old)
+def current_samples(samples: Samples) -> CurrentSamples:
+    """Return the samples that still count."""
+    samples = _in_order(samples)
+    rows = samples.rows
+    parts = _parts(rows)
+    levels = np.isin(rows["metric"], [METRICS.index(name) for name in WITH_A_LEVEL])
+    judged = parts.newest(MOST_JUDGED)
+    shown_s = np.where(rows["new_level"] & levels & judged, rows["measured_at_s"], -np.inf)
+    since_s = parts.reduced(np.maximum, shown_s)
+    long = (parts.counts > LEARNT_FROM) & levels[parts.first]
+    tells = _tell_of_shifts(rows, parts)
+    shifts = []
+    for number in np.flatnonzero(long).tolist():
+        begin, end = parts.begins[number : number + 2].tolist()
+        for shift in _shifts(samples, slice(max(begin, end - MOST_JUDGED), end)):
+            since_s[number] = max(since_s[number], shift.at_s)
+            if tells[number]:
+                shifts.append(shift)
+    kept = rows["measured_at_s"] >= parts.spread(since_s)
+    if not kept.all():
+        samples, parts = samples[kept], parts.kept(kept)
+    first_s = float(samples.rows["measured_at_s"].min(initial=np.inf))
+    first_id = parts.spread(parts.reduced(np.minimum, samples.rows["id"]))
+    newest = parts.newest(MOST_SAMPLES)
+    before = int((~kept).sum())
+    return CurrentSamples(samples[newest], first_id[newest], shifts, before, first_s)
 
 
-PartKey: TypeAlias = tuple[bool, str]
-"""Whether over private addresses, and who reported."""
+def newest_of_series(samples: Samples) -> Samples:
+    """Return the samples of each part of a series among which changes are looked for."""
+    samples = _in_order(samples)
+    return samples[_parts(samples.rows).newest(MOST_JUDGED)]
 
 
-@dataclass(slots=True)
-class NewestRows:
-    """The newest samples that one source reported of a series over one kind of address.
-
-    Attributes
-    ----------
-    first_id : int
-        The lowest order of arrival among all that it reported.
-    rows : deque of Reported
-        At most :data:`MOST_JUDGED`, the oldest first.
-    """
-
-    first_id: int
-    rows: deque[Reported] = field(default_factory=deque)
+def _in_order(samples: Samples) -> Samples:
+    """Return samples by part, each the oldest first; sources by their names."""
+    rows, names = samples.rows, list(samples.names)
+    rank = np.empty(len(names), np.int64)
+    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    private = rows["address"] == PRIVATE
+    keys = rows["measured_at_s"], rank[rows["source"]], private
+    return samples[np.lexsort((*keys, rows["metric"], rows["dst"], rows["src"]))]
 
 
-def part_key(row: Reported) -> PartKey:
-    """Return which part of its series a sample belongs to."""
-    return row.sample.address == "private", row.source
+def _parts(rows: Rows) -> Groups:
+    series = rows["src"], rows["dst"], rows["metric"]
+    return Groups.of(*series, rows["address"] == PRIVATE, rows["source"])
 
 
-def newest_rows(
-    rows: Iterable[Reported],
-    on_old: Callable[[Reported], None],
-    first_ids: Mapping[PartKey, int] = {},
-) -> dict[PartKey, NewestRows]:
-    """Return the newest samples of one series.
-
-    Parameters
-    ----------
-    rows : iterable of Reported
-        The oldest first.
-    on_old : callable
-        Called with every sample that is left out.
-    first_ids : mapping
-        Of samples that were left out before.
-    """
-    found: dict[PartKey, NewestRows] = {}
-    for row in rows:
-        key = part_key(row)
-        part = found.get(key)
-        if part is None:
-            part = found[key] = NewestRows(first_ids.get(key, row.id))
-        part.first_id = min(part.first_id, row.id)
-        part.rows.append(row)
-        if len(part.rows) > MOST_JUDGED:
-            on_old(part.rows.popleft())
-    return found
+def _tell_of_shifts(rows: Rows, parts: Groups) -> Bools:
+    """Return of which parts changes count: others may lie where the own prober has measured."""
+    first = rows[parts.first]
+    series = Groups.of(first["src"], first["dst"], first["metric"], first["address"] == PRIVATE)
+    tell: Bools = series.spread(series.counts) == 1
+    tell |= first["source"] == NameTable()[OWN]
+    return tell
 
 
-def tells_of_shifts(key: PartKey, keys: Collection[PartKey]) -> bool:
-    """Whether changes that a part of a series shows count: others may lie."""
-    is_private, source = key
-    return source == OWN or not any(other[0] == is_private and other != key for other in keys)
-
-
-def current_samples(
-    newest: NewestRows, on_shift: Callable[[LinkShift], None], on_old: Callable[[Reported], None]
-) -> CurrentSamples:
-    """Return, of a part of a series, the samples since its last change of level.
-
-    Parameters
-    ----------
-    on_shift : callable
-        Called with every change that is found.
-    on_old : callable
-        Called with every sample that is left out.
-    """
-    rows, first_id = newest.rows, newest.first_id
-    since_s = float("-inf")
-    if rows[0].sample.metric in WITH_A_LEVEL:
-        if len(rows) > LEARNT_FROM:
-            for shift in _shifts(row.sample for row in rows):
-                on_shift(shift)
-                since_s = shift.at_s
-        shown = (row.sample.measured_at_s for row in rows if row.sample.new_level)
-        since_s = max(since_s, max(shown, default=since_s))
-    kept = [row for row in rows if row.sample.measured_at_s >= since_s]
-    if len(kept) < len(rows):
-        for row in rows:
-            if row.sample.measured_at_s < since_s:
-                on_old(row)
-        first_id = min(row.id for row in kept)
-    return CurrentSamples(rows[0].source, first_id, [row.sample for row in kept])
-
-
-def _shifts(samples: Iterable[Sample]) -> Iterator[LinkShift]:
+def _shifts(samples: Samples, within: slice) -> Iterator[LinkShift]:
     """Yield the changes among samples that were taken the way the newest was."""
-    listed = list(samples)
-    alike = [sample for sample in listed if _way(sample) == _way(listed[-1])]
-    for shift in level_shifts([sample.value for sample in alike]):
-        first = alike[shift.position]
+    part = samples[within]
+    rows, names = part.rows, list(part.names)
+    tool = part.mapped("tool", lambda name: name.partition(" ")[0])
+    alike = tool == tool[-1]
+    for name in _WAY:
+        alike &= rows[name] == rows[name][-1]
+    rows = rows[alike]
+    at_s: Floats = rows["measured_at_s"]
+    for shift in level_shifts(rows["value"].tolist()):
         yield LinkShift(
-            first.src,
-            first.dst,
-            first.metric,
-            first.measured_at_s,
-            alike[shift.found_at].measured_at_s,
+            names[rows["src"][0]],
+            names[rows["dst"][0]],
+            METRICS[rows["metric"][0]],
+            float(at_s[shift.position]),
+            float(at_s[shift.found_at]),
             shift.before,
             shift.after,
         )
 
 
-def _way(sample: Sample) -> tuple[object, ...]:
-    """Return how a sample was taken: samples are comparable where this agrees."""
-    tool = sample.tool.partition(" ")[0]
-    return (tool, sample.connections, sample.warmed_up, sample.src_vm, sample.dst_vm)
+def with_first(samples: Samples, regions: Iterable[str]) -> Samples:
+    """Return samples among whose names regions are the first, from 1 on."""
+    names = NameTable(regions)
+    number = names.numbers(samples.names)
+    rows = samples.rows.copy()
+    for text in TEXTS:
+        rows[text] = number[rows[text]]
+    return Samples(rows, names, samples.details)

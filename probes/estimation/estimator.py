@@ -1,4 +1,4 @@
-"""Collects samples and builds the graph that they give."""
+"""Estimates all links and VMs from samples."""
 
 from __future__ import annotations
 
@@ -15,24 +15,20 @@ from planner.model.estimate import AddressKind
 from planner.model.link import Site
 from planner.model.network import Network, Snapshot
 from probes.estimation.aggregates import aggregate_tests, saturated_links
-from probes.estimation.agreement import Agreed, Disputed
-from probes.estimation.arrays.groups import Bools, Ints
-from probes.estimation.arrays.laws import MeasuredLaw
-from probes.estimation.arrays.links import MeasuredLinks, links_of
-from probes.estimation.arrays.origins import are_baseline
-from probes.estimation.arrays.provider_laws import ProviderLaws
-from probes.estimation.arrays.sample_table import ADDRESSES, Pair, Rows, SampleTable
-from probes.estimation.arrays.vm_types import vm_type_of
 from probes.estimation.caps import with_buckets
+from probes.estimation.current_samples import CurrentSamples, current_samples, with_first
 from probes.estimation.flows import FlowModel, measured_flows
+from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.kinds import caps_joined, joined, with_caps_of
+from probes.estimation.laws import MeasuredLaw
+from probes.estimation.link_samples import LinkSamples
+from probes.estimation.links import MeasuredLinks, links_of
+from probes.estimation.origins import are_baseline
+from probes.estimation.provider_laws import ProviderLaws
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
-from probes.estimation.series import LinkSamples
 from probes.estimation.sites import with_caps, with_windows
-from probes.medians import median
-from probes.samples import OWN, Metric, Sample
-
-_PRIVATE = ADDRESSES.index("private")
+from probes.estimation.vm_types import VmVote, vm_type_of, votes_of
+from probes.samples import OWN, Metric, Samples
 
 
 class Dispute(NamedTuple):
@@ -62,23 +58,6 @@ class Dispute(NamedTuple):
     value: float
     level: float | None
     counts: bool
-
-    @classmethod
-    def of_samples(
-        cls, metric: Metric, pair: Pair, address: AddressKind, one: Disputed, level: float | None
-    ) -> Dispute:
-        """Return what one source's samples contradict."""
-        value = median(sample.value for sample in one.samples)
-        count = len(one.samples)
-        return cls(*pair, metric, address, (one.source,), count, one.of, value, level, counts=False)
-
-    @classmethod
-    def of_shift(cls, metric: Metric, pair: Pair, address: AddressKind, found: Agreed) -> Dispute:
-        """Return a new level that several sources report."""
-        value, count = median(sample.value for sample in found.samples), len(found.samples)
-        return cls(
-            *pair, metric, address, found.reported_by, count, count, value, value, counts=True
-        )
 
 
 class Estimates(NamedTuple):
@@ -110,10 +89,12 @@ class Estimates(NamedTuple):
 
 
 class Estimator:
-    """Collects samples, then estimates all links and VMs from them at once.
+    """Estimates all links and VMs from samples at once.
 
     Parameters
     ----------
+    samples : Samples
+        All that were reported, in any order.
     catalogue : Catalogue
     chosen : mapping, optional
         Region or provider to VM type. Without it, a region's VM type is the one that most of
@@ -121,43 +102,37 @@ class Estimator:
     stated_gbps : mapping, optional
         Region to the egress and ingress cap of its VM where that is not as its type has it; None
         where it is. They hold until caps are measured.
+    votes : iterable of VmVote, optional
+        Throughput samples that are no longer there, for the VM types that they name.
+
+    Attributes
+    ----------
+    newest_s : float
+        Time of the newest sample that counts, seconds since 1970; 0 where there is none.
+    shifts : list of LinkShift
+        Every change of level that was found.
     """
 
     def __init__(
         self,
+        samples: Samples,
         catalogue: Catalogue,
         chosen: Mapping[str, str] = {},
         stated_gbps: Mapping[str, tuple[float | None, float | None]] = {},
+        votes: Iterable[VmVote] = (),
     ) -> None:
-        self.catalogue = catalogue
-        self.chosen = dict(chosen)
-        self.samples = SampleTable()
-        self._stated_gbps = dict(stated_gbps)
+        self.catalogue, self._chosen, self._stated_gbps = catalogue, chosen, stated_gbps
+        self._votes = votes_of(samples, votes)
+        regions = [region.id for region in catalogue.regions.values() if region.baseline]
+        rows, names = samples.rows, list(samples.names)
+        used = {names[n] for end in ("src", "dst") for n in np.unique(rows[end]).tolist()}
+        self._regions = [*regions, *sorted((used | self._votes.keys()).difference(regions))]
+        self._current = current_samples(with_first(samples, self._regions))
+        self.shifts = self._current.shifts
+        self._rows = self._current.samples.rows
+        self._is_mixed = len(np.unique(self._rows["source"])) > 1
+        self.newest_s = float(self._rows["measured_at_s"].max(initial=0.0))
         self._of_kind: dict[AddressKind, LinkSamples] = {}
-
-    def add(self, samples: Iterable[Sample], source: str = OWN, first_id: int = 0) -> None:
-        """Take in samples; those of one link, metric and source oldest first.
-
-        Parameters
-        ----------
-        samples : iterable of Sample
-        source : str
-            Who reported them.
-        first_id : int
-            In the order of arrival, the first of these of a link and metric.
-        """
-        self.samples.add(samples, source, first_id)
-
-    def add_votes(
-        self, src: str, dst: str, src_vm: str, dst_vm: str, count: int, source: str = OWN
-    ) -> None:
-        """Count throughput samples that are no longer there for the VM types that they name."""
-        self.samples.add_votes(src, dst, src_vm, dst_vm, count, source)
-
-    @property
-    def newest_s(self) -> float:
-        """Time of the newest sample, seconds since 1970; 0 where there is none."""
-        return self.samples.newest_s
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of all catalogue regions and all measured ones."""
@@ -165,31 +140,27 @@ class Estimator:
 
     def estimates(self) -> Estimates:
         """Return what is believed of all catalogue regions and all measured ones."""
-        catalogue, table = self.catalogue, self.samples
-        votes = table.votes()
-        names = [region.id for region in catalogue.regions.values() if region.baseline]
-        names += sorted(set(table.regions).difference(names))
-        table.number(names)
         typed = {
-            name: baseline_site(name, catalogue, self._vm_types(name, votes)) for name in names
+            name: baseline_site(name, self.catalogue, self._vm_types(name))
+            for name in self._regions
         }
         origins = Origins()
-        private = table.rows["address"] == _PRIVATE
-        public = LinkSamples(table, table.rows[~private] if private.any() else table.rows, typed)
+        over_public = self._current.of_kind(private=False)
+        over_private = self._current.of_kind(private=True)
+        public = LinkSamples(over_public, typed, is_mixed=self._is_mixed)
         self._of_kind = {"public": public}
-        rtts = round_trips_ms(public, catalogue, origins)
-        between = rtts if private.any() else None  # of public addresses; changed by what follows
-        if between:
-            between = EstimateArrays._make(column.copy() for column in between)
+        rtts = round_trips_ms(public, self.catalogue, origins)
+        # Of public addresses; changed by what follows.
+        between = EstimateArrays._make(column.copy() for column in rtts)
         sites, links = self._estimated(typed, public, rtts, "public", origins)
-        rows = table.rows[private & ~self._are_claims(private)]
-        if between is None or not len(rows):  # as most often
+        private = over_private.where(~self._are_claims(over_public, over_private))
+        if not len(private.samples):
             return Estimates(sites, links, links.take(slice(0, 0)))
-        return self._with_private(rows, sites, links, between, origins)
+        return self._with_private(private, sites, links, between, origins)
 
     def _with_private(
         self,
-        rows: Rows,
+        current: CurrentSamples,
         sites: Mapping[str, Site],
         links: LinkArrays,
         between: EstimateArrays,
@@ -199,22 +170,20 @@ class Estimator:
 
         Parameters
         ----------
-        rows : Rows
-            Samples over private addresses.
+        current : CurrentSamples
+            Over private addresses.
         sites, links
             As public addresses have them.
         between : EstimateArrays
             Round-trip times over public addresses.
         origins : Origins
         """
-        places = np.union1d(rows["src"], rows["dst"])
-        measured = set(places.tolist())
-        ends = {name: site for n, (name, site) in enumerate(sites.items()) if n in measured}
-        place = np.full(len(sites), -1, np.int32)
-        place[places] = np.arange(len(places))
-        for end in ("src", "dst"):
-            rows[end] = place[rows[end]]
-        private = LinkSamples(self.samples, rows, with_caps_of(ends, "private"))
+        rows = current.samples.rows
+        places = np.union1d(rows["src"], rows["dst"]).astype(np.int64) - 1
+        ends = {name: sites[name] for name in (self._regions[place] for place in places.tolist())}
+        current = current._replace(samples=with_first(current.samples, list(ends)))
+        sites_over = with_caps_of(ends, "private")
+        private = LinkSamples(current, sites_over, is_mixed=self._is_mixed)
         self._of_kind["private"] = private
         rtts = between.take(np.ix_(places, places))
         own = round_trips_ms(private, self.catalogue, origins)
@@ -222,9 +191,7 @@ class Estimator:
         rtts.put(better, own.take(better))
         providers = np.array([name.partition(":")[0] for name in ends])
         rtts.expected[~(private.pairs() | (providers[:, None] == providers))] = np.nan
-        found, over_private = self._estimated(
-            with_caps_of(ends, "private"), private, rtts, "private", origins
-        )
+        found, over_private = self._estimated(sites_over, private, rtts, "private", origins)
         used, others = joined(links, over_private.placed(places, links.names), origins)
         return Estimates(caps_joined(sites, found), used, others)
 
@@ -266,78 +233,86 @@ class Estimator:
             origins,
         )
         # Last: laws and limits of links are of what short tests show.
-        return with_buckets(sites, tests), links
+        return with_buckets(sites, tests.fallen), links
 
     def disputes(self) -> list[Dispute]:
         """Return what does not count because it contradicts others, and unconfirmed new levels.
 
         Of the samples as :meth:`estimates` has last judged them.
         """
+        if not self._of_kind:
+            self.estimates()
         found = []
-        for address, samples in self._of_kind.items():
-            for metric in self.samples.known_metrics():
-                samples.counted(metric)
-            for (metric, src, dst), agreement in samples.agreements.items():
-                key = (metric, (samples.names[src], samples.names[dst]), address)
-                level = median(s.value for s in agreement.samples) if agreement.samples else None
-                found += [Dispute.of_samples(*key, one, level) for one in agreement.disputed]
-                if agreement.is_shift:
-                    found.append(Dispute.of_shift(*key, agreement))
+        for address, of_kind in self._of_kind.items():
+            for metric in of_kind.known_metrics():
+                of_kind.counted(metric)
+            value = of_kind.samples.rows["value"]
+
+            for (metric, src, dst), judged in of_kind.agreements.items():
+                key = of_kind.names[src], of_kind.names[dst], metric, address
+                level = _median(value[judged.places])
+                for source, places, of in judged.disputed:
+                    middle = float(np.median(value[places]))
+                    found.append(
+                        Dispute(*key, (source,), len(places), of, middle, level, counts=False)
+                    )
+                if judged.is_shift and level is not None:
+                    count, by = len(judged.places), judged.reported_by
+                    found.append(Dispute(*key, by, count, count, level, level, counts=True))
         found += self._claimed_alone()
         return sorted(found, key=lambda one: one[:6])
 
     def _claimed_alone(self) -> list[Dispute]:
         """Return what does not count because one source alone says that an address is private."""
-        rows = self.samples.rows
-        private = rows["address"] == _PRIVATE
-        claimed = rows[private & self._are_claims(private)]
-        if not len(claimed):
-            return []
-        sites = {name: baseline_site(name, self.catalogue) for name in self.samples.regions}
-        samples, found = LinkSamples(self.samples, claimed, sites), []
-        for metric in self.samples.known_metrics():
-            recent, groups = samples.recent(metric)
-            for within in groups:
-                for one in samples.from_sources(recent[within]):
-                    first, held = (
-                        one.samples[0],
-                        Disputed(one.source, one.samples, len(one.samples)),
+        over = [self._current.of_kind(private=private) for private in (False, True)]
+        claimed = over[1].where(self._are_claims(*over))
+        sites = {name: baseline_site(name, self.catalogue) for name in self._regions}
+        samples, found = LinkSamples(claimed, sites, is_mixed=True), []
+        for metric in samples.known_metrics():
+            recent = samples.recent(metric)
+            for link, src, dst in zip(recent.groups, recent.src, recent.dst, strict=True):
+                for one in samples.from_sources(recent.places[link], recent.rows["value"][link]):
+                    count, value = len(one.places), float(np.median(one.logs))
+                    key = self._regions[src], self._regions[dst], metric
+                    found.append(
+                        Dispute(
+                            *key, "private", (one.source,), count, count, value, None, counts=False
+                        )
                     )
-                    pair = first.src, first.dst
-                    found.append(Dispute.of_samples(metric, pair, "private", held, None))
         return found
 
-    def _are_claims(self, private: Bools) -> Bools:
+    def _are_claims(self, public: CurrentSamples, private: CurrentSamples) -> Bools:
         """Return samples of links that one source alone reported over private addresses.
 
         Where others reported them over public ones. Taken as told, they would be used in place of
         what the others measured. Where the catalogue says that both ends share a private network,
         nobody needs to confirm that.
         """
-        table = self.samples
-        claims = np.zeros(len(private), np.bool_)
-        if not (table.is_mixed and private.any()):
+        claims = np.zeros(len(private.samples), np.bool_)
+        if not self._is_mixed:
             return claims
-        rows, regions = table.rows, list(table.regions)
-        over_private, over_public = (table.reporters(rows[kind]) for kind in (private, ~private))
+        over_public, over_private = public.reporters(), private.reporters()
+        rows = private.samples.rows
         for (src, dst), by in over_private.items():
             if len(by) != 1 or OWN in by or not over_public.get((src, dst), by) - by:
                 continue
             network, other = (
-                self.catalogue.region(regions[end]).private_network for end in (src, dst)
+                self.catalogue.region(self._regions[end - 1]).private_network for end in (src, dst)
             )
             if not network or network != other:
                 claims |= (rows["src"] == src) & (rows["dst"] == dst)
         return claims
 
-    def _vm_types(
-        self, region: str, votes: Mapping[str, Mapping[str, Mapping[str, int]]]
-    ) -> Mapping[str, str]:
+    def _vm_types(self, region: str) -> Mapping[str, str]:
         """Return the VM type to assume in a region: stated, or named by most samples."""
-        if region in self.chosen or region.partition(":")[0] in self.chosen:
-            return self.chosen
-        voted = vm_type_of(region, votes, self.catalogue)
-        return {region: voted} if voted else self.chosen
+        if region in self._chosen or region.partition(":")[0] in self._chosen:
+            return self._chosen
+        voted = vm_type_of(region, self._votes, self.catalogue)
+        return {region: voted} if voted else self._chosen
+
+
+def _median(values: Floats) -> float | None:
+    return float(np.median(values)) if len(values) else None
 
 
 def _fill(rtts: EstimateArrays, pairs: tuple[Ints, Ints], origins: Origins) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import repeat
-from math import exp, hypot, log, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +13,13 @@ from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Figures, HeldTo, Kind, Origin
 from planner.model.link import Site
-from planner.model.throughput import INITIAL_WINDOW_MB, LEAST_SHARE, MBIT_PER_MB
+from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
-from probes.estimation.arrays.groups import Bools, Floats, Ints, each, powers
-from probes.estimation.arrays.origins import changed, measured, own_first
-from probes.estimation.arrays.sample_table import Rows
-from probes.estimation.arrays.sites import egress, flow_caps_gbps, ingress, windows_mb
-from probes.estimation.series import LinkSamples
+from probes.estimation.groups import Floats, Ints
+from probes.estimation.link_samples import LinkSamples, steady_values
+from probes.estimation.origins import changed, measured, own_first
+from probes.estimation.site_arrays import egress, flow_caps_gbps, ingress, windows_mb
 
 Pairs = tuple[Ints, Ints]
 
@@ -42,41 +39,6 @@ class MeasuredFlows(NamedTuple):
     mbps: EstimateArrays
 
 
-def windows_from_flows_mb(rows: Rows, rtts_ms: Floats, cold: Bools) -> Floats:
-    """Return the windows that explain what single flows reached.
-
-    As :func:`planner.model.throughput.window_from_flow_mb`, to the last digit.
-
-    Parameters
-    ----------
-    rows : Rows
-    rtts_ms : array
-        Of the link of each.
-    cold : array of bool
-        Whether slow start was part of it.
-    """
-    found: Floats = rows["value"] * rtts_ms / 1000.0 / MBIT_PER_MB
-    seen, rtt_ms, duration_s = found[cold], rtts_ms[cold], rows["duration_s"][cold]
-    steady = seen
-    for _ in range(8):
-        steady = seen / _share_of_steady(steady, rtt_ms, duration_s)
-    found[cold] = steady
-    return found
-
-
-def _share_of_steady(window_mb: Floats, rtt_ms: Floats, duration_s: Floats) -> Floats:
-    """Return :func:`planner.model.throughput.flow_share_of_steady` of many flows."""
-    doublings = each(log2, np.maximum(window_mb, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB)
-    ramp_up_s = np.maximum(0.0, doublings - 1.0) * rtt_ms / 1000.0
-    return np.maximum(LEAST_SHARE, 1.0 - ramp_up_s / duration_s)
-
-
-def from_cold(rows: Rows, rtts_ms: Floats) -> Bools:
-    """Return which tests had slow start as a part whose share is known."""
-    cold: Bools = ~np.isnan(rtts_ms) & ~rows["warmed_up"] & (rows["duration_s"] != 0)
-    return cold
-
-
 def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> MeasuredFlows:
     """Return the links of which single flows were measured.
 
@@ -88,17 +50,13 @@ def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> M
     origins : Origins
     """
     counted = samples.counted("per_flow_mbps", rtts_ms)
-    rows, groups, _ = counted
-    of_rows = rtts_ms[rows["src"], rows["dst"]]
-    cold = from_cold(rows, of_rows)
-    values = rows["value"].copy()
-    windows = windows_from_flows_mb(rows[cold], of_rows[cold], np.ones(cold.sum(), np.bool_))
-    values[cold] /= _share_of_steady(windows, of_rows[cold], rows["duration_s"][cold])
+    groups = counted.groups
+    values = steady_values(counted.rows, "per_flow_mbps", rtts_ms)
     middles = groups.medians(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         deviations = DEVIATION_TO_90 * groups.deviations(values, middles)
         relative = np.where(middles > 0, deviations / middles, 0.0)
-    errors = 1 + each(later_test_error, groups.counts.astype(np.float64), relative)
+    errors = 1 + later_test_error(groups.counts, relative)
     bounds = (middles / errors, middles, middles * errors)
     return MeasuredFlows(
         counted.src, counted.dst, measured(counted, samples.marks, bounds, origins)
@@ -145,7 +103,7 @@ class FlowModel:
         rtts_ms = self._rtts_ms.expected[src, dst]
         chosen = own_first(self._origins, mbps.origin) if len(src) else np.zeros(0, np.bool_)
         chosen &= ~np.isnan(rtts_ms) & (mbps.expected > 0)
-        ratios = each(log, mbps.expected[chosen] / self.expected_mbps()[src, dst][chosen])
+        ratios = np.log(mbps.expected[chosen] / self.expected_mbps()[src, dst][chosen])
         types = [self._sites[number].vm_type for number in dst[chosen].tolist()]
         return FlowSpreads(zip(types, rtts_ms[chosen].tolist(), ratios.tolist(), strict=True))
 
@@ -155,12 +113,8 @@ class FlowModel:
         unlimited, expected = self._unlimited_mbps(), self.expected_mbps()
         flows = np.minimum(unlimited, self._caps_mbps)
         # Independent errors add in squares.
-        below = np.sqrt(
-            powers(window.expected / window.low - 1) + powers(rtt.high / rtt.expected - 1)
-        )
-        above = np.sqrt(
-            powers(window.high / window.expected - 1) + powers(rtt.expected / rtt.low - 1)
-        )
+        below = np.hypot(window.expected / window.low - 1, rtt.high / rtt.expected - 1)
+        above = np.hypot(window.high / window.expected - 1, rtt.expected / rtt.low - 1)
         low = np.minimum(unlimited / (1 + below), self._caps_mbps * (1 - CAP_ERROR))
         high = np.minimum(unlimited * (1 + above), self._caps_mbps)
         for number, site in enumerate(self._sites):
@@ -188,10 +142,9 @@ class FlowModel:
             if not len(at):
                 continue
             spread = spreads.of(site.vm_type, float(distances[at[0]]))
-            below = _wider(expected[at] / low[at], spread.below)
-            above = _wider(high[at] / expected[at], spread.above)
-            low[at] = expected[at] * each(exp, -below)
-            high[at] = expected[at] * each(exp, above)
+            below = np.hypot(np.log(expected[at] / low[at]), spread.below)
+            above = np.hypot(np.log(high[at] / expected[at]), spread.above)
+            low[at], high[at] = expected[at] * np.exp(-below), expected[at] * np.exp(above)
 
     def _origins_of_flows(self) -> np.ndarray:
         """Return the origin of each flow by what its window and its round-trip time are."""
@@ -207,11 +160,6 @@ class FlowModel:
                 made[i, j] = self._origins.number_of(origin_of_flow(kind, window, rtt))
         found: np.ndarray = made[of_window[None, :], of_origin[self._rtts_ms.origin]]
         return found
-
-
-def _wider(ratios: Floats, spread: float) -> Floats:
-    logs = each(log, ratios)
-    return np.fromiter(map(hypot, logs.tolist(), repeat(spread)), np.float64, len(logs))
 
 
 def held_to(limit: HeldTo, origins: Origins, numbers: np.ndarray) -> np.ndarray:

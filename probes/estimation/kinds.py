@@ -17,7 +17,7 @@ from planner.model.columns.table import LinkArrays
 from planner.model.estimate import AddressKind
 from planner.model.link import Link, Site
 from planner.model.network import Network
-from probes.estimation.arrays.origins import are_baseline
+from probes.estimation.origins import are_baseline
 
 
 def with_caps_of(sites: Mapping[str, Site], address: AddressKind) -> dict[str, Site]:

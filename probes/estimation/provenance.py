@@ -22,9 +22,9 @@ from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import AddressKind, Estimate, Method, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
-from probes.estimation.arrays.laws import MeasuredLaw
-from probes.estimation.arrays.provider_laws import ProviderLaws
 from probes.estimation.kinds import part_of, with_caps_of
+from probes.estimation.laws import MeasuredLaw
+from probes.estimation.provider_laws import ProviderLaws
 from probes.estimation.sites import most_calibrating_mbps
 from probes.samples import Metric
 

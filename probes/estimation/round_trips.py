@@ -11,10 +11,9 @@ from planner.model.catalogue import Catalogue
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Figures, Origin
-from probes.estimation.arrays.groups import Bools, Floats, distinct
-from probes.estimation.arrays.origins import changed, measured, of_many, own_first
-from probes.estimation.bounds import bounds_of, no_surer_than
-from probes.estimation.series import RTT_NOISE, LinkSamples
+from probes.estimation.groups import Bools, Floats, bounds_of
+from probes.estimation.link_samples import RTT_NOISE, LinkSamples
+from probes.estimation.origins import changed, measured, no_surer_than, of_many, own_first
 
 # Relative error of inference from the opposite direction, and from other clouds in the same two
 # cities. 90th percentiles.
@@ -81,7 +80,7 @@ def _by_cities(
     wanted = keys(src, dst)
     wanted[~np.isin(wanted, known[known >= 0])] = -1
     order = list(numbers)
-    for key in distinct(wanted[wanted >= 0]).tolist():
+    for key in np.unique(wanted[wanted >= 0]).tolist():
         behind = own.take(np.flatnonzero(known == key))
         behind = behind.take(own_first(origins, behind.origin))
         for i in np.flatnonzero(wanted == key).tolist():

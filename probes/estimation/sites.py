@@ -13,18 +13,17 @@ from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Figures, Method, Origin
 from planner.model.link import Site
-from planner.model.units import MBPS_PER_GBPS
+from planner.model.throughput import MBIT_PER_MB
+from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.spreads import window_error
 from probes.estimation.aggregates import AggregateTests
-from probes.estimation.arrays.groups import Floats, Groups, Ints
-from probes.estimation.arrays.origins import are_own, of_rows
-from probes.estimation.arrays.sample_table import Rows
-from probes.estimation.arrays.sites import egress, flow_caps_gbps, ingress
-from probes.estimation.bounds import bounds_of, no_surer_than
 from probes.estimation.caps import measured_caps
-from probes.estimation.flows import from_cold, windows_from_flows_mb
-from probes.estimation.series import LinkSamples
+from probes.estimation.groups import Floats, Groups, Ints, bounds_of
+from probes.estimation.link_samples import LinkSamples, number_of, own_marks, steady_values
+from probes.estimation.origins import are_own, no_surer_than, of_rows
+from probes.estimation.site_arrays import egress, flow_caps_gbps, ingress
 from probes.medians import median
+from probes.samples import Rows
 
 WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
@@ -177,25 +176,25 @@ def with_windows(
     """
     counted = samples.counted("per_flow_mbps", rtts_ms)
     listed, rows = list(sites.values()), counted.rows
-    src, dst = rows["src"], rows["dst"]
+    src, dst = number_of(rows["src"]), number_of(rows["dst"])
     distances = rtts_ms[src, dst]
     cap_gbps = np.minimum(flow_caps_gbps(listed, catalogue)[src], egress(listed).expected[src])
     cap_gbps = np.minimum(cap_gbps, ingress(listed).expected[dst])
     shows = distances >= CALIBRATION_RTT_MS
     shows &= rows["value"] <= CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * cap_gbps)
-    own = np.array([mark is None or not mark.reported_by for mark in samples.marks])
-    is_own = counted.groups.spread(own[counted.marks])[shows]
-    rows, distances = rows[shows], distances[shows]
-    windows = windows_from_flows_mb(rows, distances, from_cold(rows, distances))
+    is_own = counted.groups.spread(own_marks(samples.marks)[counted.marks])[shows]
+    steady = steady_values(rows, "per_flow_mbps", rtts_ms)[shows]
+    rows, distances, dst = rows[shows], distances[shows], dst[shows]
+    windows = steady * distances / MS_PER_S / MBIT_PER_MB
     types = {name: number for number, name in enumerate(dict.fromkeys(s.vm_type for s in listed))}
-    of_type = np.array([types[site.vm_type] for site in listed])[rows["dst"]]
+    of_type = np.array([types[site.vm_type] for site in listed])[dst]
 
     def own_first(flows: Ints) -> Ints:
         """Return the own prober's of some flows; where there are none, all."""
         own_ones = flows[is_own[flows]]
         return own_ones if len(own_ones) else flows
 
-    into, of_types = _places_by(rows["dst"]), _places_by(of_type)
+    into, of_types = _places_by(dst), _places_by(of_type)
     by_type: dict[str, Estimate] = {}
     calibrated = {}
     for number, (name, site) in enumerate(sites.items()):

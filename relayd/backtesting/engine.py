@@ -1,4 +1,4 @@
-"""Computes the parts of a replay, in this process or on a Dask cluster."""
+"""Computes the steps of a replay, in this process or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from planner.model.errors import InputError, not_installed
-from probes.estimation.history_steps import Part
-from probes.estimation.replay import Scene, Tally, replay
+from relayd.backtesting.history import StepSamples
+from relayd.backtesting.replay import Scene, Tally, replay
 from relayd.version import __version__
 
 CONNECT_S = 10.0
-PARTS_A_WORKER = 2
+STEPS_A_WORKER = 2
 """That are on the cluster at once: more would only fill memory."""
 
 
-def replay_all(parts: Iterable[Part], scene: Scene, dask: str | None = None) -> Tally:
-    """Replay parts and add them up in their order.
+def replay_all(steps: Iterable[StepSamples], scene: Scene, dask: str | None = None) -> Tally:
+    """Replay steps and add them up in their order.
 
     Parameters
     ----------
-    parts : iterable of Part
+    steps : iterable of StepSamples
         The oldest first.
     scene : Scene
     dask : str, optional
@@ -33,17 +33,16 @@ def replay_all(parts: Iterable[Part], scene: Scene, dask: str | None = None) -> 
         If the cluster can't be used.
     """
     total = Tally.empty(scene)
-    for tally in _on_cluster(parts, scene, dask) if dask else _here(parts, scene):
+    for tally in _on_cluster(steps, scene, dask) if dask else _here(steps, scene):
         total.add(tally)
     return total
 
 
-def _here(parts: Iterable[Part], scene: Scene) -> Iterator[Tally]:
-    for part in parts:
-        yield replay(part, scene)
+def _here(steps: Iterable[StepSamples], scene: Scene) -> Iterator[Tally]:
+    return (replay(step, scene) for step in steps)
 
 
-def _on_cluster(parts: Iterable[Part], scene: Scene, address: str) -> Iterator[Tally]:
+def _on_cluster(steps: Iterable[StepSamples], scene: Scene, address: str) -> Iterator[Tally]:
     try:
         from distributed import Client
     except ImportError:
@@ -61,11 +60,11 @@ def _on_cluster(parts: Iterable[Part], scene: Scene, address: str) -> Iterator[T
         workers = _same_everywhere(client, address)
         told = client.scatter(scene, broadcast=True)
         waiting: deque[Any] = deque()
-        for part in parts:
+        for step in steps:
             # As data of its own: in the task it would be copied, with a warning.
-            there = client.scatter(part, hash=False)
+            there = client.scatter(step, hash=False)
             waiting.append(client.submit(replay, there, told, pure=False))
-            if len(waiting) >= PARTS_A_WORKER * workers:
+            if len(waiting) >= STEPS_A_WORKER * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

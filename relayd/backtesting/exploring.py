@@ -19,8 +19,8 @@ from planner.model.errors import InputError
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
 from planner.transfer.all_pairs import DIRECT, Terms
-from probes.estimation.history_steps import Part, Step, steps_of
-from probes.estimation.replay import Scene
+from relayd.backtesting.history import Step
+from relayd.backtesting.replay import Scene
 from relayd.backtesting.result import ExploredHistory, ExploredPolicy
 
 # As many as a plan lists, and so explores, when it is not told otherwise.
@@ -51,13 +51,13 @@ class _Pair:
 
 
 def explored_history(
-    parts: Iterable[Part], scene: Scene, share: float, step_s: float
+    steps: Iterable[Step], scene: Scene, share: float, step_s: float
 ) -> ExploredHistory:
     """Return what exploring and always the predicted best would have come to.
 
     Parameters
     ----------
-    parts : iterable of Part
+    steps : iterable of Step
         The oldest first.
     scene : Scene
     share : float
@@ -69,7 +69,7 @@ def explored_history(
     InputError
         If that is more work than one process does in minutes.
     """
-    pairs = [pair for pair in _pairs(parts, scene) if pair.at_s]
+    pairs = [pair for pair in _pairs(steps, scene) if pair.at_s]
     work = sum(len(pair.at_s) ** 2 for pair in pairs)
     if work > MOST_WORK:
         raise InputError(
@@ -113,20 +113,19 @@ def _followed(pair: _Pair, share: float, step_s: float) -> tuple[list[float], in
     return values, trials
 
 
-def _pairs(parts: Iterable[Part], scene: Scene) -> list[_Pair]:
+def _pairs(steps: Iterable[Step], scene: Scene) -> list[_Pair]:
     found: dict[tuple[int, int], _Pair] = {}
     priced = np.isfinite(scene.terms.egress_usd)
-    for part in parts:
-        for step in steps_of(part, scene.models):
-            usable = step.estimated & priced & (step.believed.expected > 0)
-            for src, dst in np.argwhere(scene.judged & usable).tolist():
-                if (src, dst) not in found:
-                    found[src, dst] = _first(scene.terms, step, usable, src, dst)
-            for (src, dst), pair in found.items():
-                rates = [_least(step.truth_gbps, src, via, dst) for via in pair.relays]
-                if all(rate > 0 for rate in rates):  # neither unknown (NaN) nor down
-                    pair.at_s.append(step.begin_s)
-                    pair.log_gbps.append([log(rate) for rate in rates])
+    for step in steps:
+        usable = step.estimated & priced & (step.believed.expected > 0)
+        for src, dst in np.argwhere(scene.judged & usable).tolist():
+            if (src, dst) not in found:
+                found[src, dst] = _first(scene.terms, step, usable, src, dst)
+        for (src, dst), pair in found.items():
+            rates = [_least(step.truth_gbps, src, via, dst) for via in pair.relays]
+            if all(rate > 0 for rate in rates):  # neither unknown (NaN) nor down
+                pair.at_s.append(step.begin_s)
+                pair.log_gbps.append([log(rate) for rate in rates])
     return list(found.values())
 
 

@@ -1,45 +1,30 @@
-"""Reads stored history in parts: a week of steps, with the earlier samples that these need.
-
-Memory holds one part at a time. Every sample is read once: the newest samples of each series are
-carried over to the next part, as many as the search for changes of level needs.
-"""
+"""Replays stored history step by step: what relayd then believed, and what was measured next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.baseline.graph import baseline_site
 from planner.model.catalogue import Catalogue
-from planner.model.link import Site
-from probes.estimation import THROUGHPUT
-from probes.estimation.arrays.sample_table import SampleTable
-from probes.estimation.arrays.vm_types import is_of_type, vm_type_of
-from probes.estimation.current_samples import MOST_JUDGED
-from probes.estimation.history_steps import Part
-from probes.estimation.rolling import SeriesColumns
-from probes.samples import OWN, Metric
-from relayd.history.source import SampleHistory, SeriesSpan
-from relayd.store.samples.columns import Setup
+from planner.model.estimate import BOUNDS
+from planner.model.network import Network, Snapshot
+from planner.model.units import MBPS_PER_GBPS
+from planner.transfer.all_pairs import Floats, RateBounds, within_caps
+from probes.estimation import Estimator
+from probes.estimation.current_samples import PRIVATE, newest_of_series, with_first
+from probes.estimation.groups import Groups
+from probes.estimation.link_samples import number_of, steady_values
+from probes.estimation.vm_types import THROUGHPUT, VmVote, taken_with, vm_type_of, votes_of
+from probes.samples import METRICS, Metric, Samples
+from relayd.history.source import SampleHistory
 
-PART_S = 7 * 86400.0
-MOST_STEPS_OF_PART = 1000
-# Pairs times steps of a part: where each of its steps begins in each series is held at once.
-MOST_PLACES_OF_PART = 20_000_000
-_ROW = np.dtype(
-    [
-        ("pair", "i8"),
-        ("at_s", "f8"),
-        ("value", "f8"),
-        ("cold_s", "f8"),
-        ("connections", "i4"),
-        ("way", "i4"),
-    ]
-)
+Truths = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +47,157 @@ class ReplaySpan:
         return self.begin_s + self.steps * self.step_s
 
 
+class StepSamples(NamedTuple):
+    """What was known when a step began, and what was measured in it.
+
+    Attributes
+    ----------
+    begin_s : float
+        Seconds since 1970.
+    known : Samples
+        The newest of each series: what estimates rest on.
+    truth, rtts : Samples
+        Of the step: tests that a path is judged by, and round trips.
+    """
+
+    begin_s: float
+    known: Samples
+    truth: Samples
+    rtts: Samples
+
+
+class Factors(NamedTuple):
+    """Rates of one VM pair; caps of one VM that sends, and of one that receives."""
+
+    links: RateBounds
+    egress: RateBounds
+    ingress: RateBounds
+
+
+class Step(NamedTuple):
+    """A step in which something was measured; arrays of shape (n, n), from row to column.
+
+    Attributes
+    ----------
+    factors : Factors
+        As believed before the step; no rates where a link was not measured.
+    believed : RateBounds
+        Of one VM pair within the VMs' caps, before the step.
+    estimated : array of bool
+        Where that rests on measurements of the pair.
+    rtt_ms : array
+        As it was believed.
+    truth_gbps, true_rtt_ms : arrays
+        As measured in the step: NaN where throughput was not, and the believed round-trip time.
+    begin_s : float
+        When it begins, in seconds since 1970.
+    """
+
+    factors: Factors
+    believed: RateBounds
+    estimated: Truths
+    rtt_ms: Floats
+    truth_gbps: Floats
+    true_rtt_ms: Floats
+    begin_s: float
+
+    @property
+    def covered(self) -> Truths:
+        """Where what was measured lies within the bounds."""
+        truth, believed = self.truth_gbps, self.believed
+        found: Truths = (believed.low <= truth) & (truth <= believed.high)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class StepEstimator:
+    """Estimates the links of a step as relayd would have when it began.
+
+    Attributes
+    ----------
+    regions : tuple of str, length n
+    catalogue : Catalogue
+        Of these regions alone.
+    vm_types : mapping
+        Region to VM type.
+    connections : int
+        That one VM opens; 1 rests on single flows.
+    """
+
+    regions: tuple[str, ...]
+    catalogue: Catalogue
+    vm_types: Mapping[str, str]
+    connections: int
+
+    def step(self, samples: StepSamples) -> Step:
+        """Return a step."""
+        estimator = Estimator(samples.known, self.catalogue, self.vm_types)
+        network = estimator.network(Snapshot("", "", "")).with_(aged_to_s=samples.begin_s)
+        estimated, private, rtt_ms = self._of_links(network)
+        factors = self._factors(network, estimated)
+        seen_ms = self._medians(samples.rtts, samples.rtts.rows["value"])
+        either_ms = np.where(np.isnan(seen_ms), seen_ms.T, seen_ms)
+        true_rtt_ms = np.where(np.isnan(either_ms), rtt_ms, either_ms)
+        rows = samples.truth.rows
+        ends = number_of(rows["src"]), number_of(rows["dst"])
+        truth = samples.truth[(rows["address"] == PRIVATE) == private[ends]]
+        steady = steady_values(truth.rows, self.metric, true_rtt_ms)
+        truth_gbps = self._medians(truth, steady) / MBPS_PER_GBPS
+        believed = RateBounds(*map(within_caps, *factors))
+        return Step(factors, believed, estimated, rtt_ms, truth_gbps, true_rtt_ms, samples.begin_s)
+
+    @property
+    def metric(self) -> Metric:
+        """Of throughput."""
+        return "per_flow_mbps" if self.connections == 1 else "aggregate_mbps"
+
+    def _of_links(self, network: Network) -> tuple[Truths, Truths, Floats]:
+        """Return which links were measured, which use private addresses, and round-trip times."""
+        shape = (len(self.regions),) * 2
+        estimated, private = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+        rtt_ms = np.ones(shape)
+        index = {name: place for place, name in enumerate(self.regions)}
+        for link in network:
+            at = index[link.src], index[link.dst]
+            rate = link.per_flow_mbps if self.connections == 1 else link.aggregate_gbps
+            estimated[at] = rate.source == "measured"
+            private[at] = link.address == "private"
+            rtt_ms[at] = link.rtt_ms.expected
+        return estimated, private, rtt_ms
+
+    def _factors(self, network: Network, estimated: Truths) -> Factors:
+        order = np.array([network.index[name] for name in self.regions])
+        links = [
+            np.array([network.rates(self.connections, bound).out_of(src) for src in self.regions])
+            for bound in BOUNDS
+        ]
+        egress, ingress = zip(
+            *(map(np.array, network.caps(bound)) for bound in BOUNDS), strict=True
+        )
+        return Factors(
+            RateBounds(*(np.where(estimated, rates[:, order], 0.0) for rates in links)),
+            RateBounds(*(caps[order] for caps in egress)),
+            RateBounds(*(caps[order] for caps in ingress)),
+        )
+
+    def _medians(self, samples: Samples, values: Floats) -> Floats:
+        """Return the median of each pair's samples, shape (n, n); NaN where there is none."""
+        found = np.full((len(self.regions),) * 2, np.nan)
+        rows = samples.rows
+        order = np.lexsort((rows["dst"], rows["src"]))
+        rows, values = rows[order], values[order]
+        groups = Groups.of(rows["src"], rows["dst"])
+        first = rows[groups.first]
+        found[number_of(first["src"]), number_of(first["dst"])] = groups.medians(values)
+        return found
+
+
 class ReplayHistory:
     """The samples that a replay rests on.
 
     Parameters
     ----------
-    samples : SampleHistory
+    history : SampleHistory
     catalogue : Catalogue
         For VM types: of a region, samples of the type that most name are taken, as estimates do.
     metric : Metric
@@ -79,40 +209,59 @@ class ReplayHistory:
         Those at either end of a throughput sample.
     sites : dict of str to Site
         With the caps of their VM types.
-    measured : dict
-        Positions of source and destination to how many throughput samples there are.
+    measured : array of bool, shape (n, n)
+        Between which throughput was measured.
+    most_connections : int
+        Of any throughput sample; 0 if no sample states them.
     first_s, last_s : float
         Times of the first and the last throughput sample; infinity and its opposite without any.
     samples_read : int
         Throughput samples within the steps that were yielded so far.
     """
 
-    def __init__(self, samples: SampleHistory, catalogue: Catalogue, metric: Metric) -> None:
-        self._samples = samples
-        self.metric = metric
-        series, names = samples.series(), samples.regions
-        of_metric = [one for one in series if one.metric == metric]
-        self.first_s = min((one.first_s for one in of_metric), default=np.inf)
-        self.last_s = max((one.last_s for one in of_metric), default=-np.inf)
-        ids = {end for one in of_metric for end in (one.src, one.dst)}
-        self._ids = sorted(ids, key=lambda end: names[end])
-        self.regions = tuple(names[end] for end in self._ids)
-        self._position = np.full(max(names, default=0) + 1, -1)
-        self._position[self._ids] = np.arange(len(self._ids))
-        self.sites = self._sites_of(series, catalogue)
-        foreign = self._other_vms(of_metric)
-        self._foreign = np.array([self._code(*one) for one in foreign], np.int64)
-        self._ways = _ways(samples.setups)
+    def __init__(self, history: SampleHistory, catalogue: Catalogue, metric: Metric) -> None:
+        samples = history.read(details=True)
+        of_metric, names = samples.of_metric(metric).rows, list(samples.names)
+        ends = np.union1d(of_metric["src"], of_metric["dst"]).tolist()
+        self.regions = tuple(sorted(names[end] for end in ends))
+        count = len(self.regions)
+        samples = with_first(samples, self.regions)
+        among = (samples.rows["src"] <= count) & (samples.rows["dst"] <= count)
+        samples = samples[among]
+        self._samples = samples[np.argsort(samples.rows["measured_at_s"], kind="stable")]
+        self._catalogue = replace(
+            catalogue,
+            regions={name: replace(catalogue.region(name), baseline=True) for name in self.regions},
+        )
+        further = [
+            VmVote(one.src, one.dst, one.src_vm, one.dst_vm, one.samples)
+            for one in history.votes()
+            if one.metric in THROUGHPUT
+        ]
+        votes = votes_of(self._samples, further)
+        types = {name: vm_type_of(name, votes, catalogue) for name in self.regions}
+        self._vm_types = {name: vm_type for name, vm_type in types.items() if vm_type}
+        self.sites = {name: baseline_site(name, catalogue, self._vm_types) for name in self.regions}
+        rows = self._samples.rows
+        is_test = (rows["metric"] == METRICS.index(metric)) & taken_with(self._samples, self.sites)
+        tests = rows[is_test]
+        self.most_connections = int(tests["connections"].max(initial=0))
+        self.first_s = float(tests["measured_at_s"].min(initial=np.inf))
+        self.last_s = float(tests["measured_at_s"].max(initial=-np.inf))
+        self.measured = np.zeros((count, count), np.bool_)
+        self.measured[number_of(tests["src"]), number_of(tests["dst"])] = True
+        # What fewer connections than before reached says nothing of what the pair carries.
+        places = np.flatnonzero(is_test)
+        places = places[np.lexsort((places, tests["dst"], tests["src"]))]
+        pair = rows["src"][places].astype(np.int64) * (count + 1) + rows["dst"][places]
+        opened = pair * 2**20 + rows["connections"][places]
+        self._is_truth = np.zeros(len(rows), np.bool_)
+        self._is_truth[places[opened >= np.maximum.accumulate(opened)]] = True
         self.samples_read = 0
-        self.measured: dict[tuple[int, int], int] = {}
-        for one in of_metric:
-            if (one.src, one.dst, one.setup) not in foreign:
-                pair = (int(self._position[one.src]), int(self._position[one.dst]))
-                self.measured[pair] = self.measured.get(pair, 0) + one.samples
 
-    def most_connections(self) -> int:
-        """Return the most connections of any throughput sample; 0 if no sample states them."""
-        return self._samples.most_connections(self.metric)
+    def estimator(self, connections: int) -> StepEstimator:
+        """Return what estimates steps, for a number of connections."""
+        return StepEstimator(self.regions, self._catalogue, self._vm_types, connections)
 
     def span(self, step_s: float, since_s: float | None, until_s: float | None) -> ReplaySpan:
         """Return the steps from the first to the last sample, within limits."""
@@ -123,111 +272,18 @@ class ReplayHistory:
         begin_s = float(np.floor(first_s / step_s) * step_s)
         return ReplaySpan(begin_s, step_s, int((last_s - begin_s) // step_s) + 1)
 
-    def parts(self, span: ReplaySpan) -> Iterator[Part]:
-        """Yield the steps in parts, the oldest first."""
-        pairs = max(1, len(self.regions) ** 2)
-        most = min(MOST_STEPS_OF_PART, MOST_PLACES_OF_PART // pairs, PART_S // span.step_s)
-        metrics: tuple[Metric, ...] = (self.metric, "rtt_ms")
-        carried = {metric: self._before(metric, span.begin_s) for metric in metrics}
-        for first in range(0, span.steps, max(1, int(most))):
-            last = min(first + max(1, int(most)), span.steps)
-            edges_s = span.begin_s + span.step_s * np.arange(first, last + 1, dtype=np.float64)
-            series = {}
-            for metric, before in carried.items():
-                new = self._between(metric, edges_s[0], edges_s[-1])
-                if metric == self.metric:
-                    self.samples_read += len(new)
-                rows = np.concatenate([before, new])
-                rows = rows[np.lexsort((rows["value"], rows["at_s"], rows["pair"]))]
-                series[metric] = rows
-            yield Part(
-                edges_s, *(_columns(series[metric], pairs) for metric in (self.metric, "rtt_ms"))
-            )
-            carried = {metric: _newest(rows) for metric, rows in series.items()}
-
-    def _sites_of(self, series: Sequence[SeriesSpan], catalogue: Catalogue) -> dict[str, Site]:
-        table, names = SampleTable(), self._samples.regions
-        for one in series:
-            if one.metric in THROUGHPUT:
-                way = self._samples.setups[one.setup]
-                ends = (names[one.src], names[one.dst])
-                table.add_votes(*ends, way.src_vm, way.dst_vm, one.samples, OWN)
-        for vote in self._samples.votes():
-            if vote.metric in THROUGHPUT:
-                ends = (vote.src, vote.dst)
-                table.add_votes(*ends, vote.src_vm, vote.dst_vm, vote.samples, OWN)
-        sites, votes = {}, table.votes()
-        for region in self.regions:
-            vm_type = vm_type_of(region, votes, catalogue)
-            sites[region] = baseline_site(region, catalogue, {region: vm_type} if vm_type else {})
-        return sites
-
-    def _other_vms(self, of_metric: Sequence[SeriesSpan]) -> set[tuple[int, int, int]]:
-        """Return source, destination and setup of samples with other VMs than a region's."""
-        found, names = set(), self._samples.regions
-        for one in of_metric:
-            way = self._samples.setups[one.setup]
-            ends = ((names[one.src], way.src_vm), (names[one.dst], way.dst_vm))
-            if not all(is_of_type(vm, self.sites[region].vm_type) for region, vm in ends):
-                found.add((one.src, one.dst, one.setup))
-        return found
-
-    def _between(self, metric: Metric, begin_s: float, end_s: float) -> NDArray[np.void]:
-        """Return the samples of a metric from one time until before another."""
-        return self._rows(self._samples.between(metric, self._ids, begin_s, end_s), metric)
-
-    def _before(self, metric: Metric, before_s: float) -> NDArray[np.void]:
-        """Return the newest samples of each series that were known before a time."""
-        if self.metric == metric and before_s <= self.first_s:
-            return np.empty(0, _ROW)
-        return self._rows(self._samples.before(metric, self._ids, before_s, MOST_JUDGED), metric)
-
-    def _rows(self, found: NDArray[np.void], metric: Metric) -> NDArray[np.void]:
-        if metric == self.metric and len(self._foreign):
-            codes = self._code(found["src"], found["dst"], found["setup"])
-            found = found[~np.isin(codes, self._foreign)]
-        rows = np.empty(len(found), _ROW)
-        position = self._position
-        rows["pair"] = position[found["src"]] * len(self._ids) + position[found["dst"]]
-        rows["at_s"], rows["value"] = found["at_s"], found["value"]
-        rows["cold_s"] = np.where(found["warmed_up"], 0.0, found["duration_s"])
-        rows["connections"] = found["connections"]
-        rows["way"] = self._ways[found["setup"]] * 2 + found["warmed_up"]
-        return rows
-
-    def _code(self, src: Any, dst: Any, setup: Any) -> Any:
-        """Return a number for each link and setup."""
-        count = len(self._position)
-        return (np.int64(src) * count + dst) * (max(self._samples.setups, default=0) + 1) + setup
-
-
-def _ways(setups: dict[int, Setup]) -> NDArray[np.int64]:
-    """Return a number for each setup: figures are compared only within one."""
-    numbers: dict[tuple[str, str, str], int] = {}
-    found = np.zeros(max(setups, default=0) + 1, np.int64)
-    for setup, way in setups.items():
-        kind = (way.tool.partition(" ")[0], way.src_vm, way.dst_vm)
-        found[setup] = numbers.setdefault(kind, len(numbers))
-    return found
-
-
-def _columns(rows: NDArray[np.void], pairs: int) -> SeriesColumns:
-    """Return sorted rows as columns."""
-    return SeriesColumns(
-        np.searchsorted(rows["pair"], np.arange(pairs + 1)),
-        rows["at_s"].copy(),
-        rows["value"].copy(),
-        rows["cold_s"].copy(),
-        rows["connections"].copy(),
-        rows["way"].copy(),
-    )
-
-
-def _newest(rows: NDArray[np.void]) -> NDArray[np.void]:
-    """Return the newest rows of each pair, of sorted ones."""
-    if not len(rows):
-        return rows
-    ends = np.append(np.flatnonzero(np.diff(rows["pair"])) + 1, len(rows))
-    lengths = np.diff(ends, prepend=0)
-    from_the_end = np.repeat(ends, lengths) - np.arange(len(rows))
-    return rows[from_the_end <= MOST_JUDGED]
+    def steps(self, span: ReplaySpan) -> Iterator[StepSamples]:
+        """Yield the steps in which throughput was measured, the oldest first."""
+        samples, is_rtt = self._samples, self._samples.rows["metric"] == METRICS.index("rtt_ms")
+        edges_s = span.begin_s + span.step_s * np.arange(span.steps + 1)
+        edges = np.searchsorted(samples.rows["measured_at_s"], edges_s).tolist()
+        known, taken = Samples(samples.rows[:0], samples.names, samples.details), 0
+        for number, (begin, end) in enumerate(pairwise(edges)):
+            truth = np.flatnonzero(self._is_truth[begin:end]) + begin
+            if not len(truth):
+                continue
+            known = newest_of_series(Samples.concat([known, samples[taken:begin]]))
+            taken = begin
+            self.samples_read += len(truth)
+            rtts = samples[np.flatnonzero(is_rtt[begin:end]) + begin]
+            yield StepSamples(float(edges_s[number]), known, samples[truth], rtts)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.model.answer import Answer
 from probes.estimation.coverage import Coverage
-from probes.estimation.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
+from relayd.backtesting.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
 
 FEWEST_DECISIONS = 30
 """With fewer, nothing is said: one bad decision would be several percent of all."""

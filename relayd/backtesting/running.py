@@ -15,13 +15,11 @@ from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
-from probes.estimation.history_steps import Truths
-from probes.estimation.replay import Scene, Tally
 from probes.samples import Metric
 from relayd.backtesting.engine import replay_all
 from relayd.backtesting.exploring import explored_history
-from relayd.backtesting.history import ReplayHistory, ReplaySpan
-from relayd.backtesting.models import models_of
+from relayd.backtesting.history import ReplayHistory, ReplaySpan, Truths
+from relayd.backtesting.replay import Scene, Tally
 from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import (
     FEWEST_DECISIONS,
@@ -129,13 +127,14 @@ def backtest_history(
             "The catalogue has no egress price for any of these pairs, so nothing can be "
             "recommended for them. Add prices to a catalogue file."
         )
-    tally = replay_all(history.parts(span), scene, dask)
+    tally = replay_all(history.steps(span), scene, dask)
     total = _total(tally, scene, span)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
     count = history.samples_read
     explored = None
     if request.explore:
-        explored = explored_history(history.parts(span), scene, request.explore, step_s)
+        steps = map(scene.estimator.step, history.steps(span))
+        explored = explored_history(steps, scene, request.explore, step_s)
     return Backtest(
         since=utc_text(span.begin_s),
         until=utc_text(span.end_s),
@@ -159,7 +158,7 @@ def backtest_history(
 
 def _check_connections(history: ReplayHistory, connections: int) -> None:
     """Refuse fewer connections than samples were taken with."""
-    if connections > 1 and (most := history.most_connections()) > connections:
+    if connections > 1 and (most := history.most_connections) > connections:
         raise InputError(
             "connections",
             f"is fewer than the {most} that samples were taken with",
@@ -170,10 +169,7 @@ def _check_connections(history: ReplayHistory, connections: int) -> None:
 
 def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) -> Truths:
     """Return which pairs to decide."""
-    count = len(history.regions)
-    measured = np.zeros((count, count), bool)
-    for src, dst in history.measured:
-        measured[src, dst] = src != dst
+    measured = history.measured & ~np.eye(len(history.regions), dtype=bool)
     if not pairs:
         return measured
     asked = np.zeros_like(measured)
@@ -209,7 +205,7 @@ def _scene(
     number = {pair: place for place, pair in enumerate(providers)}
     terms = transfer_terms(request, regions, CataloguePrices(catalogue, network))
     groups = np.array([[number[a, b] for b in names] for a in names])
-    scene = Scene(terms, models_of(history, catalogue, request.connections), judged, groups)
+    scene = Scene(terms, history.estimator(request.connections), judged, groups)
     return scene, providers
 
 
@@ -243,10 +239,12 @@ def _warnings(history: ReplayHistory, scene: Scene, total: PairsResult) -> list[
             f"only {total.judged / total.decisions:.0%} of the decisions could be judged: the "
             "others' paths were not measured in the same step"
         )
-    if len(history.measured) < len(history.regions) * (len(history.regions) - 1):
+    measured = int(history.measured.sum())
+    links = len(history.regions) * (len(history.regions) - 1)
+    if measured < links:
         found.append(
-            f"{len(history.measured):,} of {len(history.regions) * (len(history.regions) - 1):,} "
-            "links were measured; the others were not open to any strategy"
+            f"{measured:,} of {links:,} links were measured; the others were not open to any "
+            "strategy"
         )
     return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 
 from planner.model.catalogue import Catalogue
 from planner.model.link import Link
@@ -21,7 +20,8 @@ from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
 from probes.fleet.hosts import Fleet
 from probes.fleet.sites import fleet_sites
-from relayd.snapshots.gathering import gathered
+from probes.samples import Samples
+from relayd.snapshots.building import estimated
 from relayd.store import Store
 
 ROUND_GAP_S = 0.5
@@ -57,11 +57,16 @@ class MeasuredFleet:
 
     def network(self) -> Network:
         """Return the fleet's regions as the samples so far let them stand, aged to now."""
-        new = partial(Estimator, self.catalogue, self._vm_types, self._stated_gbps)
         if self._store and (last := self._store.samples.last_id()):
-            estimator = gathered(self._store, self.catalogue, through=last, new=new).estimator
+            estimator = estimated(
+                self._store,
+                self.catalogue,
+                through=last,
+                chosen=self._vm_types,
+                stated_gbps=self._stated_gbps,
+            ).estimator
         else:
-            estimator = new()
+            estimator = Estimator(Samples(), self.catalogue, self._vm_types, self._stated_gbps)
         # Regions outside of the catalogue count from their first sample.
         whole = estimator.network(Snapshot("", "", ""))
         return whole.with_(

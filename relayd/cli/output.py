@@ -148,8 +148,3 @@ def unwritable(file: Path, error: OSError) -> InputError:
     remedy = "Name a file in a folder that you may write to."
     problem = f"can't be written ({error.strerror or error})"
     return InputError("--output", problem, value=str(file), remedy=remedy)
-
-
-def tell_left_out(series: object) -> None:
-    """Say of a series that a snapshot was made without it."""
-    print(f"relayd: the snapshot leaves out {shown_safely(str(series))}", file=sys.stderr)

@@ -7,7 +7,7 @@ one after the other, and what was read last stays in memory up to a limit.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.errors import not_installed
+from probes import samples
 from probes.importers import limits
 from probes.importers.endpoints import split
 from probes.importers.parquet import NO_TOOL, TYPES, read_batches
-from probes.samples import Metric, read_detail
+from probes.samples import Metric, Samples, read_detail
 from relayd.history.source import SampleHistory, SeriesSpan, Vote
 from relayd.store.samples.columns import ROW, BothKinds, Columns, DetailedTest, Setup, by_address
 from relayd.store.samples.data_set import files_of
@@ -97,6 +98,22 @@ class DataSetHistory(SampleHistory):
     def votes(self) -> tuple[Vote, ...]:
         """Return nothing: summaries are in no data set."""
         return ()
+
+    def read(self, *, details: bool = False) -> Samples:  # noqa: ARG002 - without, for now
+        """Return all samples, without what their tools said."""
+        rows = np.concatenate([self._rows_of_file(file.path) for file in self._files])
+        found = Samples(np.zeros(len(rows), samples.ROW))
+        for end in ("src", "dst"):
+            found.rows[end] = _by_number(self.regions, found.names)[rows[end]]
+        for name in _WAYS:
+            texts = {number: getattr(setup, name) for number, setup in self.setups.items()}
+            found.rows[name] = _by_number(texts, found.names)[rows["setup"]]
+        for name, column in (("metric", "metric"), ("address", "kind"), ("measured_at_s", "at_s")):
+            found.rows[name] = rows[column]
+        for name in ("value", "connections", "duration_s", "warmed_up"):
+            found.rows[name] = rows[name]
+        found.rows["id"] = np.arange(1, len(rows) + 1)
+        return found
 
     def most_connections(self, metric: Metric) -> int:
         """Return the most connections of any sample of a metric; 0 if no sample states them."""
@@ -411,6 +428,13 @@ def _from_the_end(changes: NDArray[np.bool_]) -> Codes:
     """Return the place of each row from the end of its run, of where runs change."""
     ends = np.append(np.flatnonzero(changes) + 1, len(changes) + 1)
     found: Codes = np.repeat(ends, np.diff(ends, prepend=0)) - np.arange(len(changes) + 1)
+    return found
+
+
+def _by_number(texts: Mapping[int, str], names: samples.NameTable) -> NDArray[np.int32]:
+    found = np.zeros(max(texts, default=0) + 1, np.int32)
+    for number, text in texts.items():
+        found[number] = names[text]
     return found
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.samples import Metric
+from probes.samples import Metric, Samples
 from relayd.store.samples.columns import BothKinds, Columns, DetailedTest, Setup
 
 
@@ -65,6 +65,10 @@ class SampleHistory(ABC):
     @abstractmethod
     def votes(self) -> Iterable[Vote]:
         """Return what summarised samples say of VM types."""
+
+    @abstractmethod
+    def read(self, *, details: bool = False) -> Samples:
+        """Return all samples, with what their tools said or without."""
 
     @abstractmethod
     def most_connections(self, metric: Metric) -> int:

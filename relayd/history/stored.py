@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.samples import Metric
+from probes.samples import Metric, Samples
 from relayd.history.source import SampleHistory, SeriesSpan, Vote
 from relayd.store import Store
 from relayd.store.database import Database
@@ -62,6 +62,10 @@ class StoredHistory(SampleHistory):
     def votes(self) -> Iterator[Vote]:
         """Return what summarised samples say of VM types."""
         return (Vote(*row[:6]) for row in vm_votes(self._store))
+
+    def read(self, *, details: bool = False) -> Samples:  # noqa: ARG002 - they are there anyway
+        """Return all samples, with what their tools said."""
+        return self._store.samples.read()
 
     def most_connections(self, metric: Metric) -> int:
         """Return the most connections of any sample of a metric; 0 if no sample states them."""

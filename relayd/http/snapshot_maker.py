@@ -51,7 +51,6 @@ class SnapshotMaker:
         self._wanted = asyncio.Event()
         self._wanted_at_s: float | None = None
         self._problem = ""
-        self._left_out: list[str] = []
         self._failing_since_s = 0.0
         self.failures = 0
 
@@ -68,18 +67,13 @@ class SnapshotMaker:
         return max(0.0, time.time() - self._wanted_at_s)
 
     def warning(self) -> str | None:
-        """Return since when snapshots fail and why, or are overdue, or what they leave out."""
+        """Return since when snapshots fail and why, or are overdue."""
         if self._problem:
             return f"Snapshots fail since {utc_text(self._failing_since_s)}: {self._problem}"
         if self._wanted_at_s and self.waiting_s() > self._every_s + LIMIT_S:
             return (
                 f"New samples wait for a snapshot since {utc_text(self._wanted_at_s)}, longer than "
                 "one takes."
-            )
-        if self._left_out:
-            return (
-                f"Snapshots leave out {len(self._left_out):,} series that can't be evaluated, such "
-                f"as {self._left_out[0]}."
             )
         return None
 
@@ -92,9 +86,7 @@ class SnapshotMaker:
             self._wanted.clear()
             began_at_s, began_s = time.time(), time.monotonic()
             try:
-                name, self._left_out = await self._workers.ask_apart(
-                    version(), make, self._path, limit_s=LIMIT_S
-                )
+                name = await self._workers.ask_apart(version(), make, self._path, limit_s=LIMIT_S)
                 self._problem, failed = "", 0
                 self._wanted_at_s = began_at_s if self._wanted.is_set() else None
                 seconds = round(time.monotonic() - began_s, 3)
@@ -117,11 +109,8 @@ class SnapshotMaker:
             LOG.error("fault", exc_info=error)
 
 
-def make(wan: Wan, path: Location) -> tuple[str | None, list[str]]:
-    """Make a snapshot in a process of its own; return its id, and the series that it leaves out."""
-    left_out: list[str] = []
+def make(wan: Wan, path: Location) -> str | None:
+    """Make a snapshot in a process of its own; return its id."""
     with open_store(path, mode="write") as store:
-        snapshot = make_snapshot(
-            store, wan.catalogue, on_left_out=lambda one: left_out.append(str(one))
-        )
-    return (snapshot.id if snapshot else None), left_out
+        snapshot = make_snapshot(store, wan.catalogue)
+    return snapshot.id if snapshot else None

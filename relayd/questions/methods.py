@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from inspect import Parameter, Signature, formatannotation  # a command asks without a method
+from inspect import Parameter, Signature  # a command asks without a method
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -109,12 +109,14 @@ def signature(question: Question) -> Signature:
     """Return the signature of the method that asks a question."""
     positional = question.request.positional()
 
-    def parameter(field: Field) -> Parameter:
+    def parameter(field: Field[Any, Any]) -> Parameter:
         kind = (
             Parameter.POSITIONAL_OR_KEYWORD if field.name in positional else Parameter.KEYWORD_ONLY
         )
         default = Parameter.empty if field.required else field.default
-        return Parameter(field.name, kind, default=default, annotation=field.accepts)
+        accepts = Any if field.kind.accepts is None else field.kind.accepts
+        annotation = accepts | None if field.optional and accepts is not Any else accepts
+        return Parameter(field.name, kind, default=default, annotation=annotation)
 
     fields = fields_of(question.request).values()
     itself = Parameter("self", Parameter.POSITIONAL_ONLY)
@@ -126,7 +128,8 @@ def documentation(question: Question) -> str:
     """Return the help of the method that asks a question."""
     lines = [f"{question.summary}.", "", "Parameters", "----------"]
     for field in fields_of(question.request).values():
-        named = formatannotation(field.accepts).replace("typing.", "")
+        accepts = field.kind.accepts
+        named = "Any" if accepts is None else getattr(accepts, "__name__", accepts)
         lines.append(f"{field.name} : {named}")
         example = f" Such as {field.example}." if field.example else ""
         no_effect = "Has no effect. " if field.deprecated else ""

@@ -14,10 +14,8 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
 from probes.analysis.cold_tests import steady_rates
 from probes.analysis.series.periodicity import DAY_S
-from probes.estimation.history_steps import steps_of
 from probes.samples import Metric
 from relayd.backtesting.history import ReplayHistory
-from relayd.backtesting.models import models_of
 from relayd.history.source import SampleHistory
 from relayd.store.samples.columns import BothKinds, Columns, DetailedTest
 
@@ -132,14 +130,13 @@ class ReportData:
         history = ReplayHistory(self.samples, self.catalogue, metric)
         connections = 1
         if metric == "aggregate_mbps":
-            connections = max(2, history.most_connections() or DEFAULT_CONNECTIONS)
-        models = models_of(history, self.catalogue, connections)
+            connections = max(2, history.most_connections or DEFAULT_CONNECTIONS)
+        estimator = history.estimator(connections)
         names = np.array([[provider_pair(a, b) for b in history.regions] for a in history.regions])
-        for part in history.parts(history.span(DAY_S, self.since_s, None)):
-            for step in steps_of(part, models):
-                foreseen = step.estimated & ~np.isnan(step.truth_gbps)
-                for name in np.unique(names[foreseen]).tolist():
-                    yield name, step.covered[foreseen & (names == name)]
+        for step in map(estimator.step, history.steps(history.span(DAY_S, self.since_s, None))):
+            foreseen = step.estimated & ~np.isnan(step.truth_gbps)
+            for name in np.unique(names[foreseen]).tolist():
+                yield name, step.covered[foreseen & (names == name)]
 
     def steady_tests(self, metric: Metric) -> Iterator[DetailedTest]:
         """Yield the tests that kept their intervals."""

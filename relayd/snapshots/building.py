@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from heapq import merge
-from itertools import chain, groupby
 from typing import NamedTuple
+
+import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.columns.table import LinkArrays
 from planner.model.errors import RelaydError
 from planner.model.network import Network, Snapshot
-from probes.estimation import THROUGHPUT, Estimator
-from probes.estimation.current_samples import LinkShift, add_current
-from probes.estimation.estimator import Dispute, Estimates
+from probes.estimation import Estimator
+from probes.estimation.current_samples import LinkShift
+from probes.estimation.estimator import Dispute
+from probes.estimation.vm_types import THROUGHPUT, VmVote
 from probes.importers.physics import PhysicalGate
-from probes.samples import OWN, Reported, Sample
-from relayd.snapshots.gathering import FaultySeries, Gathered, gathered
+from probes.samples import Sample, Samples
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
 from relayd.store.samples.decisions import HEEDED, Decision, all_heeded, last_decision
 from relayd.store.samples.retention import vm_votes
-from relayd.store.samples.series_states import SeriesStates
 from relayd.store.samples.waiting import BEGUN, FAILED
-
-_MOST_TOLD = 10
-"""Series that were left out, in an event."""
 
 
 def make_snapshot(
@@ -39,7 +34,6 @@ def make_snapshot(
     catalogue: Catalogue,
     *,
     on_shift: Callable[[LinkShift], None] = lambda _: None,
-    on_left_out: Callable[[FaultySeries], None] = lambda _: None,
     anew: bool = False,
 ) -> Snapshot | None:
     """Estimate all links from the store's samples and save the graph.
@@ -51,11 +45,8 @@ def make_snapshot(
     ----------
     on_shift : callable
         Called with every change of level that is found on the way.
-    on_left_out : callable
-        Called with every series that could not be evaluated: the snapshot is made without it, and
-        the next one tries again.
     anew : bool
-        Make one from all samples, whatever is there.
+        Make one whatever is there.
     """
     samples_through = store.samples.last_id()
     if not samples_through:
@@ -72,21 +63,24 @@ def make_snapshot(
         return snapshot_of(latest)
     metadata.set(BEGUN, time.time())
     try:
-        found = gathered(store, catalogue, through=samples_through, anew=anew)
-        for shift in found.shifts:
+        found = estimated(store, catalogue, through=samples_through)
+        for shift in found.estimator.shifts:
             on_shift(shift)
-        for left_out in found.left_out:
-            on_left_out(left_out)
-        return _made(store, catalogue, found, decisions_through)
+        return _saved(store, catalogue, found, samples_through, decisions_through)
     except Exception:
         with suppress(RelaydError):  # the first error counts
             metadata.set(FAILED, time.time())
         raise
 
 
-def _made(store: Store, catalogue: Catalogue, found: Gathered, decisions_through: int) -> Snapshot:
-    samples_through = found.head.through
-    estimator, estimates = found.estimator, _estimates(store, found.estimator)
+def _saved(
+    store: Store,
+    catalogue: Catalogue,
+    found: Estimation,
+    samples_through: int,
+    decisions_through: int,
+) -> Snapshot:
+    estimator, estimates = found.estimator, found.estimator.estimates()
     created_at_s = time.time()
     as_of_s = estimator.newest_s or created_at_s
     content = f"{samples_through} {decisions_through} {catalogue.digest} {created_at_s}"
@@ -103,8 +97,6 @@ def _made(store: Store, catalogue: Catalogue, found: Gathered, decisions_through
     event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
     if found.impossible:
         event["impossible"] = found.impossible
-    if found.left_out:
-        event["left_out"] = [str(one) for one in found.left_out[:_MOST_TOLD]]
     # Before the snapshot: after a crash in between, the next attempt finds the same again.
     if unconfirmed := [one for one in estimator.disputes() if one.counts]:
         with store.database.transaction():
@@ -115,7 +107,6 @@ def _made(store: Store, catalogue: Catalogue, found: Gathered, decisions_through
     if decisions_through:  # after it: what is not noted yet is heeded once more
         with store.database.transaction():
             Metadata(store.database).set(HEEDED, decisions_through)
-    SeriesStates(store.database).save(found.states, found.head, found.instead_of)
     return saved
 
 
@@ -134,14 +125,17 @@ class Estimation(NamedTuple):
     Attributes
     ----------
     estimator : Estimator
-    network : Network
     impossible : int
         Samples that can't be measurements, stored before that was looked at: nothing rests on them.
     """
 
     estimator: Estimator
-    network: Network
     impossible: int
+
+    @property
+    def network(self) -> Network:
+        """The graph of all links."""
+        return self.estimator.network(Snapshot("", "", ""))
 
 
 def estimated(
@@ -149,54 +143,51 @@ def estimated(
     catalogue: Catalogue,
     *,
     through: int,
+    chosen: Mapping[str, str] = {},
+    stated_gbps: Mapping[str, tuple[float | None, float | None]] = {},
     change: tuple[Decision, Collection[int]] | None = None,
     accepted: Sequence[Sample] = (),
 ) -> Estimation:
-    """Estimate all links from all of the store's samples.
+    """Return what estimates all links from all of the store's samples.
 
     Parameters
     ----------
     through : int
         Only samples with this id or a lower one.
+    chosen, stated_gbps : mapping
+        VM types and their caps; see :class:`.Estimator`.
     change : (decision, ids of samples), optional
         As if that had been decided about these samples.
     accepted : sequence of Sample, optional
         As if these, which are in quarantine, had been accepted.
     """
-    estimator, gate, impossible = Estimator(catalogue), PhysicalGate(catalogue), 0
-
-    def possible() -> Iterator[Reported]:
-        nonlocal impossible
-        rows = store.samples.reported(through=through, change=change)
-        for row in _with_accepted(rows, accepted, through) if accepted else rows:
-            if row.vouched or gate.fault(row.sample, row.arrived_at_s) is None:
-                yield row
-            else:
-                impossible += 1
-
-    add_current(estimator, possible())
-    network = _estimates(store, estimator).network(Snapshot("", "", ""))
-    return Estimation(estimator, network, impossible)
-
-
-def _with_accepted(
-    rows: Iterable[Reported], accepted: Sequence[Sample], through: int
-) -> Iterator[Reported]:
-    """Yield samples by series, each the oldest first, and in their places those accepted."""
-    left: defaultdict[tuple[str, str, str], list[Reported]] = defaultdict(list)
-    for number, sample in enumerate(sorted(accepted, key=lambda s: s.measured_at_s), through + 1):
-        left[sample[:3]].append(Reported(sample, OWN, number, vouched=True))
-    for series, group in groupby(rows, lambda row: row.sample[:3]):
-        yield from merge(group, left.pop(series, ()), key=lambda row: row.sample.measured_at_s)
-    yield from chain.from_iterable(left.values())
+    samples = store.samples.read(through=through, change=change)
+    possible = _possible(samples, PhysicalGate(catalogue))
+    impossible = len(samples) - int(possible.sum())
+    samples = samples[possible]
+    if accepted:
+        more = Samples.of(accepted)
+        more.rows["id"] = np.arange(through + 1, through + 1 + len(more))
+        samples = Samples.concat([samples, more])
+    votes = [
+        VmVote(src, dst, src_vm, dst_vm, count, source)
+        for metric, src, dst, src_vm, dst_vm, count, source in vm_votes(store)
+        if metric in THROUGHPUT
+    ]
+    return Estimation(Estimator(samples, catalogue, chosen, stated_gbps, votes), impossible)
 
 
-def _estimates(store: Store, estimator: Estimator) -> Estimates:
-    """Return what the samples that an estimator has say; what was summarised votes, too."""
-    for metric, src, dst, src_vm, dst_vm, count, source in vm_votes(store):
-        if metric in THROUGHPUT:
-            estimator.add_votes(src, dst, src_vm, dst_vm, count, source)
-    return estimator.estimates()
+def _possible(samples: Samples, gate: PhysicalGate) -> np.ndarray:
+    """Return which samples can be measurements, or are said to be right by an operator."""
+    rows = samples.rows
+    least, most = gate.limits(samples)
+    possible = (least <= rows["value"]) & (rows["value"] <= most)
+    possible &= rows["measured_at_s"] <= gate.latest_s(rows["arrived_at_s"])
+    possible |= rows["vouched"]
+    for place in np.flatnonzero(~possible).tolist():  # few: the limits are the strictest ones
+        arrived_at_s = float(rows["arrived_at_s"][place])
+        possible[place] = gate.fault(samples[place], arrived_at_s) is None
+    return possible
 
 
 def _source(links: LinkArrays) -> str:

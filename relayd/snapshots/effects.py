@@ -46,7 +46,7 @@ def effects_of(
     change: tuple[Decision, Collection[int]] | None = None,
     accepted: Sequence[Sample] = (),
 ) -> list[Effect]:
-    """Return what a decision would do to the estimates of all samples; see :func:`estimated`."""
+    """Return what a decision would do to the estimates of all samples; see :func:`.estimated`."""
     through = store.samples.last_id()
     before = estimated(store, catalogue, through=through).network
     after = estimated(store, catalogue, through=through, change=change, accepted=accepted).network

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from math import inf, nan
+from math import nan
 
 import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.network import Network
-from probes.estimation.arrays.sample_table import SampleTable
-from probes.estimation.current_samples import MOST_JUDGED, since_last_changes
+from probes.estimation.current_samples import PRIVATE, current_samples, with_first
+from probes.estimation.link_samples import LinkSamples
 from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
-from probes.estimation.series import LinkSamples
-from probes.samples import Sample
 from relayd.store.opening import Store
-from relayd.store.samples.pages import as_reported, newest_samples
 from relayd.store.samples.reading import StoredSample
+from relayd.times import utc_text
 
 MOST_LINKS_READ = 24
 """Other links whose samples are looked up for one figure; more are named alone."""
@@ -113,54 +110,46 @@ def _used(
     store: Store, series: UsedSeries, network: Network, through: int, address: AddressKind
 ) -> SeriesEvidence:
     """Leave out of a link's samples what the estimator leaves out, by its own functions."""
-    newest, total = newest_samples(
-        store.database, series.src, series.dst, series.metric, through=through, limit=MOST_JUDGED
+    samples = store.samples.read(
+        src=series.src, dst=series.dst, metric=series.metric, through=through
     )
-    by_identity = {id(one.stored.sample): one.stored for one in newest}
     left_out: list[LeftOut] = []
 
     def leave_out(reason: str, samples: int) -> None:
         if samples:
             left_out.append(LeftOut(reason, samples))
 
-    of_kind = [
-        one for one in newest if (one.stored.sample.address == "private") == (address == "private")
-    ]
+    of_kind = (samples.rows["address"] == PRIVATE) == (address == "private")
     # Without pings over private addresses, those over public ones tell the round-trip time.
-    if of_kind and len(of_kind) < len(newest):
-        others = len(newest) - len(of_kind)
-        leave_out("taken over the other kind of address", others)
-        newest, total = of_kind, total - others
-    table, since_s = SampleTable(), inf
-    current: list[Sample] = []
-    for source, first_id, samples in since_last_changes(as_reported(newest)):
-        current += samples
-        since_s = min(since_s, samples[0].measured_at_s)
-        table.add(samples, source, first_id)
-    if len(current) < len(newest):
-        at = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        leave_out(f"from before the level changed on {at}", len(newest) - len(current))
+    if of_kind.any():
+        leave_out("taken over the other kind of address", int((~of_kind).sum()))
+        samples = samples[of_kind]
     sites = {end: network.sites[end] for end in (series.src, series.dst)}
-    table.number(list(sites))
-    of_link = LinkSamples(table, table.rows, sites)
-    recent = len(of_link.recent(series.metric)[0])
+    samples = with_first(samples, list(sites))
+    current = current_samples(samples)
+    if current.before:
+        at = utc_text(current.since_s)[:16].replace("T", " ")
+        leave_out(f"from before the level changed on {at} UTC", current.before)
+    is_mixed = len(np.unique(current.samples.rows["source"])) > 1
+    of_link = LinkSamples(current, sites, is_mixed=is_mixed)
+    recent = len(of_link.recent(series.metric).places)
     leave_out(
         "more than 30 days older than the newest, or beyond 64",
-        total - len(newest) + len(current) - recent,
+        len(samples) - current.before - recent,
     )
     link = network.links.get(series.src, {}).get(series.dst)
     rtts_ms = np.full((len(sites), len(sites)), link.rtt_ms.expected if link else nan)
-    rows = of_link.counted(series.metric, rtts_ms).rows
+    counted = of_link.counted(series.metric, rtts_ms)
     for agreement in of_link.agreements.values():
         for source, disputed, _ in agreement.disputed:
             leave_out(f"contradict what others measured: reported by {source}", len(disputed))
             recent -= len(disputed)
     why = _WHY_NOT.get(series.metric, _OTHER_TYPES)
-    if table.is_mixed:
+    if is_mixed:
         why += ", or reported by others than whose samples the figure rests on"
-    leave_out(why, recent - len(rows))
-    counting = [current[number] for number in rows["number"].tolist()]
-    fitting = [sample for sample in counting if sample.value <= series.most]
-    leave_out("so fast that the VMs' caps were the limit", len(counting) - len(fitting))
-    used = [by_identity[id(sample)] for sample in reversed(fitting)]
-    return SeriesEvidence(series, used, left_out)
+    leave_out(why, recent - len(counted.rows))
+    fitting = counted.places[counted.rows["value"] <= series.most]
+    leave_out("so fast that the VMs' caps were the limit", len(counted.rows) - len(fitting))
+    newest = of_link.samples[fitting[::-1]]
+    stored = map(StoredSample, newest.column("id"), newest.column("batch_id"), newest)
+    return SeriesEvidence(series, list(stored), left_out)

@@ -12,7 +12,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link_states import Pair
 from planner.model.network import Network
 from probes.estimation.current_samples import LinkShift
-from probes.samples import OWN, Metric
+from probes.samples import OWN, Metric, Samples
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store
@@ -193,7 +193,7 @@ def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[Stor
     database = store.database
     regions = dict(database.rows("SELECT name, id FROM regions"))
     metrics = dict(database.rows("SELECT name, id FROM metrics"))
-    new: dict[tuple[str, str, Metric], list[StoredSample]] = {}
+    new: dict[tuple[str, str, Metric], Samples] = {}
     for src, dst in pairs:
         for metric in THROUGHPUT:
             key = (regions.get(src), regions.get(dst), metrics.get(metric))
@@ -202,16 +202,17 @@ def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[Stor
                 "AND measured_at_s >= ? LIMIT 1",
                 (*key, since_s),
             ):
-                new[src, dst, metric] = store.samples.history(src, dst, metric, since_s=since_s)
+                new[src, dst, metric] = store.samples.read(
+                    src=src, dst=dst, metric=metric, since_s=since_s
+                )
     if not new:
         return []
-    # After the samples: others may send some at any time, and theirs would have no batch here.
-    batches = store.samples.batch_sources()
     found: list[StoredSample] = []
     for series, samples in new.items():
         sources = store.samples.sources(*series)
         if OWN in sources:
-            found += [one for one in samples if batches[one.batch_id].source == OWN]
-        elif len(sources) == 1:
-            found += samples
+            samples = samples[samples.rows["source"] == samples.names[OWN]]
+        elif len(sources) > 1:
+            continue
+        found += map(StoredSample, samples.column("id"), samples.column("batch_id"), samples)
     return sorted(found, key=lambda stored: stored.sample.measured_at_s)

@@ -11,13 +11,13 @@ import pytest
 
 from planner.model.network import Snapshot
 from probes.estimation import Estimator
-from probes.estimation.current_samples import LinkShift, add_current
+from probes.estimation.current_samples import LinkShift
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import SnapshotRow, open_store
-from relayd.store.campaigns.states import in_two
+from relayd.store.campaigns.details import in_two
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.samples.ingest import append
 from tests.http.running import REGIONS, Served, eventually, run, served
@@ -71,8 +71,7 @@ def snapshot_then(db: Path, ago_s: float) -> str:
     catalogue = load_catalogue()
     with open_store(db, mode="write") as store:
         through = store.samples.last_id()
-        estimator = Estimator(catalogue)
-        add_current(estimator, store.samples.reported(through=through))
+        estimator = Estimator(store.samples.read(through=through), catalogue)
         network = estimator.network(Snapshot("", "", ""))
         row = SnapshotRow(
             f"then-{ago_s:.0f}",

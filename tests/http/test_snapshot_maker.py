@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -23,16 +22,15 @@ from tests.http.running import eventually, served
 class FailingWorkers:
     """Fails in one way after the other, then makes a snapshot."""
 
-    def __init__(self, *failures: Exception, left_out: Sequence[str] = ()) -> None:
+    def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
-        self.left_out = list(left_out)
         self.asked_s: list[float] = []
 
-    async def ask_apart(self, *_: Any, **__: Any) -> tuple[str, list[str]]:
+    async def ask_apart(self, *_: Any, **__: Any) -> str:
         self.asked_s.append(time.monotonic())
         if self.failures:
             raise self.failures.pop(0)
-        return "20261122-abcdef", self.left_out
+        return "20261122-abcdef"
 
 
 def test_failures_are_told_without_paths_until_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,25 +60,20 @@ def test_failures_are_told_without_paths_until_one_is_made(monkeypatch: pytest.M
 def test_failures_in_a_row_are_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot_maker, "FIRST_AFTER_S", 0.0)
     monkeypatch.setattr(snapshot_maker, "MOST_TIMES_LATER", 4)
-    left_out = ["rtt_ms of a:b > c:d (ValueError: x)"]
-    workers = FailingWorkers(*[MemoryError()] * 4, left_out=left_out)
+    workers = FailingWorkers(*[MemoryError()] * 4)
 
-    async def made() -> SnapshotMaker:
+    async def made() -> None:
         maker = SnapshotMaker(workers, Path("x.db"), 0.02)  # type: ignore[arg-type]
         maker.want()
         task = asyncio.create_task(maker.run(lambda: "1"))
         while maker.waiting_s():
             await asyncio.sleep(0.001)
         task.cancel()
-        return maker
 
-    maker = asyncio.run(made())
+    asyncio.run(made())
     waited_s = [after - before for before, after in pairwise(workers.asked_s)]
     at_least_s = (0.02, 0.04, 0.08, 0.08)
     assert all(s > least - 0.005 for s, least in zip(waited_s, at_least_s, strict=True))
-    assert maker.warning() == (
-        f"Snapshots leave out 1 series that can't be evaluated, such as {left_out[0]}."
-    )
 
 
 def test_one_that_takes_too_long_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,7 @@ from planner.transfer.request import TransferRequest
 from planner.transfer.search import Decision
 from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
-from probes.estimation.current_samples import add_current
-from probes.samples import Reported, Sample
+from probes.samples import Sample, Samples
 from relayd.__main__ import main
 from relayd.backtesting import engine, exploring
 from relayd.backtesting.request import BacktestObjective
@@ -40,6 +39,7 @@ from tests.relayd.store.engines import PostgresqlSpot
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")
 START_S = 1_788_220_800.0  # midnight UTC
 HOUR_S = 3600.0
+HALF_HOUR_S = 1800.0
 HOURS = 80
 REPLAYED = 8
 # Fewer than a VM needs to divide them over paths: plans then have one path, as replays do.
@@ -113,8 +113,8 @@ def steps(samples: list[Sample]) -> Iterator[Step]:
     ordered = in_order(samples)
     for hour in range(HOURS - REPLAYED, HOURS):
         begin_s = START_S + hour * HOUR_S
-        estimator = Estimator(catalogue())
-        add_current(estimator, (Reported(s) for s in ordered if s.measured_at_s < begin_s))
+        known = Samples.of(s for s in ordered if s.measured_at_s < begin_s)
+        estimator = Estimator(known, catalogue())
         believed = estimator.network(Snapshot("", "", "")).with_(aged_to_s=begin_s)
         now = [s for s in ordered if begin_s <= s.measured_at_s < begin_s + HOUR_S]
         rtt_ms = {(link.src, link.dst): link.rtt_ms.expected for link in believed}
@@ -254,7 +254,7 @@ def planted(db: Path, **rates: float) -> Path:
 @pytest.mark.thorough
 def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
-    found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
+    found = relayd.backtest(db, step_s=HALF_HOUR_S, objective="time", pairs=["azure>aws"])
     total = found.total
     assert total.pairs == 1
     assert total.judged == 95  # before the first step nothing was known
@@ -267,7 +267,7 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     assert total.of("relay").time_s == pytest.approx(8 * 100 / 4.0 + 0.34)
     assert total.of("direct").achieved == pytest.approx(200.34 / 1600.17)
     # On cost, two egress fees never pay.
-    by_cost = relayd.backtest(db, objective="cost", pairs=["azure>aws"]).total
+    by_cost = relayd.backtest(db, step_s=HALF_HOUR_S, objective="cost", pairs=["azure>aws"]).total
     assert by_cost.relayed == by_cost.hindsight_relayed == 0.0
     assert by_cost.of("relay").cost_usd > by_cost.of("direct").cost_usd
 
@@ -289,7 +289,7 @@ def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
         for half_hour in range(48)
     ]
     db = stored(tmp_path / "own.db", samples)
-    found = relayd.backtest(db, objective="time", pairs=["azure>aws"])
+    found = relayd.backtest(db, step_s=HALF_HOUR_S, objective="time", pairs=["azure>aws"])
     assert found.total.relayed == found.total.hindsight_relayed == 0.0
 
 
@@ -312,7 +312,7 @@ def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
                 )
             )
     db = stored(tmp_path / "down.db", samples)
-    total = relayd.backtest(db, objective="time", pairs=["azure>aws"]).total
+    total = relayd.backtest(db, step_s=HALF_HOUR_S, objective="time", pairs=["azure>aws"]).total
     direct = total.of("direct")
     assert direct.stalled == 10
     assert direct.achieved == pytest.approx(49 / 59)
@@ -356,7 +356,7 @@ def test_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str
         relayd.backtest(empty)
     db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
     with pytest.raises(DataError, match="30 decisions"):
-        relayd.backtest(db, pairs=["azure>aws"], since_s=START_S + 80 * 1800)
+        relayd.backtest(db, step_s=HALF_HOUR_S, pairs=["azure>aws"], since_s=START_S + 80 * 1800)
     with pytest.raises(DataError, match="per_flow_mbps"):
         relayd.backtest(db, connections=1)
     with pytest.raises(InputError, match="fewer than the 64"):
@@ -385,7 +385,9 @@ def test_single_flows_are_replayed_from_single_flows(tmp_path: Path) -> None:
                 Sample(src, dst, "rtt_ms", rtt_ms, at_s, "ping"),
             ]
     db = stored(tmp_path / "flows.db", samples)
-    found = relayd.backtest(db, connections=1, objective="time", pairs=["aws>azure"])
+    found = relayd.backtest(
+        db, step_s=HALF_HOUR_S, connections=1, objective="time", pairs=["aws>azure"]
+    )
     assert found.metric == "per_flow_mbps"
     assert found.total.relayed == 1.0
     assert found.total.of("direct").throughput_gbps == pytest.approx(0.12)
@@ -397,11 +399,14 @@ def test_the_text_names_what_it_rests_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
-    assert main(["backtest", "--db", str(db), "--objective", "time"]) == 0
+    asked = ["backtest", "--db", str(db), "--step", "30min", "--objective", "time"]
+    assert main(asked) == 0
     shown = capsys.readouterr().out
     assert "570 decisions on 6 pairs of 3 regions, from 576 samples" in " ".join(shown.split())
     assert "azure > aws" in shown
-    assert main(["backtest", "--db", str(db), "--objective", "time", "--json"]) == 0
+    assert (
+        main(["backtest", "--db", str(db), "--step", "30min", "--objective", "time", "--json"]) == 0
+    )
     document = json.loads(capsys.readouterr().out)
     assert document["total"]["judged"] == 570
     assert [one["strategy"] for one in document["total"]["strategies"]] == [
@@ -432,13 +437,11 @@ def test_both_engines_of_the_store_and_parquet_give_the_same_digits(
 
 
 @pytest.mark.engines
-def test_a_cluster_gives_the_same_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
     distributed = pytest.importorskip(
         "distributed", reason="needs distributed (the examples group)"
     )
     db = stored(tmp_path / "history.db", history(5))
-    # Three parts for two workers.
-    monkeypatch.setattr("relayd.backtesting.history.MOST_STEPS_OF_PART", 20)
 
     def replayed(dask: str | None) -> str:
         return relayd.backtest(

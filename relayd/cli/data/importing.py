@@ -20,7 +20,6 @@ from probes.importers.parquet import samples_of
 from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
-from relayd.cli.output import tell_left_out
 from relayd.cli.text import redrawn
 from relayd.history.data_set import DataSetHistory  # few imports are of such
 from relayd.settings import load_settings
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
             reports.append((file, report))
             if not options.json:
                 _print_report(file, report)
-        snapshot = make_snapshot(store, catalogue, on_left_out=tell_left_out)
+        snapshot = make_snapshot(store, catalogue)
     if options.json:
         content = {
             "db": str(location),

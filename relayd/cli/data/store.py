@@ -10,7 +10,6 @@ from pathlib import Path
 from planner.model.units import parse_duration_s
 from relayd.cli import text
 from relayd.cli.options import catalogue_of, store_location
-from relayd.cli.output import tell_left_out
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Location, open_store
@@ -51,9 +50,7 @@ def rebuild(options: argparse.Namespace) -> int:
     """Make a snapshot of all samples, and the states of series that later ones go on from."""
     settings = load_settings()
     with open_store(store_location(options, settings), mode="write") as store:
-        snapshot = make_snapshot(
-            store, catalogue_of(options, settings), on_left_out=tell_left_out, anew=True
-        )
+        snapshot = make_snapshot(store, catalogue_of(options, settings), anew=True)
         samples = store.samples.counts().samples
     if options.json:
         print(json.dumps({"samples": samples, "snapshot": snapshot and snapshot.id}))

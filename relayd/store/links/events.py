@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from probes.estimation.current_samples import (
-    MOST_JUDGED,
-    WITH_A_LEVEL,
-    LinkShift,
-    since_last_changes,
-)
+from probes.estimation.current_samples import WITH_A_LEVEL, LinkShift, current_samples
 from relayd.store.database import Database
-from relayd.store.samples.pages import as_reported, newest_samples
+from relayd.store.samples.reading import StoredSamples
 
 EventKind: TypeAlias = Literal["shift", "leg"]
 
@@ -126,13 +121,9 @@ def _shifts(database: Database, src: str, dst: str) -> list[LinkEvent]:
     found: list[LinkShift] = []
     for metric in WITH_A_LEVEL:
         known_s = max((s.found_at_s for s in kept if s.metric == metric), default=-inf)
-        newest, _ = newest_samples(
-            database, src, dst, metric, through=EVERYTHING, limit=MOST_JUDGED
-        )
         # As samples arrive, an old change is found again at about its old place.
-        new: list[LinkShift] = []
-        for _ in since_last_changes(as_reported(newest), new.append):
-            pass
+        samples = StoredSamples(database).read(src=src, dst=dst, metric=metric)
+        new = current_samples(samples).shifts
         found += [shift for shift in new if shift.at_s > known_s]
     order = {metric: -number for number, metric in enumerate(WITH_A_LEVEL, 1)}
     return [

@@ -79,15 +79,6 @@ CREATE TABLE reported_series (
     PRIMARY KEY (source, src_id, dst_id, metric_id, private)
 ) STRICT, WITHOUT ROWID;
 
--- What estimates go on from, so that old samples need not be read again.
-CREATE TABLE series_states (
-    src_id INTEGER NOT NULL REFERENCES regions,
-    dst_id INTEGER NOT NULL REFERENCES regions,
-    metric_id INTEGER NOT NULL REFERENCES metrics,
-    state TEXT NOT NULL,            -- JSON, or '' where its few samples are read
-    PRIMARY KEY (src_id, dst_id, metric_id)
-) STRICT, WITHOUT ROWID;
-
 CREATE TRIGGER regions_keep_names BEFORE UPDATE ON regions
 BEGIN SELECT RAISE(ABORT, 'regions are append-only'); END;
 CREATE TRIGGER regions_stay BEFORE DELETE ON regions

@@ -22,7 +22,7 @@ from planner.single_flow.prediction import FlowTest, predict
 from planner.transfer.decision import decide
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
-from probes.samples import Sample
+from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
 
@@ -181,13 +181,12 @@ def library_of_relays(chosen: Iterable[Triple], *, one_into_relay: bool = False)
 
 def network_of(known: Iterable[FlowTest]) -> Network:
     """Return the estimates from tests and all round-trip times, as an import makes them."""
-    estimator = Estimator(load_catalogue())
-    estimator.add(
+    samples = [
         Sample(*pair, "rtt_ms", rtt_ms, AT_S, "ping")
         for pair, rtt_ms in round_trips_ms().items()
         if rtt_ms is not None
-    )
-    estimator.add(
+    ]
+    samples += (
         Sample(
             test.src,
             test.dst,
@@ -202,6 +201,7 @@ def network_of(known: Iterable[FlowTest]) -> Network:
         )
         for test in known
     )
+    estimator = Estimator(Samples.of(samples), load_catalogue())
     return estimator.network(Snapshot("survey", "", ""))
 
 

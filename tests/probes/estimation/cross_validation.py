@@ -19,7 +19,7 @@ from planner.model.network import Network, Snapshot
 from planner.model.throughput import bundle_share_of_steady
 from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
-from probes.samples import Sample
+from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
 
@@ -83,14 +83,13 @@ def regions() -> list[str]:
 def estimated(measured: list[Pair], name: str = JANUARY) -> Network:
     """Return the estimates from all round-trip times and what some links carried."""
     known = {end for pair in grid(name) for end in pair}
-    estimator = Estimator(CATALOGUE)
-    estimator.add(
+    samples = [
         Sample(src, dst, "rtt_ms", rtt_ms, JANUARY_S, "ping")
         for (src, dst), rtt_ms in round_trips().items()
         if src in known and dst in known
-    )
-    estimator.add(sample_of(pair, name) for pair in measured)
-    return estimator.network(Snapshot("t", "", ""))
+    ]
+    samples += (sample_of(pair, name) for pair in measured)
+    return Estimator(Samples.of(samples), CATALOGUE).network(Snapshot("t", "", ""))
 
 
 def stratified(count: int, without: set[str], seed: int) -> list[Pair]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from math import exp, log
+from math import exp
+from typing import NamedTuple
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.agreement import Agreed, FromSource, agreed
-from probes.estimation.current_samples import add_current
-from probes.samples import OWN, Reported, Sample
+from probes.samples import OWN, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
 
@@ -31,17 +32,45 @@ def _tests(
     ]
 
 
+class _From(NamedTuple):
+    """What one source reported."""
+
+    samples: list[Sample]
+    source: str
+    first_id: int
+
+
+class _Judged(NamedTuple):
+    """Which samples count, and which are disputed."""
+
+    samples: list[Sample]
+    disputed: list[Sample]
+    found: Agreed
+
+
 def _noisy(level: float, count: int, seed: int) -> list[float]:
     rng = random.Random(seed)
     return [level * exp(rng.gauss(0.0, 0.02)) for _ in range(count)]
 
 
-def _of(samples: Sequence[Sample], source: str = OWN, first_id: int = 0) -> FromSource:
-    return FromSource(source, first_id, list(samples))
+def _of(samples: Sequence[Sample], source: str = OWN, first_id: int = 0) -> _From:
+    return _From(list(samples), source, first_id)
 
 
-def _agreed(*found: FromSource) -> Agreed:
-    return agreed(found, lambda sample: log(sample.value), 0.02)
+def _agreed(*found: _From) -> _Judged:
+    samples = [sample for one in found for sample in one.samples]
+    values, at_s = (np.array([s[field] for s in samples]) for field in (3, 4))
+    ends = np.cumsum([len(one.samples) for one in found])
+    judged = agreed(
+        [
+            FromSource(one.source, one.first_id, places, at_s[places], np.log(values[places]))
+            for one, end in zip(found, ends, strict=True)
+            for places in [np.arange(end - len(one.samples), end)]
+        ],
+        0.02,
+    )
+    disputed = [samples[place] for one in judged.disputed for place in one.places]
+    return _Judged([samples[place] for place in judged.places], disputed, judged)
 
 
 @settings(max_examples=examples(20))
@@ -65,7 +94,7 @@ def test_one_source_alone_moves_no_level(
         allowed = [s for s in found.samples if s not in honest.samples]
         assert len(allowed) <= history
         assert all(0.8 < s.value / 5000.0 < 1.25 for s in allowed)
-    held = {s for one in found.disputed for s in one.samples}
+    held = set(found.disputed)
     assert {s for s in mallory.samples if not 0.8 < s.value / 5000.0 < 1.25} <= held
 
 
@@ -76,8 +105,8 @@ def test_a_new_level_counts_once_a_second_source_finds_it() -> None:
     b = _of(_tests(_noisy(1000.0, 3, 3), begin_s=later + 60), "token b", 60)
     assert _agreed(own, a).samples == own.samples
     both = _agreed(own, a, b)
-    assert both.is_shift
-    assert both.reported_by == ("token a", "token b")
+    assert both.found.is_shift
+    assert both.found.reported_by == ("token a", "token b")
     assert sorted(s.value for s in both.samples) == sorted(
         s.value for s in (*a.samples, *b.samples)
     )
@@ -92,13 +121,13 @@ def test_the_own_prober_settles_what_others_claim() -> None:
     b = _of(_tests(_noisy(1000.0, 5, 3), begin_s=later), "token b", 60)
     found_it = _of([*before, *_tests([990.0], begin_s=later + 9 * 3600.0)])
     confirmed = _agreed(found_it, a)
-    assert not confirmed.is_shift
-    assert confirmed.reported_by == ()
+    assert not confirmed.found.is_shift
+    assert confirmed.found.reported_by == ()
     assert {round(s.value, -3) for s in confirmed.samples} == {1000.0}
     denied_it = _of([*before, *_tests([5050.0], begin_s=later + 9 * 3600.0)])
     refuted = _agreed(denied_it, a, b)
     assert refuted.samples == denied_it.samples
-    assert len(refuted.disputed) == 2
+    assert len(refuted.found.disputed) == 2
 
 
 def test_as_many_who_still_see_the_old_level_outweigh_a_claim() -> None:
@@ -107,33 +136,34 @@ def test_as_many_who_still_see_the_old_level_outweigh_a_claim() -> None:
     new = [_of(_tests(_noisy(900.0, 9, n), begin_s=later), f"token {n}", n) for n in (3, 4)]
     assert _agreed(*old, *new).samples == old[0].samples
     third = _of(_tests(_noisy(900.0, 9, 5), begin_s=later), "token 5", 5)
-    assert _agreed(*old, *new, third).is_shift
+    assert _agreed(*old, *new, third).found.is_shift
 
 
 # ---- through the estimator ---------------------------------------------------------------------
 
 
-def _network(*rows: Reported) -> Network:
-    estimator = Estimator(CATALOGUE)
-    add_current(estimator, sorted(rows, key=lambda row: (row.sample[:3], row.sample.measured_at_s)))
-    return estimator.network(Snapshot("t", "", "mixed"))
+def _network(*parts: Samples) -> Network:
+    return Estimator(Samples.concat(parts), CATALOGUE).network(Snapshot("t", "", "mixed"))
 
 
-def _reported(samples: Sequence[Sample], source: str, first_id: int) -> list[Reported]:
-    return [Reported(sample, source, first_id + n) for n, sample in enumerate(samples)]
+def _reported(samples: Sequence[Sample], source: str, first_id: int) -> Samples:
+    found = Samples.of(samples, source)
+    found.rows["id"] = first_id + np.arange(len(found))
+    return found
 
 
 def test_one_token_for_everything_is_estimated_as_ever() -> None:
     tests = _tests(_noisy(4000.0, 20, 1))
-    own, token = (_network(*_reported(tests, source, 1)) for source in (OWN, "token all"))
+    own, token = (_network(_reported(tests, source, 1)) for source in (OWN, "token all"))
     assert list(own) == list(token)
     assert own.sites == token.sites
 
 
 def test_caps_vm_types_and_classes_are_held_like_links() -> None:
-    own = _reported(_tests(_noisy(4900.0, 20, 1)), OWN, 1)
+    own = [_reported(_tests(_noisy(4900.0, 20, 1)), OWN, 1)]
     cap = Sample(SRC, SRC, "egress_cap_mbps", 5000.0, 1.7e9, "iperf3", 64)
-    own += _reported([cap, cap._replace(value=5010.0), cap._replace(value=4990.0)], OWN, 30)
+    caps = [cap, cap._replace(value=5010.0), cap._replace(value=4990.0)]
+    own.append(_reported(caps, OWN, 30))
     honest = _network(*own)
     later = 1.7e9 + 30 * 3600.0
     false = [cap._replace(value=9000.0, measured_at_s=later + n) for n in range(50)]
@@ -143,7 +173,7 @@ def test_caps_vm_types_and_classes_are_held_like_links() -> None:
         sample._replace(dst="azure:eastus", value=9900.0, src_vm="c7gn.16xlarge")
         for sample in _tests([1.0] * 200, begin_s=30 * 3600.0)
     ]
-    attacked = _network(*own, *_reported(false, "token mallory", 100))
+    attacked = _network(*own, _reported(false, "token mallory", 100))
     assert attacked.sites[SRC].vm_type == honest.sites[SRC].vm_type
     assert attacked.sites[SRC].egress_gbps.expected == honest.sites[SRC].egress_gbps.expected
     assert attacked.sites[SRC].egress_gbps.high == honest.sites[SRC].egress_gbps.high

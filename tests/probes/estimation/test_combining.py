@@ -16,7 +16,7 @@ from planner.model.throughput import AGGREGATE_LAWS, LawSpread
 from probes.estimation import Estimator
 from probes.estimation.combining import class_law
 from probes.estimation.coverage import Coverage
-from probes.samples import Sample
+from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -34,10 +34,9 @@ def cold(gbps: float, src: str = SRC, dst: str = DST, at_s: float = WHEN_S) -> S
 
 
 def estimated(*samples: Sample) -> Network:
-    estimator = Estimator(CATALOGUE)
     pairs = {sample[:2] for sample in samples}
-    estimator.add(Sample(*pair, "rtt_ms", 1.0, WHEN_S, "ping") for pair in pairs)
-    estimator.add(samples)
+    pings = (Sample(*pair, "rtt_ms", 1.0, WHEN_S, "ping") for pair in pairs)
+    estimator = Estimator(Samples.of([*pings, *samples]), CATALOGUE)
     return estimator.network(Snapshot("t", "", ""))
 
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.model.estimate import AddressKind
+from planner.model.baseline.graph import baseline_network
+from planner.model.estimate import BOUNDS, AddressKind
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import (
@@ -23,7 +24,7 @@ from planner.model.throughput import (
 )
 from planner.single_flow.prediction import FlowTest, predict
 from probes.estimation import Estimator
-from probes.samples import Metric, Sample
+from probes.samples import Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
 from tests.shared_data import shared
@@ -51,9 +52,7 @@ def sample(
 
 
 def estimated(*samples: Sample) -> Network:
-    estimator = Estimator(CATALOGUE)
-    estimator.add(samples)
-    return estimator.network(Snapshot("t", "", "mixed"))
+    return Estimator(Samples.of(samples), CATALOGUE).network(Snapshot("t", "", "mixed"))
 
 
 def link_of(*samples: Sample) -> Link:
@@ -344,22 +343,21 @@ def test_the_more_links_of_a_class_are_measured_the_more_its_spread_is_theirs() 
 def test_a_law_holds_in_proportion_for_vms_of_another_size(how: str) -> None:
     src, dst, share = "azure:koreacentral", "aws:us-west-1", 0.02
     full = estimated()
-    estimator = Estimator(
-        CATALOGUE,
-        stated_gbps={
-            name: (share * site.egress_gbps.expected, share * site.ingress_gbps.expected)
-            for name, site in full.sites.items()
-        }
-        if how == "stated"
-        else {},
-    )
+    stated_gbps = {
+        name: (share * site.egress_gbps.expected, share * site.ingress_gbps.expected)
+        for name, site in full.sites.items()
+    }
     sides: tuple[tuple[Metric, str], ...] = (
         ("egress_cap_mbps", "egress_gbps"),
         ("ingress_cap_mbps", "ingress_gbps"),
     )
-    for name, (metric, side) in product((src, dst) if how == "measured" else (), sides):
-        mbps = 1000 * share * getattr(full.sites[name], side).expected
-        estimator.add([sample(mbps, metric, name, name)])
+    samples = [
+        sample(1000 * share * getattr(full.sites[name], side).expected, metric, name, name)
+        for name, (metric, side) in product((src, dst) if how == "measured" else (), sides)
+    ]
+    estimator = Estimator(
+        Samples.of(samples), CATALOGUE, stated_gbps=stated_gbps if how == "stated" else {}
+    )
     link, was = estimator.network(Snapshot("t", "", "")).link(src, dst), full.link(src, dst)
     assert link.aggregate_gbps.expected == pytest.approx(share * was.aggregate_gbps.expected)
     assert link.aggregate_gbps.low == pytest.approx(share * was.aggregate_gbps.low)
@@ -374,12 +372,16 @@ def test_a_cap_that_the_peers_held_back_is_a_lower_bound() -> None:
         found = sample(mbps, metric, region, region)
         return found._replace(detail=json.dumps({"together_mbps": peers, "high_mbps": 1.05 * mbps}))
 
-    estimator = Estimator(CATALOGUE, stated_gbps={hub: (1.0, 1.0)})
-    estimator.add([cap("egress_cap_mbps", hub, sum(towards.values()), towards)])
+    def network_of(*samples: Sample) -> Network:
+        estimator = Estimator(Samples.of(samples), CATALOGUE, stated_gbps={hub: (1.0, 1.0)})
+        return estimator.network(Snapshot("t", "", ""))
+
     # What the peers take in was shown by probes from many, which could have sent more.
-    for region in small:
-        estimator.add([cap("ingress_cap_mbps", region, 445.0, {hub: 300.0, small[0]: 145.0})])
-    network = estimator.network(Snapshot("t", "", ""))
+    caps = [cap("egress_cap_mbps", hub, sum(towards.values()), towards)]
+    caps += (
+        cap("ingress_cap_mbps", region, 445.0, {hub: 300.0, small[0]: 145.0}) for region in small
+    )
+    network = network_of(*caps)
     for region in small:
         assert network.sites[region].ingress_gbps.source == "measured"
         assert network.sites[region].ingress_gbps.expected == pytest.approx(0.445)
@@ -390,13 +392,11 @@ def test_a_cap_that_the_peers_held_back_is_a_lower_bound() -> None:
 
     # Windows hold back too: one connection to each carries far less than the caps.
     few = cap("egress_cap_mbps", hub, 6000.0, towards)._replace(connections=3)
-    narrow = Estimator(CATALOGUE)
-    narrow.add([few])
-    assert narrow.network(Snapshot("t", "", "")).sites[hub].egress_gbps.source != "measured"
+    assert estimated(few).sites[hub].egress_gbps.source != "measured"
 
     enough = {**towards, "azure:eastus": 440.0, "gcp:us-west1": 440.0}
-    estimator.add([cap("egress_cap_mbps", hub, 2000.0, dict.fromkeys(enough, 400.0))])
-    reached = estimator.network(Snapshot("t", "", "")).sites[hub].egress_gbps
+    more = cap("egress_cap_mbps", hub, 2000.0, dict.fromkeys(enough, 400.0))
+    reached = network_of(*caps, more).sites[hub].egress_gbps
     assert reached.source == "measured"
     assert reached.expected == pytest.approx(2.0)
 
@@ -532,3 +532,14 @@ def test_the_origin_of_an_inference_counts_the_links_behind_it() -> None:
     assert (shifted.kind, shifted.method) == ("inferred", "shifted-law")
     assert (shifted.samples, shifted.links) == (3, 2)
     assert (shifted.newest_s, shifted.oldest_s) == (WHEN_S + 1, WHEN_S)
+
+
+def test_without_samples_links_are_those_of_the_baseline() -> None:
+    found, baseline = estimated(), baseline_network(CATALOGUE)
+    assert found.sites == baseline.sites
+    for link, expected in zip(found, baseline, strict=True):
+        for figure in ("rtt_ms", "aggregate_gbps"):
+            one, other = getattr(link, figure), getattr(expected, figure)
+            assert one.origin == other.origin
+            for bound in BOUNDS:
+                assert getattr(one, bound) == pytest.approx(getattr(other, bound), rel=1e-9)

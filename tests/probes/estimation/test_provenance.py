@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.provenance import FigureProvenance, Provenance, Quantity
-from probes.samples import Metric, Sample
+from probes.samples import Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
 
@@ -37,8 +37,7 @@ SERIES += [(region, region, metric) for region in REGIONS for metric in CAPS]
 
 
 def estimated(samples: list[Sample]) -> Network:
-    estimator = Estimator(CATALOGUE)
-    estimator.add(samples)
+    estimator = Estimator(Samples.of(samples), CATALOGUE)
     return estimator.network(Snapshot("t", "", "mixed"))
 
 

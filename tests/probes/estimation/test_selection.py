@@ -25,7 +25,7 @@ from probes.campaign.regret import RateMatrices, regret_on, regret_once_measured
 from probes.campaign.rounds import fewest_rounds, schedule
 from probes.campaign.selection import ENOUGH, cap_tasks, choose_links, per_flow_tasks, rtt_tasks
 from probes.estimation import Estimator
-from probes.samples import Sample
+from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
 
@@ -60,13 +60,12 @@ def grid() -> tuple[list[str], dict[Pair, float], dict[Pair, Sample]]:
 
 def network_of(samples: list[Sample]) -> Network:
     regions, rtts, _ = grid()
-    estimator = Estimator(CATALOGUE)
-    estimator.add(
+    pings = (
         Sample(*pair, "rtt_ms", ms, WHEN_S, "ping")
         for pair, ms in rtts.items()
         if set(pair) <= set(regions)
     )
-    estimator.add(samples)
+    estimator = Estimator(Samples.of([*pings, *samples]), CATALOGUE)
     return estimator.network(Snapshot("t", "", "")).with_(restricted_to=regions)
 
 

@@ -12,7 +12,6 @@ from relayd.store.links.events import link_events
 from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.series import link_series, metrics_seen
 from relayd.store.samples.ingest import append
-from relayd.store.samples.pages import newest_samples
 from relayd.store.samples.retention import compact
 from tests.relayd.store.engines import Spot
 
@@ -42,12 +41,6 @@ def test_a_link_is_read_whole(spot: Spot) -> None:
         part = link_series(database, SRC, DST, "rtt_ms", since_s=1e9 + 599 * 900, until_s=1e9 + 1e6)
         assert part.samples.median.tolist() == [10.0 + 599 % 7]
         assert metrics_seen(database, "nowhere:at-all", DST) == []
-
-        newest, count = newest_samples(database, SRC, DST, "rtt_ms", through=10**9, limit=3)
-        assert [one.stored.sample.value for one in newest] == [
-            10.0 + n % 7 for n in range(597, 600)
-        ]
-        assert count == len(after.samples.median)
 
         with database.transaction():
             LevelShifts(database).add(LinkShift(SRC, DST, "rtt_ms", 1e9, 1e9 + 9, 10.0, 20.0))

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
-from planner.model.network import Snapshot
-from probes.estimation import THROUGHPUT, Estimator
-from probes.estimation.current_samples import MOST_JUDGED, add_current
+from probes.estimation.current_samples import MOST_JUDGED
 from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
+from relayd.snapshots.building import estimated
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, append, ingest
-from relayd.store.samples.retention import Period, compact, vm_votes
+from relayd.store.samples.retention import Period, compact
 from tests.properties import examples
 
 _NOW_S = 1.8e9
@@ -73,12 +72,7 @@ def _total(store: Store) -> tuple[int, float]:
 
 
 def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
-    estimator = Estimator(catalogue)
-    add_current(estimator, store.samples.reported())
-    for metric, src, dst, src_vm, dst_vm, count, source in vm_votes(store):
-        if metric in THROUGHPUT:
-            estimator.add_votes(src, dst, src_vm, dst_vm, count, source)
-    network = estimator.network(Snapshot("", "", ""))
+    network = estimated(store, catalogue, through=store.samples.last_id()).network
     ends = {end for src, dst, *_ in _LINKS for end in (src, dst)}
     found: dict[object, object] = {end: network.sites[end] for end in ends}
     found |= {

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import relayd as library
-from probes.estimation.current_samples import since_last_changes
-from probes.samples import Reported, Sample
+from probes.estimation.current_samples import current_samples
+from probes.samples import Sample, Samples
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.verifications import VerificationRow, Verifications
@@ -106,13 +106,10 @@ def test_samples_from_before_a_level_that_was_shown_no_longer_count() -> None:
         _sample(3050.0, 4.0)._replace(new_level=True),
         _sample(3020.0, 5.0),
     ]
-    rows = [Reported(sample) for sample in series]
-    old: list[Reported] = []
-    (kept,) = since_last_changes(rows, on_old=old.append)
+    kept = current_samples(Samples.of(series))
     assert [sample.value for sample in kept.samples] == [3050.0, 3020.0]
-    assert len(old) == 3
-    (first,) = since_last_changes(rows[:2])
-    assert first.samples == series[:2]
+    assert kept.before == 3
+    assert list(current_samples(Samples.of(series[:2])).samples) == series[:2]
 
 
 # ---- before anything runs ----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from numpy.typing import NDArray
 
 from planner.model.columns.links import Origins
 from planner.model.columns.table import EstimateArrays
-from planner.model.estimate import Addresses, Figures, Kind, Method, Origin
+from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
 from probes.estimation.agreement import Mark, figures_with, is_own
-from probes.estimation.arrays.groups import Bools, Floats, Groups, Ints, distinct
-from probes.estimation.arrays.sample_table import Rows
-from probes.estimation.series import Counted
+from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.link_samples import Counted
+from probes.samples import ADDRESSES, Rows
 
-_ADDRESSES: tuple[Addresses | None, ...] = (None, "public", "private", "both")
+_ADDRESSES: tuple[Addresses | None, ...] = (*ADDRESSES, "both")
 
 
 def joined_addresses(rows: Rows, groups: Groups) -> Ints:
@@ -48,11 +49,10 @@ def measured(
     figures_of : callable
         Returns the figures for such a number.
     """
-    rows, groups, of_link = counted
-    addresses = joined_addresses(rows, groups)
+    rows, groups, of_link = counted[1:]
     further = np.zeros(len(of_link), np.int64) if extra is None else extra
-    keys = np.stack([of_link, addresses, further])
-    unique, number = _unique_columns(keys)
+    keys = np.stack([of_link, joined_addresses(rows, groups), further])
+    unique, number = np.unique(keys, axis=1, return_inverse=True)
     made = [
         origins.number_of(
             Origin(
@@ -62,24 +62,17 @@ def measured(
                 figures=figures_with(figures_of(more), marks[mark]),
             )
         )
-        for mark, address, more in unique
+        for mark, address, more in unique.T.tolist()
     ]
-    at_s = rows["at_s"]
+    at_s = rows["measured_at_s"]
     return EstimateArrays(
         *bounds,
-        np.array(made, np.int32)[number],
+        np.array(made, np.int32)[number.reshape(-1)],
         groups.counts.astype(np.int32),
         np.ones(len(of_link), np.int32),
         groups.reduced(np.maximum, at_s),
         groups.reduced(np.minimum, at_s),
     )
-
-
-def _unique_columns(keys: Ints) -> tuple[list[list[int]], Ints]:
-    if keys.shape[1] and (keys == keys[:, :1]).all():  # as most often
-        return [keys[:, 0].tolist()], np.zeros(keys.shape[1], np.int64)
-    unique, number = np.unique(keys, axis=1, return_inverse=True)
-    return unique.T.tolist(), number.reshape(-1)
 
 
 def changed(
@@ -97,12 +90,7 @@ def changed(
 
 def those(origins: Origins, numbers: NDArray[Any], test: Callable[[Origin], bool]) -> Bools:
     """Return where a test holds of the origin of some numbers."""
-    holds: Bools
-    if numbers.size < len(origins.all):  # such as those of the links between two cities
-        asked = [test(origins.all[number]) for number in numbers.ravel().tolist()]
-        holds = np.array(asked, np.bool_).reshape(numbers.shape)
-    else:
-        holds = np.array([test(origin) for origin in origins.all], np.bool_)[numbers]
+    holds: Bools = np.array([test(origin) for origin in origins.all], np.bool_)[numbers]
     return holds
 
 
@@ -135,27 +123,35 @@ def of_many(
     method: Method, behind: EstimateArrays, origins: Origins, figures: Figures | None = None
 ) -> Origin:
     """Return the origin of what was inferred from several links."""
-    addresses = {origins.all[number].address for number in distinct(behind.origin).tolist()}
-    newest_s, oldest_s = behind.newest_s, behind.oldest_s
+    newest_s, oldest_s = (times[~np.isnan(times)] for times in (behind.newest_s, behind.oldest_s))
     return Origin(
         "inferred",
         method,
         int(behind.samples.sum()),
         int(behind.links.sum()),
-        None if np.isnan(newest_s).all() else float(np.nanmax(newest_s)),
-        None if np.isnan(oldest_s).all() else float(np.nanmin(oldest_s)),
-        _joined(addresses),
+        float(newest_s.max()) if len(newest_s) else None,
+        float(oldest_s.min()) if len(oldest_s) else None,
+        _joined({origins.all[number].address for number in np.unique(behind.origin).tolist()}),
         figures,
     )
 
 
 def of_rows(rows: Rows, kind: Kind, method: Method, figures: Figures | None = None) -> Origin:
     """Return the origin of what was made from samples of any links."""
-    pairs = len(distinct(rows["src"].astype(np.int64) << 32 | rows["dst"]))
-    at_s = rows["at_s"]
-    address = _joined({_ADDRESSES[place] for place in distinct(rows["address"]).tolist()})
+    pairs = len(np.unique(rows[["src", "dst"]]))
+    at_s = rows["measured_at_s"]
+    address = _joined({_ADDRESSES[place] for place in np.unique(rows["address"]).tolist()})
     return Origin(
         kind, method, len(rows), pairs, float(at_s.max()), float(at_s.min()), address, figures
+    )
+
+
+def no_surer_than(estimate: Estimate, error: float) -> Estimate:
+    """Return an estimate with bounds at least this relative error away."""
+    return replace(
+        estimate,
+        low=min(estimate.low, estimate.expected / (1 + error)),
+        high=max(estimate.high, estimate.expected * (1 + error)),
     )
 
 

@@ -15,8 +15,8 @@ from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import AddressKind, Origin
 from planner.model.link import Site
 from planner.model.throughput import CLASSES_MS, UNKNOWN_SPREAD, AggregateLaw, LawSpread, law_of
-from probes.estimation.arrays.groups import Floats, Ints, powers
-from probes.estimation.arrays.sites import Bounds, least_caps
+from probes.estimation.groups import Floats, Ints
+from probes.estimation.site_arrays import Bounds, least_caps
 
 OTHER_SIZE = 2.0
 """A VM whose cap differs more from its type's is not of the size that a law is of."""
@@ -121,7 +121,7 @@ class ProviderLaws:
     def _steady_gbps(self, model: AggregateLaw, rtts_ms: Floats) -> Floats:
         if model.exponent == 0:
             return np.full(rtts_ms.shape, model.limit_gbps)
-        far_gbps = model.scale_gbps * powers(rtts_ms / 100.0, model.exponent)
+        far_gbps = model.scale_gbps * (rtts_ms / 100.0) ** model.exponent
         return np.minimum(model.limit_gbps, far_gbps)
 
     def _proportions(self, sources: Sequence[int]) -> Floats:

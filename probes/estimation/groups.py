@@ -1,52 +1,23 @@
-"""Values in groups that follow each other: medians and bounds of all groups at once.
-
-Logarithms and powers are those of :mod:`math`, one by one: NumPy's differ in the last digit by the
-processor that it runs on.
-"""
+"""Values in groups that follow each other: medians and bounds of all groups at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import pairwise, repeat
+from collections.abc import Iterator
+from itertools import pairwise
+from math import sqrt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.estimation.bounds import LEAST_NOISE, MAD_TO_SIGMA, NORMAL_90
+from probes.medians import median
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-
-
-def each(function: Callable[..., float], *values: Floats) -> Floats:
-    """Return what a function says of the values of arrays, one by one."""
-    shape = values[0].shape
-    lists = (one.ravel().tolist() for one in values)
-    return np.fromiter(map(function, *lists), np.float64, values[0].size).reshape(shape)
-
-
-def powers(values: Floats, exponent: float = 2.0) -> Floats:
-    """Return powers of values, as Python works them out."""
-    found = map(pow, values.ravel().tolist(), repeat(exponent))
-    return np.fromiter(found, np.float64, values.size).reshape(values.shape)
-
-
-def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the different values in order; :func:`numpy.unique` loads masked arrays for that."""
-    ordered = np.sort(values, axis=None)
-    first = np.ones(len(ordered), np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    found: NDArray[Any] = ordered[first]
-    return found
-
-
-def coded(keys: Ints) -> tuple[list[int], Ints]:
-    """Return the different keys in order, and which of them each is; for keys from 0 to few."""
-    there = np.zeros(int(keys.max(initial=-1)) + 1, np.bool_)
-    there[keys] = True
-    return np.flatnonzero(there).tolist(), (np.cumsum(there) - 1)[keys]
+LEAST_NOISE = 0.01
+NORMAL_90 = 1.645
+MAD_TO_SIGMA = 1.4826
 
 
 class Groups(NamedTuple):
@@ -90,9 +61,19 @@ class Groups(NamedTuple):
         """Return what is of each group for each of its values."""
         return np.repeat(of_groups, self.counts)
 
+    def newest(self, most: int) -> Bools:
+        """Return which values are among so many last ones of their group."""
+        found: Bools = self.spread(self.begins[1:]) - np.arange(self.begins[-1]) <= most
+        return found
+
     def reduced(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         """Return what a function such as :obj:`numpy.maximum` makes of each group."""
         found: NDArray[Any] = function.reduceat(values, self.first) if len(values) else values
+        return found
+
+    def differ(self, values: NDArray[Any]) -> Bools:
+        """Return which groups have several values."""
+        found: Bools = self.reduced(np.minimum, values) != self.reduced(np.maximum, values)
         return found
 
     def kept(self, chosen: Bools) -> Groups:
@@ -105,24 +86,34 @@ class Groups(NamedTuple):
         if not len(values) or counts.max() == 1:
             return values
         ordered = values[np.lexsort((values, self.numbers()))]
-        below, above = ordered[self.first + (counts - 1) // 2], ordered[self.first + counts // 2]
-        found: Floats = np.where(below == above, below, (below + above) / 2)
-        return found
+        found: Floats = ordered[self.first + (counts - 1) // 2] + ordered[self.first + counts // 2]
+        return found / 2
 
     def deviations(self, values: Floats, middles: Floats) -> Floats:
         """Return the median of absolute deviations of each group."""
         return self.medians(np.abs(values - self.spread(middles)))
 
     def bounds(self, values: Floats, noise: Floats | float) -> tuple[Floats, Floats, Floats]:
-        """Return, for each group, :func:`probes.estimation.bounds.bounds_of` its values."""
+        """Return the median of each group, with bounds from noise and spread.
+
+        Parameters
+        ----------
+        values : array
+        noise : float or array
+            Relative error of one measurement, 90th percentile.
+        """
         middles, counts = self.medians(values), self.counts
-        noises = np.broadcast_to(np.asarray(noise, np.float64), middles.shape)
-        errors = np.maximum(LEAST_NOISE, noises)
-        if len(many := np.flatnonzero(counts > 1)):
-            sigmas = MAD_TO_SIGMA * self.deviations(values, middles)[many]
-            expected = middles[many]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                spreads = np.where(expected > 0, NORMAL_90 * sigmas / expected, 0.0)
-            squares = powers(noises[many]) / counts[many] + powers(spreads)
-            errors[many] = np.maximum(LEAST_NOISE, np.sqrt(squares))
+        sigmas = MAD_TO_SIGMA * self.deviations(values, middles)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spreads = np.where(middles > 0, NORMAL_90 * sigmas / middles, 0.0)
+        errors = np.maximum(LEAST_NOISE, np.sqrt(np.square(noise) / counts + spreads**2))
         return middles / (1 + errors), middles, middles * (1 + errors)
+
+
+def bounds_of(values: list[float], noise: float) -> tuple[float, float, float]:
+    """Return the median of at least one value with bounds; see :meth:`Groups.bounds`."""
+    expected = median(values)
+    sigma = MAD_TO_SIGMA * median(abs(value - expected) for value in values)
+    spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
+    error = max(LEAST_NOISE, sqrt(noise**2 / len(values) + spread**2))
+    return expected / (1 + error), expected, expected * (1 + error)

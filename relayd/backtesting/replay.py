@@ -1,13 +1,13 @@
-"""Replaying history: what would have been recommended at each time, and what it would have got.
+"""Decides every pair at each step of a history, and counts what came of it.
 
-At each step, relayd's rule decides for every pair on what was known before
-(:mod:`probes.estimation.history_steps`, :mod:`planner.transfer.all_pairs`); what was then measured
-during the step is the truth that the decision is held against, beside three others: always direct,
-always the relay that looked best, and hindsight, which knows the truth. Hindsight picks the best of
-many single measurements, noise included, so that nobody who decides before can quite reach it.
+Relayd's rule decides for every pair on what was known before the step
+(:mod:`planner.transfer.all_pairs`); what was then measured during the step is the truth that the
+decision is held against, beside three others: always direct, always the relay that looked best, and
+hindsight, which knows the truth. Hindsight picks the best of many single measurements, noise
+included, so that a decision made before can't quite reach it.
 
-A part of the steps is replayed by itself, and parts are added up in the order of time: wherever
-parts are computed, the digits are the same.
+Steps are replayed one by one and added up in the order of time: wherever they are computed, the
+digits are the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from planner.transfer.all_pairs import (
     path_rates,
 )
 from planner.transfer.allocation import EQUAL
-from probes.estimation.history_steps import Models, Part, Step, Truths, steps_of
+from relayd.backtesting.history import Step, StepEstimator, StepSamples, Truths
 
 STRATEGIES = ("relayd", "direct", "relay", "hindsight")
 SUMS = ("share", "rate_gbps", "time_s", "cost_usd", "value")
@@ -62,7 +62,7 @@ class Scene:
     Attributes
     ----------
     terms : Terms
-    models : Models
+    estimator : StepEstimator
     judged : array of bool, shape (n, n)
         Pairs to decide.
     groups : array of int, shape (n, n)
@@ -70,14 +70,14 @@ class Scene:
     """
 
     terms: Terms
-    models: Models
+    estimator: StepEstimator
     judged: Truths
     groups: NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class Tally:
-    """What is known of some steps in a row.
+    """What came of some steps in a row.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Tally:
         Decisions whose path then carried nothing.
     switches : array of int, shape (strategies, n, n)
     first, last : arrays of int, shape (strategies, n, n)
-        First and last choices, to count the switches from one part to the next.
+        First and last choices, to count the switches from one step to the next.
     histogram : array of int, shape (strategies, groups, bins + 1)
         Shares of what hindsight has.
     """
@@ -107,7 +107,7 @@ class Tally:
     @classmethod
     def empty(cls, scene: Scene) -> Tally:
         """Return the tally of no steps."""
-        shape, count = scene.models.shape, len(STRATEGIES)
+        shape, count = scene.judged.shape, len(STRATEGIES)
         groups = int(scene.groups.max(initial=0)) + 1
         return cls(
             0,
@@ -133,14 +133,13 @@ class Tally:
         self.histogram += later.histogram
 
 
-def replay(part: Part, scene: Scene) -> Tally:
-    """Replay some steps in a row."""
-    tally = Tally.empty(scene)
-    for step in steps_of(part, scene.models):
-        foreseen = scene.judged & step.estimated & ~np.isnan(step.truth_gbps)
-        tally.counts[COUNTS.index("foreseen")] += foreseen
-        tally.counts[COUNTS.index("covered")] += foreseen & step.covered
-        _judge(tally, scene, step)
+def replay(samples: StepSamples, scene: Scene) -> Tally:
+    """Replay a step."""
+    tally, step = Tally.empty(scene), scene.estimator.step(samples)
+    foreseen = scene.judged & step.estimated & ~np.isnan(step.truth_gbps)
+    tally.counts[COUNTS.index("foreseen")] += foreseen
+    tally.counts[COUNTS.index("covered")] += foreseen & step.covered
+    _judge(tally, scene, step)
     return tally
 
 

@@ -14,11 +14,11 @@ from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures, Origin
 from planner.model.link import AT_LIMIT, LIMITED_BY, Site
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.arrays.groups import Bools, Floats, Ints, distinct
-from probes.estimation.arrays.laws import PriorArrays
-from probes.estimation.arrays.origins import are_measured, changed
-from probes.estimation.arrays.sites import Bounds, least_caps
 from probes.estimation.flows import MeasuredFlows, Pairs, held_to
+from probes.estimation.groups import Bools, Floats, Ints
+from probes.estimation.laws import PriorArrays
+from probes.estimation.origins import are_measured, changed
+from probes.estimation.site_arrays import Bounds, least_caps
 
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
@@ -146,7 +146,7 @@ def _infer_flows(
     shared, numbers = at[more], connections[more]
     for name in ("samples", "links", "newest_s", "oldest_s"):
         getattr(flow, name)[shared] = getattr(aggregate, name)[shared]
-    for count in distinct(numbers).tolist():
+    for count in np.unique(numbers).tolist():
         some = shared[numbers == count]
         figures = Figures(connections=count)
 

@@ -11,7 +11,7 @@ from planner.model.baseline.graph import flow_cap_gbps
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Estimate
 from planner.model.link import Site
-from probes.estimation.arrays.groups import Bools, Floats
+from probes.estimation.groups import Bools, Floats
 
 
 class Bounds(NamedTuple):

@@ -11,7 +11,7 @@ in the median, the law alone within 40 %.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp, log
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +23,6 @@ from planner.model.estimate import Estimate, Origin
 from planner.model.link import Site
 from planner.model.throughput import UNKNOWN_MEMORY_YEARS, UNKNOWN_NOISE, UNKNOWN_SPREAD, LawSpread
 from probes.estimation.aggregates import AggregateTests
-from probes.estimation.arrays.groups import Bools, Floats, Ints, coded, each
-from probes.estimation.arrays.origins import changed, of_many, own_first
-from probes.estimation.arrays.provider_laws import CLASSES, ProviderLaws, within_caps
-from probes.estimation.arrays.sites import Bounds, least_caps
-from probes.estimation.bounds import MAD_TO_SIGMA
 from probes.estimation.combining import (
     LEAST_LINKS,
     LEAST_RATIO,
@@ -37,6 +32,10 @@ from probes.estimation.combining import (
     tests_of,
 )
 from probes.estimation.flows import Pairs
+from probes.estimation.groups import MAD_TO_SIGMA, Bools, Floats, Ints
+from probes.estimation.origins import changed, of_many, own_first
+from probes.estimation.provider_laws import CLASSES, ProviderLaws, within_caps
+from probes.estimation.site_arrays import Bounds, least_caps
 
 # Links between the same two parts of the world: they help where links of a class differ by half.
 NEIGHBOUR_MS = 25.0
@@ -89,12 +88,12 @@ class MeasuredLaw:
         by_law = np.flatnonzero(has_law.ravel()[key // CLASSES]) if len(key) else np.zeros(0, int)
         self._ratios = np.zeros(len(key))
         ratios = alone.expected[by_law] / self._laws.expected[pairs][by_law]
-        self._ratios[by_law] = each(log, np.maximum(LEAST_RATIO, ratios))
+        self._ratios[by_law] = np.log(np.maximum(LEAST_RATIO, ratios))
         self._learned: dict[int, dict[int, Ints]] = {}
         """The measured links of each class that count, by providers; all in order."""
-        keys, number = coded(key[by_law])
+        keys, number = np.unique(key[by_law], return_inverse=True)
         for one, links in sorted(
-            ((one, by_law[number == place]) for place, one in enumerate(keys)),
+            ((one, by_law[number == place]) for place, one in enumerate(keys.tolist())),
             key=lambda of_class: of_class[1][0],
         ):
             own = links[own_first(origins, alone.origin[links])]
@@ -126,7 +125,7 @@ class MeasuredLaw:
 
     def _shifted(self, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
         """Return the laws of links, shifted as their classes are."""
-        keys, number = coded(self._of.key[pairs])
+        keys, number = np.unique(self._of.key[pairs], return_inverse=True)
         laws = [self._class_law(key) for key in keys]
         shifts = np.array([exp(law.shift) for law in laws])
         rates = self._laws.expected[pairs] * shifts[number]
@@ -196,7 +195,7 @@ class MeasuredLaw:
     def _of_classes(self, pairs: Pairs) -> EstimateArrays:
         """Return what links of their classes, and their neighbours, say of links."""
         law_gbps = self._laws.expected[pairs]
-        keys, number = coded(self._of.key[pairs])
+        keys, number = np.unique(self._of.key[pairs], return_inverse=True)
         origins = [self._origin_of_class(key) for key in keys]
         behind = EstimateArrays.of([Estimate(0.0, 0.0, 0.0, one) for one in origins], self._origins)
         behind = behind.take(number)

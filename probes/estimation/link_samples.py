@@ -1,0 +1,258 @@
+"""Which samples of each metric and link count, and for whom they speak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.model.link import Site
+from planner.model.throughput import UNKNOWN_NOISE, law_of
+from planner.single_flow.spreads import REPEAT_ERROR
+from probes.analysis.cold_tests import steady_rates
+from probes.estimation.agreement import Agreed, FromSource, Mark, agreed, reference_of, trusted
+from probes.estimation.current_samples import CurrentSamples
+from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.vm_types import THROUGHPUT, taken_with
+from probes.samples import ADDRESSES, METRICS, Metric, Rows
+
+ALL_LOST_PCT = 100.0
+MEMORY_S = 30 * 86400.0
+"""Older samples of a link no longer count once there are newer ones."""
+RTT_NOISE = 0.02
+"""Relative error of a median of pings, seen when repeating it, 90th percentile."""
+CAP_NOISE = 0.05
+LEAST_VALUE = 1e-3
+"""Of what has a logarithm: nothing got through."""
+_NOISES: dict[Metric, float] = {
+    "rtt_ms": RTT_NOISE,
+    "per_flow_mbps": REPEAT_ERROR,
+    "egress_cap_mbps": CAP_NOISE,
+    "ingress_cap_mbps": CAP_NOISE,
+    "loss_pct": 1.0,  # of the logarithm of one more percent
+}
+
+
+class Counted(NamedTuple):
+    """The samples of one metric that count, by link.
+
+    Attributes
+    ----------
+    places : array of int
+        Among those of :class:`LinkSamples`.
+    rows : Rows
+        These.
+    groups : Groups
+        One for each link.
+    marks : array of int
+        For each link, which of :attr:`LinkSamples.marks` says whose samples these are.
+    """
+
+    places: Ints
+    rows: Rows
+    groups: Groups
+    marks: Ints
+
+    @property
+    def src(self) -> Ints:
+        """Number of the source of each link."""
+        return number_of(self.rows["src"][self.groups.first])
+
+    @property
+    def dst(self) -> Ints:
+        """Number of the destination of each link."""
+        return number_of(self.rows["dst"][self.groups.first])
+
+    def where(self, chosen: Bools) -> Counted:
+        """Return the samples that are chosen; a link without one is left out."""
+        numbers = self.groups.numbers()[chosen]
+        groups = Groups.of(numbers)
+        marks = self.marks[numbers[groups.first]]
+        return Counted(self.places[chosen], self.rows[chosen], groups, marks)
+
+
+def number_of(regions: np.ndarray) -> Ints:
+    """Return the numbers of regions among sites; they are the first of a sample's names."""
+    return regions.astype(np.int64) - 1
+
+
+def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
+    """Return values of samples without what slow start cost.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of the metric.
+    metric : Metric
+    rtts_ms : array, shape (n, n)
+        NaN where not known: samples stay as they are.
+    """
+    values: Floats = rows["value"]
+    if metric not in {"per_flow_mbps", "aggregate_mbps"}:
+        return values
+    cold_s = np.where(rows["warmed_up"], 0.0, rows["duration_s"])
+    of_rows = rtts_ms[number_of(rows["src"]), number_of(rows["dst"])]
+    return steady_rates(values, of_rows, cold_s, one_flow=metric == "per_flow_mbps")
+
+
+class LinkSamples:
+    """The samples over one kind of address between some regions, by metric and link.
+
+    Parameters
+    ----------
+    current : CurrentSamples
+        The regions are the first of their names.
+    sites : mapping
+        The regions, with the VM types assumed: a throughput sample that was taken with others does
+        not count.
+    is_mixed : bool
+        Whether several sources have reported anything.
+
+    Attributes
+    ----------
+    names : list of str
+    samples : Samples
+    marks : list of Mark or None
+        The first is None: of the own prober, or of the only source that there is.
+    agreements : dict
+        Metric, source and destination to which samples count, where several sources have reported;
+        their places are among `samples`.
+    """
+
+    def __init__(
+        self, current: CurrentSamples, sites: Mapping[str, Site], *, is_mixed: bool
+    ) -> None:
+        self.samples, self.names = current.samples, list(sites)
+        self.marks: list[Mark | None] = [None]
+        self.agreements: dict[tuple[Metric, int, int], Agreed] = {}
+        self._first_id, self._is_mixed = current.first_id, is_mixed
+        self._sources = list(self.samples.names)
+        self._fits = taken_with(self.samples, sites)
+        self._counted: dict[Metric, Counted] = {}
+
+    def known_metrics(self) -> list[Metric]:
+        """Return the metrics of which there are samples."""
+        return [METRICS[number] for number in np.unique(self.samples.rows["metric"]).tolist()]
+
+    def recent(self, metric: Metric) -> Counted:
+        """Return the samples that are not much older than the newest of their link."""
+        places = np.flatnonzero(self.samples.rows["metric"] == METRICS.index(metric))
+        rows = self.samples.rows[places]
+        groups = Groups.of(rows["src"], rows["dst"])
+        found = Counted(places, rows, groups, np.zeros(len(groups.first), np.int64))
+        newest_s = groups.reduced(np.maximum, rows["measured_at_s"])
+        recent = rows["measured_at_s"] >= groups.spread(newest_s) - MEMORY_S
+        return found if recent.all() else found.where(recent)
+
+    def pairs(self) -> Bools:
+        """Return of which links there are samples, shape (n, n)."""
+        rows = self.samples.rows
+        found = np.zeros((len(self.names), len(self.names)), np.bool_)
+        found[number_of(rows["src"]), number_of(rows["dst"])] = True
+        return found
+
+    def of_reference(self, recent: Counted, link: slice) -> Ints:
+        """Return places of a link's samples: those of whom its estimates go by, of its VM types."""
+        places = recent.places[link]
+        reference = reference_of(self.from_sources(places, np.zeros(len(places)))).source
+        taken = self.samples.rows["source"][places] == self._sources.index(reference)
+        found: Ints = places[taken & self._fits[places]]
+        return found
+
+    def counted(self, metric: Metric, rtts_ms: Floats | None = None) -> Counted:
+        """Return the samples on which estimates of a metric rest.
+
+        Parameters
+        ----------
+        rtts_ms : array, shape (n, n)
+            Of the links, to compare tests from a cold start with others; NaN where not known.
+        """
+        if metric not in self._counted:
+            if rtts_ms is None:
+                rtts_ms = np.full((len(self.names), len(self.names)), np.nan)
+            self._counted[metric] = self._count(metric, rtts_ms)
+        return self._counted[metric]
+
+    def _count(self, metric: Metric, rtts_ms: Floats) -> Counted:
+        found = self.recent(metric)
+        if metric == "loss_pct":
+            # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+            found = found.where(found.rows["value"] < ALL_LOST_PCT)
+        elif metric in THROUGHPUT:
+            found = found.where(self._fits[found.places])
+        if metric == "aggregate_mbps":
+            # What fewer connections reached may not have saturated the pair.
+            parts = Groups.of(found.groups.numbers(), found.rows["source"])
+            most = parts.reduced(np.maximum, found.rows["connections"])
+            found = found.where(found.rows["connections"] == parts.spread(most))
+        return self._judged(metric, found, rtts_ms) if self._is_mixed else found
+
+    def _judged(self, metric: Metric, found: Counted, rtts_ms: Floats) -> Counted:
+        """Return the samples that count where several sources have reported."""
+        places, rows, groups, _ = found
+        source = rows["source"]
+        used, place = np.unique(source[groups.first], return_inverse=True)
+        alone = [self._mark(Agreed(places[:0], trusted(self._sources[one]))) for one in used]
+        marks = np.array(alone, np.int64)[place]
+        several = groups.differ(source)
+        if not several.any():
+            return found._replace(marks=marks)
+        steady = steady_values(rows, metric, rtts_ms)
+        logs = np.log1p(steady) if metric == "loss_pct" else np.log(np.maximum(steady, LEAST_VALUE))
+        kept = [np.flatnonzero(~groups.spread(several))]
+        numbers = [groups.numbers()[kept[0]]]
+        for number in np.flatnonzero(several).tolist():
+            link = slice(*groups.begins[number : number + 2].tolist())
+            judged = self._agreed_of(metric, places[link], logs[link])
+            src, dst = (int(number_of(rows[end][link.start])) for end in ("src", "dst"))
+            self.agreements[metric, src, dst] = judged
+            marks[number] = self._mark(judged)
+            kept.append(np.searchsorted(places, judged.places))
+            numbers.append(np.full(len(judged.places), number))
+        order = np.argsort(np.concatenate(numbers), kind="stable")
+        of_link, chosen = np.concatenate(numbers)[order], np.concatenate(kept)[order]
+        groups = Groups.of(of_link)
+        return Counted(places[chosen], rows[chosen], groups, marks[of_link[groups.first]])
+
+    def _agreed_of(self, metric: Metric, places: Ints, logs: Floats) -> Agreed:
+        """Return which samples of one link count; of each source with the most connections."""
+        found = self.from_sources(places, logs)
+        if metric != "aggregate_mbps":
+            return agreed(found, _NOISES.get(metric, UNKNOWN_NOISE))
+        connections = self.samples.rows["connections"]
+        least = connections[reference_of(found).places[0]]
+        found = [one for one in found if connections[one.places[0]] >= least]
+        first = self.samples.rows[found[0].places[0]]
+        src, dst = (self.names[int(number_of(first[end]))] for end in ("src", "dst"))
+        law = law_of(src, dst, ADDRESSES[first["address"]])
+        judged = agreed(found, law.noise if law else UNKNOWN_NOISE)
+        # One number of connections: that of the reference, or of a new level.
+        wanted = connections[judged.places].max(initial=0) if judged.is_shift else least
+        comparable = judged.places[connections[judged.places] == wanted]
+        return judged._replace(places=comparable if len(comparable) else judged.places)
+
+    def from_sources(self, places: Ints, logs: Floats) -> list[FromSource]:
+        """Return the samples of one link by who reported them."""
+        rows = self.samples.rows[places]
+        return [
+            FromSource(
+                self._sources[rows["source"][one.start]],
+                int(self._first_id[places[one.start]]),
+                places[one],
+                rows["measured_at_s"][one],
+                logs[one],
+            )
+            for one in Groups.of(rows["source"])
+        ]
+
+    def _mark(self, found: Agreed) -> int:
+        mark = Mark.of(found)
+        if mark not in self.marks:
+            self.marks.append(mark)
+        return self.marks.index(mark)
+
+
+def own_marks(marks: Sequence[Mark | None]) -> Bools:
+    """Return which marks are of the own prober, or of the only source that there is."""
+    return np.array([mark is None or not mark.reported_by for mark in marks], np.bool_)

@@ -1,0 +1,85 @@
+"""Which VM types samples were taken with, and which one most samples of a region name."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from planner.model.catalogue import Catalogue
+from planner.model.link import Site
+from probes.estimation.groups import Bools
+from probes.samples import METRICS, OWN, NameTable, Samples
+
+THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
+
+
+class VmVote(NamedTuple):
+    """Throughput samples that name the VM types of both ends."""
+
+    src: str
+    dst: str
+    src_vm: str
+    dst_vm: str
+    samples: int
+    source: str = OWN
+
+
+Votes: TypeAlias = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Region to who reported to VM type to how many samples named it."""
+
+
+def votes_of(samples: Samples, further: Iterable[VmVote] = ()) -> Votes:
+    """Return which VM types samples name, and those that are no longer there."""
+    found: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(Counter))
+    rows, names = samples.rows, list(samples.names)
+    rows = rows[np.isin(rows["metric"], [METRICS.index(name) for name in THROUGHPUT])]
+    for end in ("src", "dst"):
+        keys = [rows[name].astype(np.int64) for name in (end, "source", f"{end}_vm")]
+        shape = (len(names),) * len(keys)
+        unique, counts = np.unique(np.ravel_multi_index(keys, shape), return_counts=True)
+        for region, source, vm, count in zip(*np.unravel_index(unique, shape), counts, strict=True):
+            found[names[region]][names[source]][names[vm]] += int(count)
+    for vote in further:
+        found[vote.src][vote.source][vote.src_vm] += vote.samples
+        found[vote.dst][vote.source][vote.dst_vm] += vote.samples
+    return found
+
+
+def taken_with(samples: Samples, sites: Mapping[str, Site]) -> Bools:
+    """Return which samples were taken with the VM types of sites, the first of their names."""
+    plain = NameTable()
+    sampled = plain.numbers(map(plain_name, samples.names))
+    assumed = plain.numbers(["", *(site.vm_type.partition(":")[2] for site in sites.values())])
+    fits = np.ones(len(samples), np.bool_)
+    for end in ("src", "dst"):
+        vm = sampled[samples.rows[f"{end}_vm"]]
+        fits &= (vm == 0) | (vm == assumed[samples.rows[end]])
+    return fits
+
+
+def vm_type_of(region: str, votes: Votes, catalogue: Catalogue) -> str | None:
+    """Return the VM type of the catalogue that most throughput samples of a region name.
+
+    Those of the own prober, where it has measured there; else each source has one vote.
+    """
+    of_region = votes.get(region, {})
+    if OWN in of_region:
+        of_region = {OWN: of_region[OWN]}
+    provider = region.partition(":")[0]
+    picks = []
+    for of_source in of_region.values():
+        named: Counter[str] = Counter()  # of names that are written in several ways
+        for name, count in of_source.items():
+            if name and (vm_type := f"{provider}:{plain_name(name)}") in catalogue.vm_types:
+                named[vm_type] += count
+        if named:
+            picks.append(max(named, key=lambda name: (named[name], name)))
+    return max(picks, key=lambda name: (picks.count(name), name), default=None)
+
+
+def plain_name(vm_name: str) -> str:
+    """Return the name that catalogues give a VM type, without a provider or Azure's prefix."""
+    return vm_name.rpartition(":")[2].removeprefix("Standard_")
