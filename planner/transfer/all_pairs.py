@@ -1,6 +1,6 @@
 """Direct or the best single relay, for all pairs of regions at once.
 
-:class:`~planner.transfer.decision.Decider` decides one transfer over whole VMs, splits and limits.
+:func:`planner.transfer.decision.decide` decides one transfer over whole VMs, splits and limits.
 Replaying a month takes millions of decisions; :func:`choose` is the same rule on arrays for the
 plainest case: one VM a region and one path a transfer. The least value (cost plus time) wins, and a
 relay is taken only if that has less expected regret, by the same draws. :func:`best_relays` finds
@@ -20,7 +20,7 @@ from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
 from planner.solvers.joint import DRAWS, Risk, factors, spread, worth
 from planner.transfer.allocation import EQUAL
-from planner.transfer.comparison import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
+from planner.transfer.options import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
 
 DIRECT = -1
 """In place of a relay's position."""

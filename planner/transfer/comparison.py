@@ -14,18 +14,19 @@ import numpy as np
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.solvers.joint import Draws, Gain, compared, multiples, probability, range_of
 from planner.transfer.allocation import Allocation
-from planner.transfer.options import EXACT, Option, OptionEvaluator, Spreads, spreads_of
+from planner.transfer.options import (
+    DIRECT_LINK,
+    DST_WINDOW,
+    EXACT,
+    RELAYS,
+    Limit,
+    Option,
+    OptionEvaluator,
+    spreads_of,
+)
 
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
 RELAY_PROCESSING_MS = 1.0
-# Dimensions of the draws; relay number k has three of its own behind them.
-SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
-
-
-def _drawn(gbps: float, spreads: Spreads, dimension: int, window: Spreads = EXACT) -> Draws:
-    """Return a limit in each draw; `window` is that of the destination, whose draws are shared."""
-    own = gbps * multiples(*spreads, dimension)
-    return own if window == EXACT else own * multiples(*window, DST_WINDOW)
 
 
 class OptionComparison:
@@ -78,38 +79,9 @@ class OptionComparison:
         """Return the rate of an option's VMs and path shares in each draw."""
         allocation = option.allocation
         if id(allocation) not in self._rates:
-            rates = np.minimum.reduce(self._limits(allocation))
-            self._rates[id(allocation)] = allocation, rates
+            drawn = [_drawn(limit) for limit in self.evaluator.limits(allocation)]
+            self._rates[id(allocation)] = allocation, np.minimum.reduce(drawn)
         return self._rates[id(allocation)][1]
-
-    def _limits(self, allocation: Allocation) -> list[Draws]:
-        """Return what limits an allocation's rate when all its flows grow in proportion."""
-        evaluator, src, dst = self.evaluator, self.request.src, self.request.dst
-        src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
-        sends, receives = evaluator.under_caps(allocation)
-        ends = ((sends, src_vms, SRC_CAP), (receives, dst_vms, DST_CAP))
-        limits = [
-            _drawn(cap.expected * vms * rate / flow, spreads_of(cap), dimension)
-            for flows, vms, dimension in ends
-            for cap, flow in flows
-        ]
-        if flow := allocation.direct_gbps:
-            link = evaluator.link(src, dst)
-            gbps = link.rates["expected"][0] * (min(src_vms, dst_vms) * rate / flow)
-            limits.append(_drawn(gbps, link.own, DIRECT_LINK, link.window))
-        for number, (region, flow) in enumerate(sorted(allocation.relay_gbps.items())):
-            via, vms = evaluator.regions[region], allocation.relay_vms[region]
-            dimension = RELAYS + 3 * number
-            first, second = evaluator.link(src, via), evaluator.link(via, dst)
-            into_gbps = first.rates["expected"][0] * (min(src_vms, vms) * rate / flow)
-            out_gbps = second.rates["expected"][0] * (min(vms, dst_vms) * rate / flow)
-            cap = evaluator.forwarding_cap(via)
-            limits += (
-                _drawn(into_gbps, first.alone, dimension),
-                _drawn(out_gbps, second.own, dimension + 1, second.window),
-                _drawn(cap.expected * vms * rate / flow, spreads_of(cap), dimension + 2),
-            )
-        return limits
 
     def _in_latency(self, option: Option) -> Draws:
         (relay,) = option.relays
@@ -120,6 +92,12 @@ class OptionComparison:
     def _rtts_ms(self, src: str, dst: str, dimension: int) -> Draws:
         rtt_ms = self.evaluator.network.link(src, dst).rtt_ms
         return rtt_ms.expected * multiples(*spreads_of(rtt_ms), dimension)
+
+
+def _drawn(limit: Limit) -> Draws:
+    """Return what a resource lets an allocation carry in each draw."""
+    own = limit.gbps["expected"] * multiples(*limit.spreads, limit.dimension)
+    return own if limit.window == EXACT else own * multiples(*limit.window, DST_WINDOW)
 
 
 def _ratio(over: float, of: float) -> float:

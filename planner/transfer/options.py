@@ -22,6 +22,8 @@ from planner.transfer.fees import MeteredFees
 from planner.transfer.request import TransferRequest
 
 MARGINAL = 1e-6
+# Dimensions of the draws; relay number k has three of its own behind them.
+SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
 Rates: TypeAlias = tuple[float, float]
 """What one VM pair reaches with all its connections, and with one of them, Gbit/s."""
 Spreads: TypeAlias = tuple[float, float]
@@ -94,6 +96,24 @@ class Option:
         return len(self.allocation.relay_gbps) == 1 and not self.allocation.direct_gbps
 
 
+class Limit(NamedTuple):
+    """What one resource lets an allocation carry.
+
+    Attributes
+    ----------
+    dimension : int
+        Of its draws: equal for what plans share, see :mod:`planner.solvers.joint`.
+    gbps : mapping of Bound to float
+    spreads, window : Spreads
+        Of its draws: its own, and those of the destination's window, which all links share.
+    """
+
+    dimension: int
+    gbps: Mapping[Bound, float]
+    spreads: Spreads
+    window: Spreads = EXACT
+
+
 class OptionEvaluator:
     """Turns allocations for one request on one network into options."""
 
@@ -108,6 +128,7 @@ class OptionEvaluator:
         if len(kept) >= MOST_RATES_KEPT:  # a service may be asked for any number of connections
             kept.clear()
         self._links = kept.setdefault(request.connections, {})
+        self._limits: dict[int, tuple[Allocation, list[Limit]]] = {}
         self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
 
     def option(self, allocation: Allocation, hour_usd: float) -> Option:
@@ -154,7 +175,7 @@ class OptionEvaluator:
         """Return the time that a path takes to get up to speed."""
         return ramp_up_s(self.path_rtt_ms(relay))
 
-    def under_caps(self, allocation: Allocation) -> tuple[list[CappedFlow], list[CappedFlow]]:
+    def _under_caps(self, allocation: Allocation) -> tuple[list[CappedFlow], list[CappedFlow]]:
         """Return what each cap of a VM holds of what leaves the source, and enters the destination.
 
         One cap holds all, unless links over private addresses are in use, whose cap is higher: that
@@ -225,57 +246,67 @@ class OptionEvaluator:
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
         return LinkFigures(rates, (below, above), own, window)
 
-    def forwarding_cap(self, via: str) -> Estimate:
-        """Return the cap of what one VM of a relay passes on: of both, the lower as expected."""
-        site = self.network.sites[via]
-        if not self.network.has_private_links:
-            into, out = site.ingress_gbps, site.egress_gbps
-        else:
-            links = self.network.links
-            into = site.ingress(links[self.request.src][via].address)
-            out = site.egress(links[via][self.request.dst].address)
-        return into if into.expected <= out.expected else out
+    def limits(self, allocation: Allocation) -> list[Limit]:
+        """Return what limits an allocation's rate when all its flows grow in proportion."""
+        if id(allocation) not in self._limits:
+            self._limits[id(allocation)] = allocation, self._limits_of(allocation)
+        return self._limits[id(allocation)][1]
+
+    def _limits_of(self, allocation: Allocation) -> list[Limit]:
+        src, dst, rate = self.request.src, self.request.dst, allocation.rate_gbps
+        src_vms, dst_vms = allocation.src_vms, allocation.dst_vms
+        found: list[Limit] = []
+
+        def of_caps(dimension: int, times: float, *caps: Estimate) -> None:
+            gbps = {b: min([getattr(cap, b) for cap in caps]) * times for b in BOUNDS}
+            lowest = min(caps, key=lambda cap: cap.expected)
+            found.append(Limit(dimension, gbps, spreads_of(lowest)))
+
+        def of_pair(dimension: int, times: float, *pair: str) -> None:
+            link = self.link(*pair)
+            gbps = {b: link.rates[b][0] * times for b in BOUNDS}
+            spreads = (link.own, link.window) if pair[1] == dst else (link.alone, EXACT)
+            found.append(Limit(dimension, gbps, *spreads))
+
+        sends, receives = self._under_caps(allocation)
+        for flows, vms, dimension in ((sends, src_vms, SRC_CAP), (receives, dst_vms, DST_CAP)):
+            for cap, flow in flows:
+                of_caps(dimension, vms * rate / flow, cap)
+        if flow := allocation.direct_gbps:
+            of_pair(DIRECT_LINK, min(src_vms, dst_vms) * rate / flow, src, dst)
+        for number, (relay, flow) in enumerate(sorted(allocation.relay_gbps.items())):
+            via, vms, dimension = (
+                self.regions[relay],
+                allocation.relay_vms[relay],
+                RELAYS + 3 * number,
+            )
+            of_pair(dimension, min(src_vms, vms) * rate / flow, src, via)
+            of_pair(dimension + 1, min(vms, dst_vms) * rate / flow, via, dst)
+            site, (first, second) = self.network.sites[via], self.pairs_of(relay)
+            into = site.ingress(self.network.link(*first).address)
+            out = site.egress(self.network.link(*second).address)
+            of_caps(dimension + 2, vms * rate / flow, into, out)
+        return found
 
     def rate_at(self, allocation: Allocation, bound: Literal["low", "high"]) -> float:
         """Return the rate of the same VMs and path shares at one of the estimates' bounds."""
-        src, dst = self.request.src, self.request.dst
-        egress_gbps, ingress_gbps = self.network.caps(bound)
-        src_vms, dst_vms, rate = allocation.src_vms, allocation.dst_vms, allocation.rate_gbps
-        if self.network.has_private_links:
-            ends = zip((src_vms, dst_vms), self.under_caps(allocation), strict=True)
-            loads: list[float] = [
-                gbps / (getattr(cap, bound) * vms) for vms, flows in ends for cap, gbps in flows
-            ]
-        else:
-            at = self.network.index
-            loads = [
-                rate / (egress_gbps[at[src]] * src_vms),
-                rate / (ingress_gbps[at[dst]] * dst_vms),
-            ]
+        rate, each = allocation.rate_gbps, self.request.connections
+        possible = min([limit.gbps[bound] for limit in self.limits(allocation)])
+        if possible <= 0:
+            return 0.0
+        flows: list[tuple[int | None, float]] = [*allocation.relay_gbps.items()]
+        if allocation.direct_gbps:
+            flows.append((None, allocation.direct_gbps))
         out_connections = in_connections = 0.0
-        if flow := allocation.direct_gbps:
-            pair_gbps, flow_gbps = self.link(src, dst).rates[bound]
-            if pair_gbps <= 0:
-                return 0.0
-            out_connections = in_connections = flow / flow_gbps
-            loads.append(flow / (pair_gbps * min(src_vms, dst_vms)))
-        for k, flow in allocation.relay_gbps.items():
-            via = self.regions[k]
-            in_gbps, in_flow_gbps = self.link(src, via).rates[bound]
-            out_gbps, out_flow_gbps = self.link(via, dst).rates[bound]
-            vm_gbps = min(in_gbps, out_gbps, ingress_gbps[k], egress_gbps[k])
-            if vm_gbps <= 0:
-                return 0.0
-            out_connections += flow / in_flow_gbps
-            in_connections += flow / out_flow_gbps
-            loads += (
-                flow / (in_gbps * src_vms),
-                flow / (out_gbps * dst_vms),
-                flow / (vm_gbps * allocation.relay_vms[k]),
-            )
-        each = self.request.connections
-        loads += (out_connections / (each * src_vms), in_connections / (each * dst_vms))
-        possible = rate / max(loads)
+        for relay, flow in flows:
+            pairs = self.pairs_of(relay)
+            out_connections += flow / self.link(*pairs[0]).rates[bound][1]
+            in_connections += flow / self.link(*pairs[-1]).rates[bound][1]
+        possible = min(
+            possible,
+            rate * each * allocation.src_vms / out_connections,
+            rate * each * allocation.dst_vms / in_connections,
+        )
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 
