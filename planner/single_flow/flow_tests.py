@@ -123,13 +123,11 @@ class FlowEvidence:
         self, tests: Iterable[FlowTest], rtts_ms: Mapping[Pair, float | None] = {}
     ) -> None:
         self.tests = tuple(tests)
-        self._rtts_ms: dict[Pair, float] = {}
         seen: dict[Pair, list[float]] = defaultdict(list)
         for test in self.tests:
             if test.rtt_ms is not None:
                 seen[test.src, test.dst].append(test.rtt_ms)
-        for pair, values in seen.items():
-            self._rtts_ms[pair] = median(values)
+        self._rtts_ms: dict[Pair, float] = {pair: median(values) for pair, values in seen.items()}
         for pair, rtt_ms in rtts_ms.items():
             if rtt_ms is not None:
                 check_positive(f"rtt_ms of {pair[0]} -> {pair[1]}", rtt_ms)

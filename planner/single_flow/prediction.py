@@ -151,7 +151,9 @@ def predict(
         check_positive("duration_s", duration_s)
     if not 0 <= margin < 100:
         raise InputError("margin", "must be from 0 to 100", value=margin)
-    evidence = _evidence(tests, rtts_ms)
+    if rtts_ms and isinstance(tests, FlowEvidence):
+        raise InputError("rtts_ms", "belong to the evidence", remedy="Give them when making it.")
+    evidence = tests if isinstance(tests, FlowEvidence) else FlowEvidence(tests, rtts_ms)
     among = evidence.hosts if relays is None else tuple(dict.fromkeys(relays))
     if relays is not None and {src, dst} & set(among):
         raise InputError("relays", "name an end of the transfer", value=list(among))
@@ -171,20 +173,16 @@ def predict(
         if not found:
             raise DataError(" ".join(dict.fromkeys([str(missing), *left_out.values()]))) from None
         direct = None
-    if direct is None:
-        return FlowAnswer("relay", None, tuple(found), None, None, left_out)
-    if not found:
-        return FlowAnswer("direct", direct, (), None, None, left_out)
-    gain = _gain(evidence, direct, found[0], margin, risk)
+    gain = _gain(evidence, direct, found[0], margin, risk) if direct and found else None
     return FlowAnswer(
-        "relay" if gain.worth else "direct",
+        "relay" if direct is None or (gain and gain.worth) else "direct",
         direct,
         tuple(found),
-        gain.expected,
-        gain.low,
+        gain and gain.expected,
+        gain and gain.low,
         left_out,
-        gain.high,
-        gain.probability,
+        gain and gain.high,
+        gain and gain.probability,
     )
 
 
@@ -213,16 +211,6 @@ def _gain(
     of_direct = drawn_mbps(direct)
     ratios = drawn_mbps(relayed) / of_direct
     return compared(relayed.throughput_mbps / direct.throughput_mbps, ratios, margin, risk)
-
-
-def _evidence(
-    tests: Iterable[FlowTest] | FlowEvidence, rtts_ms: Mapping[Pair, float | None]
-) -> FlowEvidence:
-    if not isinstance(tests, FlowEvidence):
-        return FlowEvidence(tests, rtts_ms)
-    if rtts_ms:
-        raise InputError("rtts_ms", "belong to the evidence", remedy="Give them when making it.")
-    return tests
 
 
 @dataclass(frozen=True, slots=True)

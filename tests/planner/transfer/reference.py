@@ -18,17 +18,13 @@ STEPS = 1e4
 NEGLIGIBLE = 1e-7
 
 
-def least_cost_reference(
-    transfer: TransferProblem, rate_gbps: float, *, most_relays: int | None = None
-) -> Allocation | None:
+def least_cost_reference(transfer: TransferProblem, rate_gbps: float) -> Allocation | None:
     """Return the cheapest allocation at exactly this rate, or None if there is none.
 
     Parameters
     ----------
     transfer : TransferProblem
     rate_gbps : float
-    most_relays : int, optional
-        Greatest number of relays in use.
 
     Raises
     ------
@@ -64,11 +60,6 @@ def least_cost_reference(
         model.Add(x[r.region] * (R / r.in_gbps) <= n_src)
         model.Add(x[r.region] * (R / r.out_gbps) <= n_dst)
         model.Add(x[r.region] * (R / r.vm_gbps) <= n[r.region])
-    if most_relays is not None:
-        chosen = {r.region: model.BoolVar(f"use {r.region}") for r in relays}
-        for r in relays:
-            model.Add(x[r.region] <= chosen[r.region])
-        model.Add(total(chosen.values()) <= most_relays)
 
     egress = total(x[r.region] * (transfer.volume_gb * r.usd_per_gb) for r in relays)
     if direct:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.transfer.all_pairs import best_relays
+from planner.model.estimate import BOUNDS
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.solvers.joint import Risk
+from planner.transfer.all_pairs import (
+    DIRECT,
+    RateBounds,
+    Terms,
+    best_relays,
+    choose,
+    outcomes,
+    within_caps,
+)
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import Objective, TransferRequest
 from tests.planner.grid import january_grid
-from tests.planner.transfer.strategies import patient
+from tests.planner.transfer.strategies import REGIONS, networks, patient, prices
 
+CONNECTIONS, VOLUME_GB = 4, 100.0
 # Exact in float32, so that ties are ties.
 RATES = st.sampled_from([0.0, 0.5, 1.0, 2.0, 5.0, 10.0])
 
@@ -39,6 +57,69 @@ def test_input_is_left_as_it_was() -> None:
     pair = np.ones((3, 3), np.float32)
     best_relays(pair, np.ones(3), np.ones(3))
     assert (pair == 1).all()
+
+
+@patient
+@given(
+    networks(),
+    prices(),
+    st.sampled_from(["value", "time", "cost"]),
+    st.sampled_from([0.0, 0.1, 0.5]),
+    st.sampled_from(["averse", "neutral", "bold"]),
+)
+def test_each_pair_is_decided_as_a_plan_decides_it(
+    network: Network, price_list: FlatPrices, objective: Objective, margin: float, risk: Risk
+) -> None:
+    """One VM a region, one path; of relays whose values are equal within 0.1 %, either will do."""
+    regions, src = list(network.sites), REGIONS[0]
+    asked = TransferRequest(
+        src,
+        REGIONS[1],
+        volume_gb=VOLUME_GB,
+        objective=objective,
+        margin=margin,
+        risk=risk,
+        connections=CONNECTIONS,
+        vms=1,
+        relays="one",
+    )
+    shape = (len(regions), len(regions))
+    rtt_ms, fees = np.zeros(shape), np.full(shape, inf)
+    pair_gbps = {bound: np.zeros(shape) for bound in BOUNDS}
+    for link in network:
+        at = regions.index(link.src), regions.index(link.dst)
+        rtt_ms[at] = link.rtt_ms.expected
+        fees[at] = VOLUME_GB * price_list.egress_usd_per_gb(link.src, link.dst, VOLUME_GB)
+        for bound, gbps in pair_gbps.items():
+            gbps[at] = link.rate_gbps(CONNECTIONS, bound)
+    links = RateBounds(*(pair_gbps[bound] for bound in ("low", "expected", "high")))
+    egress, ingress = (
+        RateBounds(*(np.array(network.caps(b)[way]) for b in ("low", "expected", "high")))
+        for way in (0, 1)
+    )
+    vm_usd_per_h = np.array([price_list.vm_usd_per_h(region) for region in regions])
+    terms = Terms(
+        8 * VOLUME_GB / 3600,
+        fees,
+        vm_usd_per_h,
+        asked.vm_start_s / 3600,
+        asked.hour_usd,
+        margin,
+        risk,
+    )
+    chosen = choose(terms, links, egress, ingress, rtt_ms).chosen
+    rates = within_caps(links.expected, egress.expected, ingress.expected)
+    values = outcomes(terms, rates, rtt_ms, chosen).value
+    for dst in network.links[src]:
+        plan = recommend(replace(asked, dst=dst), network, price_list)
+        at = regions.index(src), regions.index(dst)
+        via = plan.paths[0].regions[1:-1]
+        said = (regions[chosen[at]],) if chosen[at] != DIRECT else ()
+        assert bool(via) == bool(said)
+        value = plan.duration_s
+        if objective != "time":
+            value = plan.cost_usd.total + asked.hour_usd * plan.duration_s / 3600
+        assert via == said or value == pytest.approx(values[at], rel=1e-3)
 
 
 @pytest.mark.parametrize(
