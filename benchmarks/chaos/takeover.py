@@ -43,7 +43,7 @@ from benchmarks.chaos.networks import HOST, Network, private_network
 from probes.fleet.hosts import Fleet
 from relayd.store import open_store
 from relayd.store.events import Events
-from relayd.campaigns.leased_work import while_held
+from relayd.campaigns.running import while_held
 
 faulthandler.register(signal.SIGUSR1)  # says where it is, if nobody takes over
 where, fleet, name, ticks = sys.argv[1:]

@@ -3,7 +3,6 @@
 :func:`.recommendation.recommend_broadcast` answers a :class:`.request.BroadcastRequest` with a
 :class:`.plan.BroadcastPlan`. :mod:`.problem` turns the request and a network into matrices,
 :mod:`.packing` divides the volume among trees, :mod:`.shallow` among those that are up to speed
-soon, :mod:`.candidates` gives trees their time, VMs and cost, :mod:`.search` finds the best and
-proves how good it is, :mod:`.decision` judges whether forwarding is certain enough to gain, and
-:mod:`.advice` explains.
+soon, :mod:`.search` finds the best and proves how good it is, and :mod:`.decision` judges whether
+forwarding is certain enough to gain.
 """

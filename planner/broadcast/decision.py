@@ -12,11 +12,10 @@ from math import inf
 
 import numpy as np
 
-from planner.broadcast.candidates import BroadcastCandidate, Evaluator
 from planner.broadcast.packing import Packing
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
-from planner.broadcast.search import Search
+from planner.broadcast.search import BroadcastCandidate, Search
 from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.shared_resources import Floats
@@ -89,11 +88,6 @@ class BroadcastDecider:
         gain = self.gain(optimum, star) if star and not self._late(star) else None
         return BroadcastDecision(chosen, optimum, gap, gain)
 
-    @property
-    def evaluate(self) -> Evaluator:
-        """What turns trees into candidates."""
-        return self.search.evaluate
-
     def _least_value(self) -> tuple[BroadcastCandidate, float]:
         """Return the best candidate found, and what no plan is below.
 
@@ -124,7 +118,7 @@ class BroadcastDecider:
     def _values(self, candidate: BroadcastCandidate) -> Floats:
         """Return a candidate's value in each draw."""
         times_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_s
-        return np.array([self.evaluate.value_of(candidate, time_s) for time_s in times_s.tolist()])
+        return np.array([self.search.value_of(candidate, time_s) for time_s in times_s.tolist()])
 
     def _quickest(self) -> Iterator[BroadcastCandidate]:
         """Yield candidates of least time, for a deadline that no others meet."""
@@ -132,7 +126,7 @@ class BroadcastDecider:
         # Trees found on the way steer the search: once more without.
         quick = Search(plain, self.problem).least_duration()
         packing = Packing(quick.trees, quick.shares, quick.value, 0.0, np.zeros(0))
-        yield self.evaluate.candidate(packing, quick.transfer_s)
+        yield self.search.candidate(packing, quick.transfer_s)
         if own := self._without_relays(plain):
             yield own
         if self.search.star:
@@ -167,7 +161,7 @@ class BroadcastDecider:
             return None
         trees = tuple(tuple((sites[u], sites[v]) for u, v in arcs) for arcs in found.trees)
         packing = Packing(trees, found.shares, found.value, 0.0, np.zeros(0))
-        return self.evaluate.candidate(packing, found.transfer_s)
+        return self.search.candidate(packing, found.transfer_s)
 
     def _late(self, candidate: BroadcastCandidate) -> bool:
         return candidate.duration_s > (self.request.deadline_s or inf) * (1 + SAME_TIME)

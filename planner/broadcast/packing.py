@@ -209,7 +209,7 @@ class PackingProgram:
             deadline.transfer_s if deadline else float((trees.loads[0] / self.limits).max())
         )
         self.unit = self.unit_s
-        self.solver: Any = new_solver("GLOP")
+        self.solver: Any = new_solver()
         many = self.solver.infinity()
         self.goal = self.solver.Objective()
         self.goal.SetMinimization()

@@ -4,16 +4,18 @@ A source that sends every copy itself pays and waits for each. Destinations, and
 what arrives: a copy then pays egress once per link, and each VM's caps and connections are shared
 by all that it sends and receives. :mod:`planner.broadcast.search` finds the best trees and proves
 how good they are, :mod:`planner.broadcast.decision` whether forwarding is worth recommending; here,
-the answer is put together.
+the answer is put together and explained.
 """
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 
-from planner.broadcast.advice import BroadcastAdviser
-from planner.broadcast.candidates import BroadcastCandidate
-from planner.broadcast.decision import BroadcastDecider
+from planner.broadcast.decision import BroadcastDecider, BroadcastDecision
+from planner.broadcast.packing import among
 from planner.broadcast.plan import (
     BroadcastOption,
     BroadcastPlan,
@@ -25,11 +27,26 @@ from planner.broadcast.plan import (
 )
 from planner.broadcast.problem import broadcast_problem
 from planner.broadcast.request import BroadcastRequest
-from planner.model.answer import identified
+from planner.broadcast.search import BroadcastCandidate
+from planner.model.answer import Advice, Bottleneck, identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import BITS_PER_BYTE
-from planner.shared_vms.explanation import OpenedConnections
+from planner.model.quotas.sites import above_quotas, limited_texts
+from planner.model.shared_resources import Floats
+from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
+from planner.model.vm_limits import (
+    bottlenecks_of_rows,
+    connections_by_region,
+    vms_by_region,
+    widenings,
+)
+from planner.shared_vms.explanation import BINDING, OpenedConnections, ramps, vm_warnings
+from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
+from planner.transfer.plan import MeasureFirst
+from planner.transfer.wording import not_worth
+
+SITES_SHOWN = 2
+TERMS = {"time": "time", "cost": "cost"}
 
 
 def recommend_broadcast(
@@ -55,7 +72,7 @@ def recommend_broadcast(
     decision = decider.decide()
     chosen = decision.chosen
     builder = _BroadcastPlanBuilder(decider)
-    adviser = BroadcastAdviser(decider, decision, network, prices)
+    adviser = _Adviser(decider, decision, network, prices)
     low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_s)
     rate = problem.volume_gbit / chosen.transfer_s
     search = decider.search
@@ -165,3 +182,217 @@ class _BroadcastPlanBuilder:
             )
             for point in self.decider.search.frontier()
         )
+
+
+class _Adviser:
+    """Explains one decision."""
+
+    def __init__(
+        self,
+        decider: BroadcastDecider,
+        decision: BroadcastDecision,
+        network: Network,
+        prices: Prices,
+    ) -> None:
+        self.decider, self.decision = decider, decision
+        self.network, self.prices = network, prices
+        self.request, self.problem = decider.request, decider.problem
+        self.chosen = decision.chosen
+        self.opened = OpenedConnections(
+            network,
+            self.problem.resources,
+            self.problem.regions,
+            self.chosen.links_gbit / self.chosen.transfer_s,
+            self.chosen.vms,
+            self.request.connections,
+        )
+
+    # ---- why ---------------------------------------------------------------------------------
+
+    def reason(self) -> str:
+        """Return why this plan and no other, in plain sentences."""
+        kind, region = self.problem.fullest_row(self.chosen.links_gbit, self.chosen.vms)
+        limit = f"The bottleneck is {kind} at {region}."
+        star, chosen, decision = self.decider.search.star, self.chosen, self.decision
+        who = self._who(chosen)
+        if self.request.relays == "none":
+            return f"Only the source may send. {limit}"
+        if star is None:
+            return f"Some destinations have no direct link. {who} {limit}"
+        if decision.gain is None:
+            took = duration_text(star.duration_s)
+            return f"Direct takes {took} and misses the deadline. {who} {limit}"
+        terms = TERMS.get(
+            self.request.objective, f"cost plus time at {self.request.time_value_usd_per_h:g} USD/h"
+        )
+        if chosen is star:
+            if decision.optimum is star:
+                return f"Forwarding is not better in {terms}. {limit}"
+            why = not_worth(
+                "Forwarding", decision.gain, terms, self.request.margin, self.request.risk
+            )
+            return f"{why} {limit}"
+        gain = self.decider.gain(chosen, star)
+        return (
+            f"{who} This is {gain.expected:.2f}x better in {terms} than sending each copy direct "
+            f"({gain.low:.2f}x to {gain.high:.2f}x): "
+            f"{star.duration_s / chosen.duration_s:.2f}x as fast, for "
+            f"{chosen.cost.total - star.cost.total:+.2f} USD. {limit}"
+        )
+
+    def _who(self, candidate: BroadcastCandidate) -> str:
+        forwarding = self.decider.forwarding(candidate)
+        relays = self.decider.relays(candidate)
+        own = len(forwarding) - len(relays)
+        parts = []
+        if own:
+            parts.append(f"{own} destination{'s forward' if own > 1 else ' forwards'}")
+        if relays:
+            verb = "relay" if len(relays) > 1 else "relays"
+            parts.append(f"{' and '.join(relays)} {verb}")
+        return (" and ".join(parts) or "No region forwards") + "."
+
+    # ---- limits ------------------------------------------------------------------------------
+
+    def bottlenecks(self) -> tuple[Bottleneck, ...]:
+        """Return the rows that decide the duration, and what more VMs there save at most."""
+        resources = replace(self.problem.resources, vms=np.maximum(self.chosen.vms, 1.0))
+        return bottlenecks_of_rows(resources, self.problem.regions, self._worth_s())
+
+    def _worth_s(self) -> Floats:
+        levels = self.problem.levels_s(self.chosen.links_gbit, self.chosen.vms)
+        resources = self.problem.resources
+        vms = np.maximum(self.chosen.vms[resources.row_sites], 1.0)
+        return np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
+
+    def advice(self) -> tuple[Advice, ...]:
+        """Return what would help, the cheapest remedy first."""
+        found = [*self._more_connections(), *self._more_vms(), *self._measure()]
+        return tuple(sorted(found, key=lambda advice: advice.cost_usd))
+
+    def _more_connections(self) -> list[Advice]:
+        problem, links = self.problem, self.chosen.links_gbit
+        wider = replace(
+            problem.resources,
+            rate_gbps=problem.most_gbps,
+            connections_gbps=np.full_like(problem.most_gbps, np.inf),
+        )
+        time_s = wider.time_with_s(links, np.maximum(self.chosen.vms, 1.0))
+        if self.chosen.transfer_s < time_s * WORTH_ADVISING:
+            return []
+        needed = max(self._connections(time_s).values())
+        if needed <= self.request.connections:
+            return []
+        saved_s = self.chosen.transfer_s - time_s
+        return [
+            Advice(
+                f"Open up to {needed} connections a VM instead of {self.request.connections}",
+                f"{gbps_text(problem.volume_gbit / time_s)} Gbit/s to each destination, "
+                f"{duration_text(saved_s)} sooner",
+                0.0,
+            )
+        ]
+
+    def _connections(self, time_s: float) -> dict[str, int]:
+        return connections_by_region(
+            self.problem.resources,
+            self.problem.regions,
+            self.chosen.links_gbit / time_s,
+            self.chosen.vms,
+            self.request.connections,
+        )
+
+    def measure_first(self) -> tuple[MeasureFirst, ...]:
+        """Return the ramps of direct links in place of which others forward, the slowest first."""
+        problem, root = self.problem, self.problem.root
+        direct = problem.resources.rate_gbps[root]
+        missed = self.chosen.links_gbit[root] < problem.volume_gbit * (1 - BINDING)
+        ends = [site for site in problem.terminals if missed[site] and direct[site] > 0]
+        links = [
+            (problem.regions[root], problem.regions[site])
+            for site in sorted(ends, key=lambda site: direct[site])
+        ]
+        return ramps(self.network, self.prices, links, self.request.connections)
+
+    def _more_vms(self) -> list[Advice]:
+        """Advise one more VM at the tightest sites, with its least saving over known trees."""
+        search, chosen = self.decider.search, self.chosen
+        resources = replace(self.problem.resources, vms=np.maximum(chosen.vms, 1.0))
+        places = widenings(resources, self.problem.regions, self._worth_s(), 0.0)
+        found = []
+        for sites, place in list(places.items())[:SITES_SHOWN]:
+            vms = resources.with_vm_at(*sites).vms
+            trees = copy(search.trees)
+            trees.problem = replace(
+                self.problem, resources=replace(self.problem.resources, vms=vms)
+            )
+            known = [trees.add(arcs) for arcs in chosen.trees]
+            if self.request.relays != "none":
+                used = self.decider.relays(chosen)
+                allowed = np.isin(self.problem.regions, used) | ~trees.is_relay
+                known = [i for i, on in enumerate(trees.entered) if not on[~allowed].any()]
+            better = copy(self.decider.search)
+            better.trees, better.problem = trees, trees.problem
+            faster = better.candidate(among(trees, known))
+            saved_s = chosen.duration_s - faster.duration_s
+            if (
+                saved_s >= LEAST_SAVED_BY_VM_S
+                and chosen.duration_s >= faster.duration_s * WORTH_ADVISING
+            ):
+                where = f"each end of {place}" if len(sites) > 1 else place
+                wider = {self.problem.regions[site]: int(vms[site]) for site in sites}
+                asked = limited_texts(self.network, above_quotas(self.network, wider))
+                found.append(
+                    Advice(
+                        f"Use {vms[sites[0]]:.0f} VMs at {where}",
+                        "; ".join([f"at least {duration_text(saved_s)} sooner", *asked]),
+                        faster.cost.total - chosen.cost.total,
+                    )
+                )
+        return found
+
+    def _measure(self) -> list[Advice]:
+        """Advise which link to measure where the bounds leave the verdict open."""
+        decision, star = self.decision, self.decider.search.star
+        if star is None or decision.chosen is decision.optimum:
+            return []
+        pairs = [arc for c in (decision.optimum, star) for arcs in c.trees for arc in arcs]
+        named = [(self.problem.regions[tail], self.problem.regions[head]) for tail, head in pairs]
+        src, dst = max(dict.fromkeys(named), key=lambda pair: self._relative_width(*pair))
+        if self._relative_width(src, dst) <= 0:
+            return []
+        return [to_measure(src, dst, self.network, self.prices, self.request.connections)]
+
+    def _relative_width(self, src: str, dst: str) -> float:
+        return self.network.link(src, dst).aggregate_gbps.relative_width
+
+    # ---- how sure ----------------------------------------------------------------------------
+
+    def confidence(self) -> str:
+        """Return what the figures rest on, in a sentence."""
+        counts: dict[str, int] = {}
+        used = np.nonzero(self.chosen.links_gbit)
+        for tail, head in zip(*(axis.tolist() for axis in used), strict=True):
+            link = self.network.link(self.problem.regions[tail], self.problem.regions[head])
+            source = link.aggregate_gbps.source
+            counts[source] = counts.get(source, 0) + 1
+        parts = [f"{counts[s]} {s}" for s in ("measured", "inferred", "baseline") if s in counts]
+        return f"Rests on {', '.join(parts)} link{'s' if sum(counts.values()) > 1 else ''}."
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the rates assume."""
+        request = self.request
+        found = vm_warnings(
+            request,
+            self.network,
+            vms_by_region(self.problem.regions, self.chosen.vms),
+            request.ends,
+            self.opened.by_region,
+            connections=request.connections,
+            relays=request.relays == "any",
+            opened=self.opened,
+        )
+        if request.relays != "none" and self.decision.gap > 0.01:
+            known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
+            found += (f"{known} of the optimum",)
+        return found

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from planner.fields.kinds import Names, OneOf, Region
+from planner.fields.kinds import Names, OneOf, Region, Volume
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
+    Connections,
+    Deadline,
+    HourValue,
+    Margin,
     RelayingRequest,
+    RiskAttitude,
     connections_field,
     deadline_field,
     frontier_field,
@@ -19,19 +24,8 @@ from planner.fields.shared import (
     time_value_field,
     volume_field,
 )
-from planner.fields.specified import (
-    Field,
-    Figure,
-    Limit,
-    Several,
-    Switch,
-    Text,
-    Whole,
-    field,
-    specified,
-)
+from planner.fields.specified import Figure, Several, field, specified
 from planner.model.errors import InputError
-from planner.solvers.joint import Risk
 
 BroadcastObjective: TypeAlias = Literal["value", "time", "cost"]
 Forwarding: TypeAlias = Literal["any", "ends", "none"]
@@ -41,15 +35,13 @@ Forwarding: TypeAlias = Literal["any", "ends", "none"]
 class BroadcastRequest(RelayingRequest):
     """One volume from one region to several, and its limits."""
 
-    src: Text = field(
-        Region(),
+    src: Annotated[str, Region()] = field(
         "Region to send from: its id, its bare name, an alias or a city.",
         example="us-east",
         group="broadcast",
         label="From",
     )
-    destinations: Several = field(
-        Names("regions", "REGION", least=1, lone=False),
+    destinations: Annotated[Several, Names("regions", "REGION", least=1, lone=False)] = field(
         "Regions that shall have the volume.",
         example="sa",
         group="broadcast",
@@ -58,29 +50,35 @@ class BroadcastRequest(RelayingRequest):
         label="To",
     )
     _: KW_ONLY
-    volume_gb: Figure = volume_field("Volume of one copy", example="50GB", group="broadcast")
-    objective: Field[BroadcastObjective, BroadcastObjective] = objective_field(
-        {
-            "value": "least cost plus time",
-            "time": "the last destination has everything as soon as possible",
-            "cost": "least cost",
-        },
-        default="value",
+    volume_gb: Annotated[Figure, Volume()] = volume_field(
+        "Volume of one copy", example="50GB", group="broadcast"
     )
-    time_value_usd_per_h: Figure = time_value_field()
-    margin: Figure = margin_field()
-    risk: Field[Risk, Risk] = risk_field()
-    deadline_s: Limit = deadline_field("When the last destination must have everything.")
-    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
-    relays: Field[Forwarding, Forwarding] = field(
+    objective: Annotated[
+        BroadcastObjective,
+        OneOf(
+            {
+                "value": "least cost plus time",
+                "time": "the last destination has everything as soon as possible",
+                "cost": "least cost",
+            }
+        ),
+    ] = objective_field("value")
+    time_value_usd_per_h: HourValue = time_value_field()
+    margin: Margin = margin_field()
+    risk: RiskAttitude = risk_field()
+    deadline_s: Deadline = deadline_field("When the last destination must have everything.")
+    connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
+    relays: Annotated[
+        Forwarding,
         OneOf(
             {"any": "any region forwards copies", "ends": "destinations alone", "none": "nobody"}
         ),
+    ] = field(
         "Who forwards copies; `avoid` and `allow` say which regions may.",
         default="any",
         group="VMs and relays",
     )
-    frontier: Switch = frontier_field()
+    frontier: bool = frontier_field()
 
     def _check(self) -> None:
         for region in self.destinations:

@@ -8,12 +8,14 @@ longest one's caps, and VMs are paid at least for the shortest: both bound every
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from heapq import heappop, heappush
 from math import inf
 
 import numpy as np
 
-from planner.broadcast.candidates import BroadcastCandidate, Evaluator, best_of
 from planner.broadcast.packing import (
     GAP,
     Deadline,
@@ -27,10 +29,19 @@ from planner.broadcast.packing import (
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.shallow import pack_by_depth, pack_within
+from planner.model.answer import Cost
 from planner.model.shared_resources import Floats
+from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
 from planner.solvers.shallow_tree import is_small
-from planner.solvers.steiner import EXACT_TERMINALS, Arcs, least_tree, near_trees, weight_of
+from planner.solvers.steiner import (
+    EXACT_TERMINALS,
+    Arcs,
+    closure,
+    least_tree,
+    near_trees,
+    weight_of,
+)
 
 # Proven this near to the optimum, the search ends: estimates are good to several percent. After
 # some intervals, less will do.
@@ -53,6 +64,52 @@ FRONTIER_POINTS = 6
 CHARGED_ROUNDS = 3
 
 
+@dataclass(frozen=True)
+class BroadcastCandidate:
+    """Trees that carry shares of the volume, with their time, VMs and cost.
+
+    Attributes
+    ----------
+    trees : tuple of Arcs
+    shares : array
+        Of the volume; their sum is 1.
+    links_gbit : array, shape (n, n)
+    transfer_s : float
+        Until the last destination has everything, without getting up to speed.
+    ramps_s : dict
+        By destination, what getting up to speed adds: 8.5 round trips for each link of its longest
+        path.
+    vms : array, length n
+    cost : Cost
+    value : float
+        Under the request's objective, the less the better: USD, or s where time alone counts.
+    """
+
+    trees: tuple[Arcs, ...]
+    shares: Floats
+    links_gbit: Floats
+    transfer_s: float
+    ramps_s: dict[int, float]
+    vms: Floats
+    cost: Cost
+    value: float
+
+    @cached_property
+    def ramp_s(self) -> float:
+        """What getting up to speed adds for the last destination."""
+        return max(self.ramps_s.values())
+
+    @property
+    def duration_s(self) -> float:
+        """Until the last destination has everything."""
+        return self.transfer_s + self.ramp_s
+
+
+def best_of(candidates: Sequence[BroadcastCandidate]) -> BroadcastCandidate:
+    """Return the candidate of the best value; the simpler of equals, then the first."""
+    return min(candidates, key=lambda c: (c.value, len(c.trees)))
+
+
 class Search:
     """Finds candidates for one broadcast.
 
@@ -69,15 +126,27 @@ class Search:
     def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
         self.request, self.problem = request, problem
         self.trees = Trees(problem)
-        self.evaluate = Evaluator(request, problem, self.trees)
+        resources = problem.resources
+        self.ends = [problem.root, *problem.terminals]
+        root, volume = problem.root, problem.volume_gbit
+        # What a VM that takes in (the source: sends) the whole volume needs, however many share it.
+        fastest = resources.vm_gbps[1].copy()
+        fastest[root] = resources.vm_gbps[0][root]
+        self.least_busy_s = np.divide(
+            volume, fastest, out=np.zeros(len(fastest)), where=fastest > 0
+        )
+        # What the ends' caps, connections and paths alone demand.
+        self.ends_transfer_s = float((self.least_busy_s / resources.vms)[self.ends].max())
+        nearest_ms = closure(problem.rtt_ms).distance[root, list(problem.terminals)]
+        self.least_ramp_s = ramp_up_s(float(nearest_ms.max()))
         self.found: list[BroadcastCandidate] = []
-        self.least_transfer_s = self.evaluate.least_transfer_s
+        self.least_transfer_s = self.ends_transfer_s
         self._fastest: Packing | None = None
         self._least_s = 0.0
         self._cheapest: dict[float, tuple[Arcs, float]] = {}
-        star = self.evaluate.star()
-        self.star = self.evaluate.of_tree(star) if star else None
-        single = [self.evaluate.of_tree(arcs) for arcs in self.evaluate.through_one()]
+        star = self._star_tree()
+        self.star = self.of_tree(star) if star else None
+        single = [self.of_tree(arcs) for arcs in self._trees_through_one()]
         self.best_relay = best_of(self._in_time(single) or single) if single else None
         for candidate in (self.star, self.best_relay):
             if candidate:
@@ -86,12 +155,12 @@ class Search:
     @property
     def bound_s(self) -> float:
         """No plan ends sooner."""
-        return max(self._least_s, self.least_transfer_s + self.evaluate.least_ramp_s)
+        return max(self._least_s, self.least_transfer_s + self.least_ramp_s)
 
     @property
     def bound_usd(self) -> float:
         """No plan costs less."""
-        at_s = self.evaluate.least_transfer_s
+        at_s = self.ends_transfer_s
         beside_usd = self._beside_usd(at_s)
         known_usd = min((c.cost.total for c in self.found), default=inf) + beside_usd
         return self._charged(self.cheapest_tree(at_s)[1], known_usd) - beside_usd
@@ -105,6 +174,84 @@ class Search:
     def _in_time(self, candidates: list[BroadcastCandidate]) -> list[BroadcastCandidate]:
         most_s = self.request.deadline_s or inf
         return [c for c in candidates if c.duration_s <= most_s * (1 + 1e-12)]
+
+    # ---- candidates ------------------------------------------------------------------------
+
+    def candidate(self, packing: Packing, in_s: float = 0.0) -> BroadcastCandidate:
+        """Return a packing with the fewest VMs that do it in a time, or as fast as it can be."""
+        problem, resources = self.problem, self.problem.resources
+        links = self.trees.links_gbit(packing.trees, packing.shares)
+        vms = problem.fewest_vms(links, max(in_s, resources.time_s(links)))
+        time_s = resources.time_with_s(links, np.maximum(vms, 1.0))
+        ramps = dict.fromkeys(problem.terminals, 0.0)
+        for arcs in packing.trees:
+            for terminal, ramp_s in self._ramps_s(arcs).items():
+                ramps[terminal] = max(ramps[terminal], ramp_s)
+        cost = problem.cost(links, vms, time_s + max(ramps.values()))
+        return BroadcastCandidate(
+            packing.trees,
+            packing.shares,
+            links,
+            time_s,
+            ramps,
+            vms,
+            cost,
+            self._value(cost, time_s + max(ramps.values())),
+        )
+
+    def of_tree(self, arcs: Arcs, in_s: float = 0.0) -> BroadcastCandidate:
+        """Return a single tree as a candidate."""
+        return self.candidate(Packing((arcs,), np.ones(1), 0.0, 0.0, np.zeros(0)), in_s)
+
+    def tree_ramp_s(self, arcs: Arcs) -> float:
+        """Return what getting up to speed adds on a tree."""
+        return max(self._ramps_s(arcs).values())
+
+    def _ramps_s(self, arcs: Arcs) -> dict[int, float]:
+        rtt_ms = {self.problem.root: 0.0}
+        for tail, head in arcs:
+            rtt_ms[head] = rtt_ms[tail] + float(self.problem.rtt_ms[tail, head])
+        return {t: ramp_up_s(rtt_ms[t]) for t in self.problem.terminals}
+
+    def _value(self, cost: Cost, duration_s: float) -> float:
+        hour_usd = self.request.hour_usd
+        return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
+
+    def value_of(self, candidate: BroadcastCandidate, duration_s: float) -> float:
+        """Return what a candidate is worth if it takes another time."""
+        vm_usd = float(self.problem.vm_usd(candidate.vms, duration_s))
+        return self._value(Cost.of(candidate.cost.egress, vm_usd), duration_s)
+
+    def _star_tree(self) -> Arcs | None:
+        """Return the tree in which the source sends to each destination; None without a link."""
+        root, terminals = self.problem.root, self.problem.terminals
+        arcs = tuple((root, terminal) for terminal in terminals)
+        return arcs if all(self.problem.resources.rate_gbps[arc] > 0 for arc in arcs) else None
+
+    def _trees_through_one(self) -> list[Arcs]:
+        """Return the trees in which one region forwards to others, pure and mixed with direct.
+
+        Pure: the source sends one copy, to the relay. Mixed: a destination whose direct link has
+        the lower fee gets its copy from the source.
+        """
+        problem = self.problem
+        rate, fees, root = problem.resources.rate_gbps, problem.usd_per_gbit, problem.root
+        found: list[Arcs] = []
+        if self.request.relays == "none":
+            return found
+        for relay in range(len(problem.regions)):
+            others = [t for t in problem.terminals if t != relay]
+            if relay == root or rate[root, relay] <= 0 or not others:
+                continue
+            through = {t for t in others if rate[relay, t] > 0}
+            cheaper = {t for t in others if rate[root, t] > 0 and fees[root, t] < fees[relay, t]}
+            for own in (set(others) - through, cheaper | (set(others) - through)):
+                if own == set(others) or any(rate[root, t] <= 0 for t in own):
+                    continue
+                arcs = [(root, relay)]
+                arcs += [(root if t in own else relay, t) for t in others]
+                found.append(tuple(arcs))
+        return list(dict.fromkeys(found))
 
     # ---- least time --------------------------------------------------------------------------
 
@@ -122,8 +269,8 @@ class Search:
     def least_duration(self) -> BroadcastCandidate:
         """Return a candidate of least duration, the cheapest of those as fast."""
         fast = self.fastest()
-        found = [self.evaluate.candidate(fast)]
-        found.append(self.evaluate.candidate(fewer_trees(self.trees, fast)))
+        found = [self.candidate(fast)]
+        found.append(self.candidate(fewer_trees(self.trees, fast)))
         if (cheap := self._cheapest_in(fast.objective * (1 + GAP))) is not None:
             found.append(cheap)
         if found[0].ramp_s > RAMP_MATTERS * found[0].duration_s:
@@ -144,10 +291,8 @@ class Search:
         """Return fast candidates whose trees get up to speed soon."""
         problem, fast = self.problem, self.fastest()
         if is_small(len(problem.regions), len(problem.terminals)):
-            packings, self._least_s = pack_by_depth(
-                self.trees, self.evaluate.tree_ramp_s, fast, AS_FAST
-            )
-            return [self.evaluate.candidate(packing) for packing in packings]
+            packings, self._least_s = pack_by_depth(self.trees, self.tree_ramp_s, fast, AS_FAST)
+            return [self.candidate(packing) for packing in packings]
         prices = self._at(np.maximum(fast.row_prices, 1e-3 * fast.row_prices.max(initial=1e-9)))
         known = np.isfinite(prices)
         round_trips = problem.rtt_ms * (prices[known].mean() / problem.rtt_ms[known].mean())
@@ -155,28 +300,26 @@ class Search:
             for arcs in near_trees(prices + mix * round_trips, problem.root, problem.terminals):
                 self.trees.add(arcs)
         program = PackingProgram(self.trees, None)
-        depths = np.unique(np.quantile(self._ramps_s(), np.linspace(0, 1, DEPTHS + 1)[:-1]))
+        depths = np.unique(np.quantile(self._known_ramps_s(), np.linspace(0, 1, DEPTHS + 1)[:-1]))
         found = [self._within(program, depth) for depth in depths.tolist()]
         if len(problem.terminals) > FEW_TERMINALS:
             return found
         # Once more near the best, among the depths of what was found meanwhile.
         best = min(found, key=lambda candidate: candidate.duration_s)
-        ramps = np.unique(self._ramps_s())
+        ramps = np.unique(self._known_ramps_s())
         at = int(np.searchsorted(ramps, best.ramp_s))
         tried = {candidate.ramp_s for candidate in found}
         near = ramps[max(0, at - DEPTHS // 2) : at + DEPTHS // 2]
         found += [self._within(program, depth) for depth in near.tolist() if depth not in tried]
         return found
 
-    def _ramps_s(self) -> Floats:
-        return np.array([self.evaluate.tree_ramp_s(arcs) for arcs in self.trees.found])
+    def _known_ramps_s(self) -> Floats:
+        return np.array([self.tree_ramp_s(arcs) for arcs in self.trees.found])
 
     def _within(self, program: PackingProgram, depth_s: float) -> BroadcastCandidate:
         few = len(self.problem.terminals) <= FEW_TERMINALS
-        found = pack_within(
-            program, self.evaluate.tree_ramp_s, depth_s, SHALLOW_ROUNDS if few else 0
-        )
-        return self.evaluate.candidate(found)
+        found = pack_within(program, self.tree_ramp_s, depth_s, SHALLOW_ROUNDS if few else 0)
+        return self.candidate(found)
 
     def _at(self, row_prices: Floats) -> Floats:
         return np.asarray(self.problem.resources.link_prices(row_prices))
@@ -187,11 +330,11 @@ class Search:
         return self.request.hour_usd if self.request.hour_usd < inf else 0.0
 
     def _paid_s(self, transfer_s: float) -> float:
-        return transfer_s + self.evaluate.least_ramp_s + self.request.vm_start_s
+        return transfer_s + self.least_ramp_s + self.request.vm_start_s
 
     def _beside_usd(self, transfer_s: float) -> float:
         """Return what the time itself costs."""
-        return self._hour_usd() * (transfer_s + self.evaluate.least_ramp_s) / S_PER_H
+        return self._hour_usd() * (transfer_s + self.least_ramp_s) / S_PER_H
 
     def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
         """Return the tree of least fees and VMs, and a bound on all plans that take so long."""
@@ -202,14 +345,14 @@ class Search:
     def _tree_at(self, transfer_s: float, usd_per_gbit: Floats) -> tuple[Arcs, float]:
         """Return the same at other fees."""
         problem = self.problem
-        busy_s = np.maximum(transfer_s, self.evaluate.least_busy_s)
+        busy_s = np.maximum(transfer_s, self.least_busy_s)
         vm_usd = problem.vm_usd_per_h * self._paid_s(0.0) / S_PER_H
         vm_usd = vm_usd + problem.vm_usd_per_h * busy_s / S_PER_H
         weights = usd_per_gbit * problem.volume_gbit
         weights = weights + np.where(self.trees.is_relay, vm_usd, 0.0)
         arcs, least_usd = least_tree(weights, problem.root, problem.terminals)
         least_usd = min(least_usd, weight_of(weights, arcs))
-        ends_usd = float(vm_usd[self.evaluate.ends].sum())
+        ends_usd = float(vm_usd[self.ends].sum())
         return arcs, least_usd + ends_usd + self._beside_usd(transfer_s)
 
     def _cheapest_in(self, transfer_s: float) -> BroadcastCandidate | None:
@@ -217,7 +360,7 @@ class Search:
         packing = least_cost(self.trees, deadline, CLOSE, ROUNDS)
         if packing is None:
             return None
-        return self.evaluate.candidate(fewer_trees(self.trees, packing, deadline), transfer_s)
+        return self.candidate(fewer_trees(self.trees, packing, deadline), transfer_s)
 
     def least_value(self) -> tuple[BroadcastCandidate | None, float]:
         """Return the candidate of least cost, or of cost and time; and what no plan is below.
@@ -233,7 +376,7 @@ class Search:
         Fees are lower where meters count more. In a plan below what is known, a meter counts no
         more than can be paid beside the least of all that it does not count.
         """
-        problem, at_s = self.problem, self.evaluate.least_transfer_s
+        problem, at_s = self.problem, self.ends_transfer_s
         most_gbit = np.full(problem.fees.meters, problem.most_gbit)
         for _ in range(CHARGED_ROUNDS):
             part = problem.fees.least_part(problem.usd_per_gbit, most_gbit)
@@ -253,15 +396,15 @@ class Search:
         return min(part * bound, known_usd)
 
     def _least_value_at_fees(self) -> tuple[BroadcastCandidate | None, float]:
-        most_s = (self.request.deadline_s or inf) - self.evaluate.least_ramp_s
+        most_s = (self.request.deadline_s or inf) - self.least_ramp_s
         arcs, bound = self.cheapest_tree(self.least_transfer_s)
-        slow = self.evaluate.of_tree(arcs)
+        slow = self.of_tree(arcs)
         self.note(slow)
         if self.found and self._good_enough(bound):
             return best_of(self.found), bound
         # A tree that is slow on one VM a site, and cheap: nothing slower is of interest.
         slowest_s = self._slowest_s(arcs)
-        self.note(self.evaluate.of_tree(arcs, min(slowest_s, max(slow.transfer_s, most_s))))
+        self.note(self.of_tree(arcs, min(slowest_s, max(slow.transfer_s, most_s))))
         self.note(self.least_duration())
         start_s = self.fastest().objective
         if start_s > most_s:
@@ -322,7 +465,7 @@ class Search:
         if packing is None:
             return self.cheapest_tree(least_s)[1]
         for fitted in (packing, fewer_trees(self.trees, packing, deadline)):
-            candidate = self.evaluate.candidate(fitted, most_s)
+            candidate = self.candidate(fitted, most_s)
             late_s = candidate.duration_s - (self.request.deadline_s or inf)
             if late_s > 0:  # getting up to speed takes a part of the time allowed
                 sooner_s = (candidate.transfer_s - late_s) * (1 - 1e-9)
@@ -345,9 +488,9 @@ class Search:
     def _points(self) -> list[BroadcastCandidate]:
         quick = self.least_duration()
         arcs, _ = self.cheapest_tree(quick.transfer_s)
-        cheap = self.evaluate.of_tree(arcs, self._slowest_s(arcs))
+        cheap = self.of_tree(arcs, self._slowest_s(arcs))
         plain = [c for c in (self.star, self.best_relay) if c]
-        found = [quick, cheap, self.evaluate.of_tree(arcs), *plain, *self.found]
+        found = [quick, cheap, self.of_tree(arcs), *plain, *self.found]
         start_s, end_s = self.fastest().objective, cheap.transfer_s
         for step in range(1, FRONTIER_POINTS):
             between = start_s * (end_s / start_s) ** (step / FRONTIER_POINTS)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from planner.fields.kinds import Count, Names, OneOf
+from planner.fields.kinds import Count, Names, OneOf, Volume
 from planner.fields.shared import (
+    HourValue,
     VmRequest,
     hour_usd,
     objective_field,
     time_value_field,
     volume_field,
 )
-from planner.fields.specified import Field, Figure, Several, Whole, field, specified
+from planner.fields.specified import Figure, Several, Whole, field, specified
 from planner.model.errors import InputError
 
 ComparisonObjective: TypeAlias = Literal["value", "time", "cost", "latency", "stability"]
@@ -29,8 +30,7 @@ MOST_TYPES = 50
 class ComparisonRequest(VmRequest):
     """A use, by the regions that data goes to or comes from, and who may serve it."""
 
-    regions: Several = field(
-        Names("regions", "REGION", least=1, most=MOST_ENDS),
+    regions: Annotated[Several, Names("regions", "REGION", least=1, most=MOST_ENDS)] = field(
         "Regions that data goes to, or comes from.",
         example="sa",
         group="use",
@@ -38,28 +38,26 @@ class ComparisonRequest(VmRequest):
         label="With",
     )
     _: KW_ONLY
-    direction: Field[Direction, Direction] = field(
+    direction: Annotated[
+        Direction,
         OneOf(
             {
                 "to": "each candidate sends the volume to every region",
                 "from": "each candidate fetches the volume from every region",
             }
         ),
-        "Which way the data goes.",
-        default="to",
-        group="use",
+    ] = field("Which way the data goes.", default="to", group="use")
+    volume_gb: Annotated[Figure, Volume()] = volume_field(
+        "Volume for each region", example="100GB", group="use"
     )
-    volume_gb: Figure = volume_field("Volume for each region", example="100GB", group="use")
-    candidates: Several = field(
-        Names("rules", "RULE"),
+    candidates: Annotated[Several, Names("rules", "RULE")] = field(
         "Places to compare: provider:NAME, country:CC, continent:CC or regions; all regions of the "
         "graph if none are named.",
         default=(),
         example="provider:aws",
         group="candidates",
     )
-    types: Several = field(
-        Names("types", "TYPE", most=MOST_TYPES),
+    types: Annotated[Several, Names("types", "TYPE", most=MOST_TYPES)] = field(
         "VM types to compare in the candidates, each where its provider has it; the usual ones if "
         "none are named.",
         default=(),
@@ -67,19 +65,20 @@ class ComparisonRequest(VmRequest):
         group="candidates",
         label="VM types to compare",
     )
-    objective: Field[ComparisonObjective, ComparisonObjective] = objective_field(
-        {
-            "value": "least cost plus time",
-            "time": "the last region is done as soon as possible",
-            "cost": "least cost",
-            "latency": "least mean round-trip time",
-            "stability": "least time lost if rates are as low as their bounds",
-        },
-        default="value",
-    )
-    time_value_usd_per_h: Figure = time_value_field()
-    most: Whole = field(
-        Count(1, MOST_SHOWN),
+    objective: Annotated[
+        ComparisonObjective,
+        OneOf(
+            {
+                "value": "least cost plus time",
+                "time": "the last region is done as soon as possible",
+                "cost": "least cost",
+                "latency": "least mean round-trip time",
+                "stability": "least time lost if rates are as low as their bounds",
+            }
+        ),
+    ] = objective_field("value")
+    time_value_usd_per_h: HourValue = time_value_field()
+    most: Annotated[Whole, Count(1, MOST_SHOWN)] = field(
         "How many candidates to list, the best first.",
         default=DEFAULT_SHOWN,
         example=str(DEFAULT_SHOWN),

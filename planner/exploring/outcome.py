@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from planner.fields.kinds import Name, Region
-from planner.fields.quantities import LEAST_FIGURE, MOST_FIGURE, Quantity, Rate
-from planner.fields.specified import Figure, Specified, Text, field, specified
+from typing import Annotated
+
+from planner.fields.kinds import LEAST_FIGURE, MOST_FIGURE, Name, Quantity, Rate, Region
+from planner.fields.specified import Figure, Specified, field, specified
 
 DIRECT = "direct"
 
@@ -13,13 +14,15 @@ DIRECT = "direct"
 class Outcome(Specified):
     """What a past transfer had: its path, its rate, and when."""
 
-    id: Text = field(Name(), "Unique among all outcomes.", aliases=("name",))
-    src: Text = field(Region(), "Region that sent.")
-    dst: Text = field(Region(), "Region that received.")
-    rate_gbps: Figure = field(
-        Rate(LEAST_FIGURE), "Its mean rate.", aliases=("rate", "throughput_gbps")
+    id: Annotated[str, Name()] = field("Unique among all outcomes.", aliases=("name",))
+    src: Annotated[str, Region()] = field("Region that sent.")
+    dst: Annotated[str, Region()] = field("Region that received.")
+    rate_gbps: Annotated[Figure, Rate(LEAST_FIGURE)] = field(
+        "Its mean rate.", aliases=("rate", "throughput_gbps")
     )
-    ended_s: Figure = field(Quantity(-MOST_FIGURE), "When it ended, in seconds since 1970 (UTC).")
-    via: Text = field(
-        Region({DIRECT: "no relay"}), "The relay that it went through, or `direct`.", default=DIRECT
+    ended_s: Annotated[Figure, Quantity(-MOST_FIGURE)] = field(
+        "When it ended, in seconds since 1970 (UTC)."
+    )
+    via: Annotated[str, Region({DIRECT: "no relay"})] = field(
+        "The relay that it went through, or `direct`.", default=DIRECT
     )

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, TypeAlias
 
-from planner.fields.kinds import Kind, Region, list_schema, object_schema
-from planner.fields.quantities import MOST_VOLUME_GB, Volume
+from planner.fields.kinds import MOST_VOLUME_GB, Kind, Region, Volume, list_schema, object_schema
 from planner.model.errors import InputError
 from planner.model.units import parse_volume_gb
 
@@ -21,7 +20,7 @@ class Demands(dict[Pair, float]):
     """Source and destination to GB above 0, already checked."""
 
 
-class Pairs(Kind[Any]):
+class Pairs(Kind):
     """A volume for each of many pairs, in any shape that :func:`demands_gb` reads.
 
     A matrix is kept until its rows and columns have names: the request's to give.
@@ -35,17 +34,16 @@ class Pairs(Kind[Any]):
     """
 
     name, metavar = "pairs", "FILE"
-    accepts = Any
 
     def __init__(self, title: str, *, least: int = 1) -> None:
         self.title, self.least = title, least
 
-    def read(self, value: Any, field: str) -> Any:
+    def read(self, value: Any) -> Any:
         """Return the demands, or a matrix as it is."""
         if isinstance(value, Mapping) or hasattr(value, "columns"):
-            return demands_gb(value, field=field, least=self.least)
+            return demands_gb(value, field="", least=self.least)
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-            raise InputError(field, "must be rows of source, destination and GB", value=value)
+            raise InputError("", "must be rows of source, destination and GB", value=value)
         return value
 
     def to_json(self, value: Mapping[Pair, float]) -> list[dict[str, Any]]:
@@ -64,8 +62,7 @@ def pair_rows(volumes: Mapping[Pair, float]) -> list[dict[str, Any]]:
 
 def pair_row_schema(title: str) -> dict[str, Any]:
     """Return the schema of a pair's object."""
-    name = Region().schema()
-    properties = {"src": name, "dst": name, "volume_gb": Volume(0.0).schema()}
+    properties: dict[str, Kind] = {"src": Region(), "dst": Region(), "volume_gb": Volume(0.0)}
     return object_schema(title, properties, properties)
 
 
@@ -102,7 +99,7 @@ def demands_gb(
         return given
     found: dict[Pair, float] = {}
     for src, dst, volume in _rows(given, regions, field):
-        name = f"{field} {src} -> {dst}"
+        name = f"{field} {src} -> {dst}".strip()
         volume_gb = _volume_gb(volume, name)
         if volume_gb != volume_gb:
             continue

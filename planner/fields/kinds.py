@@ -1,28 +1,66 @@
-"""Kinds of values that fields take: how each is read, written, described and bounded.
+"""What fields take: each kind is metadata of a type, from which pydantic reads and checks values.
 
-A kind reads a value of a program (a number in the unit of the field's name), of JSON, or the text
-that a person writes, and returns the normalised value. Reading a normalised value returns it.
+``Annotated[Figure, Volume()]`` reads a number of GB, or the text that a person writes (``1.5TB``),
+and checks its bounds. Kinds also know what forms and command lines need: unit, meanings of words,
+what a value is called. A fault raises :class:`~planner.model.errors.InputError` without a field,
+which :mod:`planner.fields.specified` names.
 """
 
 from __future__ import annotations
 
-import json  # few fields are documents
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from operator import index
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cached_property
+from math import inf
+from types import NoneType
+from typing import Annotated, Any, ClassVar, get_args
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 from planner.model.errors import InputError
-
-T = TypeVar("T")
+from planner.model.units import (
+    parse_duration_s,
+    parse_money_usd,
+    parse_rate_gbps,
+    parse_time_value_usd_per_h,
+    parse_volume_gb,
+)
 
 MOST_NAME = 200
 """Characters of a name: of a region, an alias, a rule."""
 MOST_PLACES = 1000
 """Entries of a mapping from places."""
+MOST_VOLUME_GB = 1e9
+"""An exabyte: more is a slip of the unit."""
+MOST_FIGURE = 1e12
+"""Far beyond what is sensible; keeps products of figures finite."""
+LEAST_FIGURE = 1e-9
+"""As small as a figure above 0 may be."""
+
+# What pydantic calls in words of Python or of its own.
+_PROBLEMS = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object: a value for each place",
+    "float_type": "must be a number",
+    "greater_than_equal": "must be {ge:g} or more",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be one of {expected}",
+    "string_too_long": "is longer than {max_length} characters",
+    "string_too_short": "is empty",
+    "string_type": "must be a name",
+    "tuple_type": "must be a list of names",
+}
+_NAME = core_schema.str_schema(strip_whitespace=True, min_length=1, max_length=MOST_NAME)
 
 
-class Kind(Generic[T]):
-    """What a field takes.
+class Kind:
+    """What a field takes; a kind that pydantic has no type for reads and describes it all itself.
 
     Attributes
     ----------
@@ -32,129 +70,272 @@ class Kind(Generic[T]):
         What a command's help calls a value.
     repeated : bool
         Whether an option of a command line may be given several times.
-    accepts : object
-        The type that a signature shows; None for any.
     """
 
-    name: ClassVar[str]
+    name: str
     metavar: str = "VALUE"
     repeated: ClassVar[bool] = False
-    accepts: Any = str
 
-    def read(self, value: Any, field: str) -> T:
-        """Return a value as planners use it.
+    def read(self, value: Any) -> Any:
+        """Return a value as planners use it, or as pydantic can go on with."""
+        return value
+
+    def core(self) -> CoreSchema:
+        """Return how pydantic reads a value."""
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[Any]:
+        """Pydantic's reader of single values."""
+        return TypeAdapter(Annotated[Any, self])
+
+    def validate(self, value: Any, where: str = "") -> Any:
+        """Return a value, read and checked.
 
         Raises
         ------
         InputError
-            Naming the field, if it can't be one.
+            Naming `where` it is.
         """
-        raise NotImplementedError
+        try:
+            return self.adapter.validate_python(value)
+        except ValidationError as error:
+            raise fault_of(error).within(where) from None
 
-    def read_words(self, words: Sequence[str], field: str) -> T:
+    def schema(self) -> dict[str, Any] | None:
+        """Return the JSON schema, if it does not follow from :meth:`core`."""
+        return None
+
+    def read_words(self, words: Sequence[str]) -> Any:
         """Return what the words of a command line say: the last, if it is not repeated."""
-        return self.read(words[-1], field)
+        return self.read(words[-1])
 
-    def to_json(self, value: T) -> Any:
+    def to_json(self, value: Any) -> Any:
         """Return a value as JSON has it."""
         return value
 
-    def text(self, value: T) -> str:
+    def text(self, value: Any) -> str:
         """Return a value as a person writes it."""
         return str(value)
-
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON schema."""
-        raise NotImplementedError
 
     def described(self) -> dict[str, Any]:
         """Return what a form must know, beyond the kind's name."""
         return {}
 
+    def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
+        core = self.core()
+        return core_schema.nullable_schema(core) if NoneType in get_args(source) else core
 
-class Count(Kind[int]):
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        own = self.schema()
+        if own is None:
+            return handler(core)
+        return {"anyOf": [own, {"type": "null"}]} if core["type"] == "nullable" else own
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+class Quantity(Kind):
+    """A number: in the field's unit, or a text that may say another.
+
+    Parameters
+    ----------
+    least, most : float
+        Bounds, both allowed.
+    infinite : bool
+        Whether infinity is allowed, too, written ``inf``.
+    """
+
+    name = "number"
+    unit: ClassVar[str] = ""
+    units: ClassVar[str] = ""
+
+    def __init__(
+        self, least: float = 0.0, most: float = MOST_FIGURE, *, infinite: bool = False
+    ) -> None:
+        self.least, self.most, self.infinite = least, most, infinite
+
+    @staticmethod
+    def parse(text: str, field: str) -> float:
+        """Read a number with its unit."""
+        try:
+            return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            raise InputError(field, "is not a number", value=text) from None
+
+    def read(self, value: Any) -> Any:
+        """Return a text as a number; it may leave the unit out, because the field's name has it."""
+        number = _no_flag(value)
+        if isinstance(value, str):
+            try:
+                number = float(value)
+            except ValueError:
+                number = self.parse(value, "")
+        if self.infinite and isinstance(number, float) and self.most < number < inf:
+            raise InputError("", f"must be at most {self.most:g}, or inf", value=value)
+        return number
+
+    def core(self) -> CoreSchema:
+        """Return a number within the bounds, from a number or a text."""
+        most = None if self.infinite else self.most
+        number = core_schema.float_schema(ge=self.least, le=most, allow_inf_nan=self.infinite)
+        pattern = rf"^\d{{1,9}}(\.\d{{1,9}})? ?({self.units})$"
+        accepted: list[CoreSchema | tuple[CoreSchema, str]] = [
+            core_schema.float_schema(ge=self.least, le=self.most),
+            core_schema.str_schema(pattern=pattern),
+            *([core_schema.literal_schema(["inf"])] if self.infinite else []),
+        ]
+        return core_schema.no_info_before_validator_function(
+            self.read, number, json_schema_input_schema=core_schema.union_schema(accepted)
+        )
+
+    def read_words(self, words: Sequence[str]) -> Any:
+        """Return a number from a word that says its unit."""
+        return self.parse(words[-1], "")
+
+    def to_json(self, value: float) -> float | str:
+        """Return the number; infinity, which JSON lacks, as a word."""
+        return "inf" if value == inf else value
+
+    def text(self, value: float) -> str:
+        """Return a number with its unit."""
+        return "inf" if value == inf else f"{value:g}{self.unit}"
+
+    def described(self) -> dict[str, Any]:
+        """Return unit and bounds."""
+        return {
+            "unit": self.unit,
+            "minimum": self.least,
+            "maximum": self.most,
+            "infinite": self.infinite,
+        }
+
+
+class Volume(Quantity):
+    """A volume in GB."""
+
+    name, unit, metavar = "volume", "GB", "SIZE"
+    units = "MB|GB|TB|MiB|GiB|TiB|M|G|T"
+    parse = staticmethod(parse_volume_gb)
+
+    def __init__(self, least: float = LEAST_FIGURE, most: float = MOST_VOLUME_GB) -> None:
+        super().__init__(least, most)
+
+
+class Duration(Quantity):
+    """A time in seconds."""
+
+    name, unit, metavar = "duration", "s", "TIME"
+    units = "ms|s|min|h|d"
+    parse = staticmethod(parse_duration_s)
+
+
+class Money(Quantity):
+    """An amount in USD."""
+
+    name, unit, metavar = "money", "USD", "USD"
+    units = "usd|USD"
+    parse = staticmethod(parse_money_usd)
+
+
+class MoneyPerHour(Quantity):
+    """What an hour is worth in USD."""
+
+    name, unit, metavar = "money_per_hour", "USD/h", "USD/H"
+    units = "usd/h|USD/h"
+    parse = staticmethod(parse_time_value_usd_per_h)
+
+
+class Rate(Quantity):
+    """A rate in Gbit/s."""
+
+    name, unit, metavar = "rate", "Gbit/s", "RATE"
+    units = "mbps|gbps|tbps|Mbit/s|Gbit/s|Tbit/s"
+    parse = staticmethod(parse_rate_gbps)
+
+
+class Proportion(Quantity):
+    """A share of a whole, or a ratio: 0.1 or 10%."""
+
+    name, metavar = "share", "SHARE"
+    units = "%"
+
+
+class Number(Quantity):
+    """A number without a unit."""
+
+    metavar = "N"
+    units = "%"
+
+
+class Count(Kind):
     """A whole number."""
 
     name, metavar = "count", "N"
-    accepts = int
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
 
-    def read(self, value: Any, field: str) -> int:
+    def read(self, value: Any) -> Any:
+        """Return a value that is not True or False."""
+        return _no_flag(value)
+
+    def core(self) -> CoreSchema:
         """Return a whole number within the bounds."""
-        number = value if type(value) is int else self._whole(value, field)
-        if self.least <= number <= self.most:
-            return number
-        raise InputError(
-            field, f"must be a whole number from {self.least} to {self.most}", value=value
-        )
-
-    def _whole(self, value: Any, field: str) -> int:
-        try:
-            if isinstance(value, str):
-                return int(value)
-            if not isinstance(value, bool):
-                return int(value) if value == int(value) else index(value)
-        except (TypeError, ValueError, OverflowError):
-            pass
-        raise InputError(field, "must be a whole number", value=value)
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema of an integer."""
-        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+        number = core_schema.int_schema(ge=self.least, le=self.most)
+        return core_schema.no_info_before_validator_function(self.read, number)
 
     def described(self) -> dict[str, Any]:
         """Return the bounds."""
         return {"minimum": self.least, "maximum": self.most}
 
 
-class OneOf(Kind[Any]):
-    """One of several words, each with its meaning."""
+def _no_flag(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise InputError("", "must be a number", value=value)
+    return value
+
+
+# ---- words and names -----------------------------------------------------------------------------
+
+
+class OneOf(Kind):
+    """One of a few words.
+
+    Parameters
+    ----------
+    meanings : mapping
+        Word to meaning, the default first.
+    """
 
     name = "choice"
 
     def __init__(self, meanings: Mapping[str, str]) -> None:
         self.meanings = meanings
-        self.metavar = "|".join(meanings)
 
-    def read(self, value: Any, field: str) -> str:
-        """Return the word."""
-        if isinstance(value, str) and value in self.meanings:
-            return value
-        raise InputError(field, f"must be one of {', '.join(self.meanings)}", value=value)
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema of an enumeration."""
-        return {"type": "string", "enum": list(self.meanings)}
+    def core(self) -> CoreSchema:
+        """Return an enumeration."""
+        return core_schema.literal_schema(list(self.meanings))
 
     def described(self) -> dict[str, Any]:
         """Return the words with their meanings."""
         return {"choices": [list(item) for item in self.meanings.items()]}
 
 
-class Flag(Kind[bool]):
+class Flag(Kind):
     """Yes or no."""
 
     name = "flag"
-    accepts = bool
-    _WORDS: ClassVar[Mapping[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
 
-    def read(self, value: Any, field: str) -> bool:
+    def core(self) -> CoreSchema:
         """Return True or False, also from the words of a query string."""
-        if value is True or value is False:
-            return value
-        word = self._WORDS.get(value.lower()) if isinstance(value, str) else None
-        if word is None:
-            raise InputError(field, "must be true or false", value=value)
-        return word
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema of a boolean."""
-        return {"type": "boolean"}
+        return core_schema.bool_schema()
 
 
-class Region(Kind[str]):
+class Region(Kind):
     """The name of a region, an alias or a city; or one of a few words with meanings of their own.
 
     Parameters
@@ -169,20 +350,26 @@ class Region(Kind[str]):
         self.meanings = meanings
         self.metavar = "|".join([*meanings, "REGION"])
 
-    def read(self, value: Any, field: str) -> str:
-        """Return the name."""
-        return read_name(value, field)
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema of a name."""
-        return {"type": "string", "minLength": 1, "maxLength": MOST_NAME}
+    def core(self) -> CoreSchema:
+        """Return a name."""
+        return _NAME
 
     def described(self) -> dict[str, Any]:
         """Return the words that are no region."""
         return {"choices": [list(item) for item in self.meanings.items()]}
 
 
-class Names(Kind[tuple[str, ...]]):
+class Name(Region):
+    """A name that is no region's."""
+
+    name = "text"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metavar = "NAME"
+
+
+class Names(Kind):
     """Several names: of regions, or rules.
 
     Parameters
@@ -196,31 +383,32 @@ class Names(Kind[tuple[str, ...]]):
     """
 
     repeated = True
-    accepts = Sequence[str]
 
     def __init__(
         self, name: str, metavar: str, *, least: int = 0, most: int = MOST_PLACES, lone: bool = True
     ) -> None:
-        self.name = name  # type: ignore[misc]
-        self.metavar, self.least, self.most, self.lone = metavar, least, most, lone
+        self.name, self.metavar, self.lone = name, metavar, lone
+        self.least, self.most = least, most
 
-    def read(self, value: Any, field: str) -> tuple[str, ...]:
-        """Return the names."""
-        if isinstance(value, str):
-            if not self.lone:
-                raise InputError(
-                    field, "must be several names", value=value, remedy="Pass a list of regions."
-                )
-            value = (value,)
-        if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
-            raise InputError(field, "must be a list of names", value=value)
-        names = tuple(read_name(item, field) for item in value)
-        check_count(len(names), self.least, self.most, field)
-        return names
+    def read(self, value: Any) -> Any:
+        """Return a lone name as a list of one, if that is not taken for a mistake."""
+        if not isinstance(value, str):
+            return value
+        if not self.lone:
+            remedy = "Pass a list of regions."
+            raise InputError("", "must be several names", value=value, remedy=remedy)
+        return (value,)
 
-    def read_words(self, words: Sequence[str], field: str) -> tuple[str, ...]:
+    def core(self) -> CoreSchema:
+        """Return a tuple of names."""
+        names = core_schema.tuple_variable_schema(
+            _NAME, min_length=self.least, max_length=self.most
+        )
+        return core_schema.no_info_before_validator_function(self.read, names)
+
+    def read_words(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the words."""
-        return self.read(tuple(words), field)
+        return tuple(words)
 
     def to_json(self, value: tuple[str, ...]) -> list[str]:
         """Return a list."""
@@ -230,23 +418,12 @@ class Names(Kind[tuple[str, ...]]):
         """Return the names with commas."""
         return ", ".join(value)
 
-    def schema(self) -> dict[str, Any]:
-        """Return the schema of a list."""
-        return list_schema(Region().schema(), self.least, self.most)
+
+# ---- several values ------------------------------------------------------------------------------
 
 
-class Name(Region):
-    """A name that is no region's."""
-
-    name = "text"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.metavar = "NAME"
-
-
-class ByPlace(Kind[Mapping[str, Any]]):
-    """A value for each of several places.
+class ByPlace(Kind):
+    """A value for each of several places: a mapping, or a series.
 
     Parameters
     ----------
@@ -261,52 +438,39 @@ class ByPlace(Kind[Mapping[str, Any]]):
     name = "by_place"
     repeated = True
 
-    def __init__(self, of: Kind[Any], place: str, *, everywhere: str | None = None) -> None:
+    def __init__(self, of: Kind, place: str, *, everywhere: str | None = None) -> None:
         self.of, self.place, self.everywhere = of, place, everywhere
         self.metavar = f"{'WHERE' if ' ' in place else place.upper()}={of.metavar}"
-        self.accepts = Mapping[str, of.accepts]  # type: ignore[name-defined]
 
-    def read(self, value: Any, field: str) -> dict[str, Any]:
-        """Return place to value."""
-        if not isinstance(value, Mapping):
-            if not (hasattr(value, "items") and hasattr(value, "index")):  # no series either
-                raise InputError(field, f"must map each {self.place} to a value", value=value)
-        elif not value:
-            return {}
-        found = {
-            read_name(place, field): self.of.read(item, f"{field} {place}")
-            for place, item in value.items()
-        }
-        if len(found) > MOST_PLACES:
-            raise InputError(field, f"must be at most {MOST_PLACES}", value=len(found))
-        return found
+    def read(self, value: Any) -> Any:
+        """Return a series as a mapping."""
+        return dict(value.items()) if hasattr(value, "items") else value
 
-    def read_words(self, words: Sequence[str], field: str) -> dict[str, Any]:
+    def core(self) -> CoreSchema:
+        """Return a mapping of names."""
+        mapping = core_schema.dict_schema(_NAME, self.of.core(), max_length=MOST_PLACES)
+        return core_schema.no_info_before_validator_function(self.read, mapping)
+
+    def read_words(self, words: Sequence[str]) -> dict[str, Any]:
         """Return place to value, from words such as ``PLACE=VALUE``."""
-        pairs = assignments(words, field, self.everywhere)
-        return self.read(
-            {p: self.of.read_words([w], f"{field} {p}") for p, w in pairs.items()}, field
-        )
+        found = {}
+        for place, word in assignments(words, self.everywhere).items():
+            try:
+                found[place] = self.of.read_words([word])
+            except InputError as fault:
+                raise fault.within(place) from None
+        return found
 
     def to_json(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return an object."""
         return {place: self.of.to_json(item) for place, item in value.items()}
-
-    def schema(self) -> dict[str, Any]:
-        """Return the schema of an object."""
-        return {
-            "type": "object",
-            "additionalProperties": self.of.schema(),
-            "propertyNames": Region().schema(),
-            "maxProperties": MOST_PLACES,
-        }
 
     def described(self) -> dict[str, Any]:
         """Return what the places and the values are."""
         return {"place": self.place, "of": {"kind": self.of.name, **self.of.described()}}
 
 
-class AnswerDocument(Kind[Any]):
+class AnswerDocument(Kind):
     """An answer: the object, its document, or its JSON.
 
     Parameters
@@ -316,12 +480,11 @@ class AnswerDocument(Kind[Any]):
     """
 
     name, metavar = "document", "FILE"
-    accepts = None
 
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def read(self, value: Any, field: str) -> Any:
+    def read(self, value: Any) -> Any:
         """Return the object, or its document."""
         found = value
         remedy = "Give what was answered: the object, or its JSON."
@@ -329,11 +492,9 @@ class AnswerDocument(Kind[Any]):
             try:
                 found = json.loads(value)
             except (ValueError, RecursionError) as fault:
-                raise InputError(field, f"is not JSON: {fault}", remedy=remedy) from None
+                raise InputError("", f"is not JSON: {fault}", remedy=remedy) from None
         if not isinstance(found, Mapping) and not hasattr(found, "model_dump"):
-            raise InputError(
-                field, f"is not {self.what}", value=type(found).__name__, remedy=remedy
-            )
+            raise InputError("", f"is not {self.what}", value=type(found).__name__, remedy=remedy)
         return found
 
     def to_json(self, value: Any) -> Any:
@@ -351,38 +512,63 @@ def list_schema(items: dict[str, Any], least: int, most: int) -> dict[str, Any]:
 
 
 def object_schema(
-    title: str, properties: dict[str, Any], required: Iterable[str], **more: Any
+    title: str, properties: Mapping[str, Kind], required: Iterable[str]
 ) -> dict[str, Any]:
     """Return the schema of an object that knows no other keys."""
     return {
         "type": "object",
         "title": title,
-        **more,
-        "properties": properties,
+        "properties": {key: kind_schema(kind) for key, kind in properties.items()},
         "required": list(required),
         "additionalProperties": False,
     }
 
 
-def check_count(count: int, least: int, most: int, field: str) -> None:
+def kind_schema(kind: Kind) -> dict[str, Any]:
+    """Return the schema of a value of a kind."""
+    return kind.adapter.json_schema(schema_generator=UntitledSchema)
+
+
+class UntitledSchema(GenerateJsonSchema):
+    """JSON schemas whose fields have no titles, which would repeat their names."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002
+        """Return False, for all fields."""
+        return False
+
+
+def check_count(count: int, least: int, most: int) -> None:
     """Refuse fewer or more of something than are allowed."""
     if not least <= count <= most:
         bound = f"at least {least}" if count < least else f"at most {most}"
-        raise InputError(field, f"must be {bound}", value=count)
+        raise InputError("", f"must be {bound}", value=count)
 
 
-def read_name(value: Any, field: str) -> str:
-    """Return a name without the space around it."""
-    if not isinstance(value, str):
-        raise InputError(field, "must be a name", value=value)
-    name = value.strip()
-    if not 0 < len(name) <= MOST_NAME:
-        problem = "is empty" if not name else f"is longer than {MOST_NAME} characters"
-        raise InputError(field, problem, value=value)
-    return name
+def fault_of(error: ValidationError, where: str = "", remedy: str | None = None) -> InputError:
+    """Return the first thing that pydantic found wrong as an error of ours.
+
+    Parameters
+    ----------
+    error : ValidationError
+    where : str
+        What the field, or the value, is called; the entry at fault follows it.
+    remedy : str, optional
+        What to do about it, unless the fault says so itself.
+    """
+    fault = error.errors(include_url=False)[0]
+    _, *inside = fault["loc"] if where else ("", *fault["loc"])
+    parts = [where, *(part for part in inside if isinstance(part, str) and part != "[key]")]
+    ours = fault.get("ctx", {}).get("error")
+    if isinstance(ours, InputError):
+        return ours.within(" ".join(parts))
+    problem = _PROBLEMS.get(fault["type"], f"must{fault['msg'].partition(' should')[2]}")
+    problem = problem.format_map(fault.get("ctx", {})).replace(f"{LEAST_FIGURE} or more", "above 0")
+    return InputError(" ".join(parts).strip(), problem, value=fault["input"], remedy=remedy)
 
 
-def assignments(words: Sequence[str], field: str, everywhere: str | None) -> dict[str, str]:
+def assignments(
+    words: Sequence[str], everywhere: str | None = None, field: str = ""
+) -> dict[str, str]:
     """Read words such as ``WHERE=VALUE``; a bare value is for `everywhere` where allowed."""
     found: dict[str, str] = {}
     for word in words:

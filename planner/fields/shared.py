@@ -6,17 +6,25 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from functools import cached_property
 from math import inf
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from planner.fields.kinds import ByPlace, Count, Flag, Name, Names, OneOf
-from planner.fields.quantities import LEAST_FIGURE, Duration, MoneyPerHour, Proportion, Volume
+from planner.fields.kinds import (
+    LEAST_FIGURE,
+    ByPlace,
+    Count,
+    Duration,
+    MoneyPerHour,
+    Name,
+    Names,
+    OneOf,
+    Proportion,
+    Volume,
+)
 from planner.fields.specified import (
     CountsByPlace,
-    Field,
     Figure,
     FiguresByPlace,
     Limit,
-    NamesByPlace,
     Several,
     Specified,
     Whole,
@@ -25,9 +33,7 @@ from planner.fields.specified import (
 )
 from planner.model.errors import InputError
 from planner.model.estimate import WantedAddresses
-
-RelaysOfMany: TypeAlias = Literal["any", "none"]
-
+from planner.solvers.joint import Risk
 
 DEFAULT_CONNECTIONS = 64
 DEFAULT_CONNECTIONS_OF_MANY = 1024
@@ -44,30 +50,44 @@ PRICES = "prices and VMs"
 
 RULE_KINDS = ("provider:", "country:", "continent:")
 
+Connections: TypeAlias = Annotated[Whole, Count(1, MOST_CONNECTIONS)]
+Deadline: TypeAlias = Annotated[Limit, Duration(LEAST_FIGURE)]
+HourValue: TypeAlias = Annotated[Figure, MoneyPerHour(infinite=True)]
+Margin: TypeAlias = Annotated[Figure, Proportion(0.0, MOST_MARGIN)]
+VmStart: TypeAlias = Annotated[Figure, Duration()]
+RelaysOfMany: TypeAlias = Annotated[
+    Literal["any", "none"], OneOf({"any": "as many as help", "none": "none"})
+]
+RiskAttitude: TypeAlias = Annotated[
+    Risk,
+    OneOf(
+        {
+            "averse": "having relayed in vain counts five times as much as having missed a relay",
+            "neutral": "both count alike",
+            "bold": "having missed a relay counts five times as much",
+        }
+    ),
+]
+
 
 def volume_field(what: str, *, example: str, group: str) -> Any:
     """Declare the volume that is moved."""
     return field(
-        Volume(),
-        f"{what}, in GB (10^9 bytes).",
-        default=DEFAULT_VOLUME_GB,
-        example=example,
-        group=group,
+        f"{what}, in GB (10^9 bytes).", default=DEFAULT_VOLUME_GB, example=example, group=group
     )
 
 
-def objective_field(meanings: Mapping[str, str], *, default: str = "time") -> Any:
-    """Declare what to aim at: one of several words, each with its meaning."""
+def objective_field(default: str) -> Any:
+    """Declare what to aim at."""
     help_text = "What to aim at"
-    if "value" in meanings:
+    if default == "value":
         help_text += "; value weighs cost against time at what an hour is worth"
-    return field(OneOf(meanings), f"{help_text}.", default=default, group="goal", label="Objective")
+    return field(f"{help_text}.", default=default, group="goal", label="Objective")
 
 
 def time_value_field() -> Any:
     """Declare what an hour is worth, for the objective that weighs cost against time."""
     return field(
-        MoneyPerHour(infinite=True),
         "What an hour is worth: 0 asks for least cost, inf for least time.",
         default=DEFAULT_TIME_VALUE_USD_PER_H,
         example="20usd/h",
@@ -83,34 +103,25 @@ def hour_usd(objective: str, time_value_usd_per_h: float) -> float:
 
 def deadline_field(meaning: str, *, group: str = "goal") -> Any:
     """Declare the latest end."""
-    return field(Duration(LEAST_FIGURE), meaning, default=None, example="2h", group=group)
+    return field(meaning, default=None, example="2h", group=group)
 
 
 def relays_of_many_field() -> Any:
     """Declare whether many transfers may be relayed."""
-    return field(
-        OneOf({"any": "as many as help", "none": "none"}),
-        "Whether to relay; `avoid` and `allow` say which regions may.",
-        default="any",
-        group=VMS,
-    )
+    help_text = "Whether to relay; `avoid` and `allow` say which regions may."
+    return field(help_text, default="any", group=VMS)
 
 
 def frontier_field() -> Any:
     """Declare whether to add the frontier."""
     return field(
-        Flag(),
-        "Add the cost-time frontier.",
-        default=False,
-        group="answer",
-        label="Cost-time frontier",
+        "Add the cost-time frontier.", default=False, group="answer", label="Cost-time frontier"
     )
 
 
 def margin_field(*, deprecated: bool = False) -> Any:
     """Declare how much a relay must gain."""
     return field(
-        Proportion(0.0, MOST_MARGIN),
         "What relays must gain before they are recommended; 0.1 is ten percent.",
         default=DEFAULT_MARGIN,
         example="10%",
@@ -121,26 +132,13 @@ def margin_field(*, deprecated: bool = False) -> Any:
 
 def risk_field() -> Any:
     """Declare the attitude to risk."""
-    return field(
-        OneOf(
-            {
-                "averse": "having relayed in vain counts five times as much as having missed a "
-                "relay",
-                "neutral": "both count alike",
-                "bold": "having missed a relay counts five times as much",
-            }
-        ),
-        "How to weigh the two ways of being wrong about a relay.",
-        default="averse",
-        group="goal",
-        label="Risk",
-    )
+    help_text = "How to weigh the two ways of being wrong about a relay."
+    return field(help_text, default="averse", group="goal", label="Risk")
 
 
 def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
     """Declare how many connections a VM opens."""
     return field(
-        Count(1, MOST_CONNECTIONS),
         "TCP connections that a VM opens in all; 1 for an application that can't open more.",
         default=default,
         example=str(default),
@@ -151,8 +149,17 @@ def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
 
 def vms_field(meaning: str, *, default: int | None) -> Any:
     """Declare how many VMs a region has."""
+    return field(meaning, default=default, example="4", group=VMS, label="VMs a region")
+
+
+def vm_start_field() -> Any:
+    """Declare how long a VM is paid for before it sends."""
     return field(
-        Count(1, MOST_VMS), meaning, default=default, example="4", group=VMS, label="VMs a region"
+        "Time that each VM is paid for before anything is sent.",
+        default=DEFAULT_VM_START_S,
+        example="60s",
+        group=PRICES,
+        label="VM start",
     )
 
 
@@ -161,16 +168,16 @@ class PricedRequest(Specified):
     """Everything that costs money: what was billed, and which VMs are used."""
 
     _: KW_ONLY
-    month_to_date_gb: FiguresByPlace = field(
-        ByPlace(Volume(0.0, 1e12), "provider", everywhere="*"),
+    month_to_date_gb: Annotated[
+        FiguresByPlace, ByPlace(Volume(0.0, 1e12), "provider", everywhere="*")
+    ] = field(
         "Volume billed this month, by provider or for all (`*`); fees have tiers.",
         default={},
         example="aws=40TB",
         group=PRICES,
         label="Billed this month",
     )
-    vm_types: NamesByPlace = field(
-        ByPlace(Name(), "provider or region"),
+    vm_types: Annotated[Mapping[str, str], ByPlace(Name(), "provider or region")] = field(
         "VM types to use in place of those that were measured or assumed.",
         default={},
         example="aws=t2.micro",
@@ -179,7 +186,8 @@ class PricedRequest(Specified):
         option="--vm-type",
     )
     """By provider or region."""
-    addresses: Field[WantedAddresses, WantedAddresses] = field(
+    addresses: Annotated[
+        WantedAddresses,
         OneOf(
             {
                 "auto": "private where both ends are known to reach each other by them, else "
@@ -188,28 +196,26 @@ class PricedRequest(Specified):
                 "private": "private also between all regions of one provider",
             }
         ),
+    ] = field(
         "Over which addresses VMs reach each other: their caps and paths differ.",
         default="auto",
         group=VMS,
     )
-    max_age_s: Limit = field(
-        Duration(),
+    max_age_s: Annotated[Limit, Duration()] = field(
         "Refuse to answer from measurements older than this.",
         default=None,
         example="30d",
         group="limits",
         label="Oldest measurement",
     )
-    max_price_age_s: Limit = field(
-        Duration(),
+    max_price_age_s: Annotated[Limit, Duration()] = field(
         "Refuse to answer from egress prices older than this.",
         default=None,
         example="365d",
         group="limits",
         label="Oldest price",
     )
-    snapshot: Field[str | None, str | None] = field(
-        Name(),
+    snapshot: Annotated[str | None, Name()] = field(
         "Answer as of an earlier snapshot: its id, or the newest made before a date, a time or so "
         "long ago. Links are as believed then, prices those of today.",
         default=None,
@@ -224,15 +230,8 @@ class VmRequest(PricedRequest):
     """Everything that is sent by VMs."""
 
     _: KW_ONLY
-    connections: Whole = connections_field()
-    vm_start_s: Figure = field(
-        Duration(),
-        "Time that each VM is paid for before anything is sent.",
-        default=DEFAULT_VM_START_S,
-        example="60s",
-        group=PRICES,
-        label="VM start",
-    )
+    connections: Connections = connections_field()
+    vm_start_s: VmStart = vm_start_field()
 
 
 @specified
@@ -240,8 +239,7 @@ class RuledRequest(VmRequest):
     """Everything that has VMs in regions, under rules."""
 
     _: KW_ONLY
-    vms_in: CountsByPlace = field(
-        ByPlace(Count(1, MOST_VMS), "region"),
+    vms_in: Annotated[CountsByPlace, ByPlace(Count(1, MOST_VMS), "region")] = field(
         "VMs of single regions.",
         default={},
         example="us-east=2",
@@ -249,17 +247,15 @@ class RuledRequest(VmRequest):
         option="--vms",
         label="VMs of one region",
     )
-    avoid: Several = field(
-        Names("rules", "RULE"),
+    avoid: Annotated[Several, Names("rules", "RULE")] = field(
         "Places that must not relay, nor be an end: provider:NAME, country:CC, continent:CC or a "
         "region.",
         default=(),
         example="provider:azure",
         group=VMS,
-        aliases=("forbidden",),  # as answers state it, so that what was asked can be asked again
+        aliases=("forbidden",),
     )
-    allow: Several = field(
-        Names("rules", "RULE"),
+    allow: Annotated[Several, Names("rules", "RULE")] = field(
         "The only places that may relay, written like those to avoid.",
         default=(),
         example="continent:EU",
@@ -298,4 +294,6 @@ class RelayingRequest(RuledRequest):
     """Everything that moves many volumes between VMs in regions."""
 
     _: KW_ONLY
-    vms: Whole = vms_field("VMs in each region, as far as vCPU quotas allow.", default=1)
+    vms: Annotated[Whole, Count(1, MOST_VMS)] = vms_field(
+        "VMs in each region, as far as vCPU quotas allow.", default=1
+    )

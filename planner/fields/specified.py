@@ -1,77 +1,125 @@
-"""Fields of a question: each is declared once, and every surface is derived from it.
+"""Questions as pydantic models: each field is declared once, and every surface is derived from it.
 
-A request is a frozen dataclass whose attributes are *descriptor-typed fields*::
+A request is a frozen pydantic dataclass. A field's type says what it takes, :func:`field` what it
+means::
 
     @specified
     class TransferRequest(Specified):
-        src: Text = field(Region(), "Where to send from.", example="us-east")
+        src: Annotated[str, Region()] = field("Where to send from.", example="us-east")
         _: KW_ONLY
-        volume_gb: Figure = field(Volume(), "Volume to move.", default=100.0, example="500GB")
+        volume_gb: Annotated[Figure, Volume()] = field("Volume to move.", default=100.0)
 
-Setting an attribute reads the value: a number in the unit of the field's name, or the text that a
-person writes (``volume_gb="1TB"``). What is wrong raises :class:`~planner.errors.InputError`,
-which names the field. mypy infers the constructor's argument types from ``Field.__set__``. Command
-line, HTTP schema, client and documentation are made from :func:`fields_of`.
+What is wrong raises :class:`~planner.model.errors.InputError`, which names the field, the value and
+a remedy. Signatures, command line, HTTP schema, client and documentation are made from
+:func:`fields_of`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches  # for what goes wrong alone: start-up needs no difflib
+from dataclasses import field as dataclass_field
+from difflib import get_close_matches
+from inspect import get_annotations
 from math import isfinite
+from types import NoneType
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     ClassVar,
     Generic,
     Never,
-    ParamSpec,
     Self,
     TypeAlias,
     TypeVar,
     dataclass_transform,
-    overload,
+    get_args,
 )
 
-from planner.fields.kinds import Kind, object_schema
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from planner.fields.kinds import (
+    Flag,
+    Kind,
+    Quantity,
+    UntitledSchema,
+    check_count,
+    fault_of,
+    list_schema,
+)
 from planner.model.errors import InputError
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
 S = TypeVar("S", bound="Specified")
-P = ParamSpec("P")
 
-REQUIRED: Any = object()
+REQUIRED: Any = PydanticUndefined
 """The default of a field that has none."""
 
 # Longest first: `_usd_per_h` ends in what would be another unit.
 _UNIT_SUFFIXES = ("_usd_per_h", "_gbps", "_usd", "_gb", "_s")
+_CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True, defer_build=True)
+
+if TYPE_CHECKING:
+
+    class Reads(Generic[In, Out]):
+        """The type of a field: what a constructor takes, and what the attribute then is."""
+
+        def __set__(self, obj: Never, value: In) -> None: ...
+        def __get__(self, obj: object | None, owner: type) -> Out: ...
+
+else:
+
+    class Reads:
+        """The type of a field: what a constructor takes, and what the attribute then is."""
+
+        def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
+            """Return the type of the attribute; pydantic passes over the other one."""
+            return Annotated[types[1], Accepted(types[0])]
 
 
-class Field(Generic[In, Out]):
-    """One field of a request: what it is called, what it takes, and what it means.
+@dataclass(frozen=True)
+class Accepted:
+    """What a constructor takes for a field, beyond what the attribute is."""
+
+    type: Any
+
+
+Figure: TypeAlias = Reads[float | str, float]
+Limit: TypeAlias = Reads[float | str | None, float | None]
+Whole: TypeAlias = Reads[int | str, int]
+WholeLimit: TypeAlias = Reads[int | str | None, int | None]
+Several: TypeAlias = Reads[Iterable[str], tuple[str, ...]]
+CountsByPlace: TypeAlias = Reads[Mapping[str, int] | Mapping[str, str], Mapping[str, int]]
+FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mapping[str, float]]
+
+
+class Field:
+    """A field of a request, as surfaces are made from it.
 
     Attributes
     ----------
-    name : str
-        Of the attribute and keyword.
-    key : str
-        In JSON, and in errors; the name unless stated.
+    name, key : str
+        Of the attribute and keyword, and in JSON and errors.
     kind : Kind
         What values it takes.
     help : str
         One or two full sentences.
     default : object
-        Already read; ``REQUIRED`` if there is none.
-    optional : bool
-        Whether None stands for "no such limit".
+        ``REQUIRED`` if there is none.
+    required, optional : bool
+        Whether it must be given, and whether None stands for "no such limit".
+    accepts : object
+        The type that a signature shows.
     example : str | None
         A value as a person writes it.
     option : str | None
-        On the command line: ``--volume``, or a bare name for a positional argument; if declared
-        as ``""``, it follows from the name. Fields that share an option are read together. None if
-        the command line does not have the field.
+        On the command line: ``--volume``, or a bare name for a positional argument. Fields that
+        share an option are read together. None if the command line does not have the field.
     label, group : str
         Of the field in a form, and of the part of the form.
     unitless : str | None
@@ -82,94 +130,32 @@ class Field(Generic[In, Out]):
         Whether it is still accepted but has no effect; no form and no command has it.
     """
 
-    name: str
-    key: str
-    option: str | None
-    label: str
-    unitless: str | None
-
-    def __init__(
-        self,
-        kind: Kind[Any],
-        help: str,  # noqa: A002 - what argparse and OpenAPI generators call it
-        *,
-        default: Any = REQUIRED,
-        example: str | None = None,
-        group: str = "",
-        label: str | None = None,
-        key: str | None = None,
-        option: str | None = "",
-        aliases: tuple[str, ...] = (),
-        deprecated: bool = False,
-    ) -> None:
-        self.kind, self.help, self.default = kind, help, default
-        self.optional = default is None
-        self.example, self.group, self.aliases = example, group, aliases
-        self.deprecated = deprecated
-        self._key, self._option, self._label = key, option, label
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Derive what follows from the attribute's name."""
-        self.name = name
-        self.key = self._key or name
+    def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
+        accepted = (one.type for one in info.metadata if isinstance(one, Accepted))
         plain = next((name.removesuffix(u) for u in _UNIT_SUFFIXES if name.endswith(u)), name)
-        spelled = "--" + plain.replace("_", "-")
-        self.option = None if self.deprecated else self._option if self._option != "" else spelled
-        self.label = self._label or plain.replace("_", " ").capitalize()
+        self.name, self.key, self.help = name, shown["key"] or name, shown["description"]
+        self.kind: Kind = next((one for one in info.metadata if isinstance(one, Kind)), Flag())
+        self.default = info.get_default(call_default_factory=True)
+        self.required, self.optional = info.is_required(), NoneType in get_args(info.annotation)
+        self.accepts = next(accepted, info.annotation)
+        self.example, self.group, self.aliases = shown["example"], shown["group"], shown["aliases"]
+        self.option: str | None = shown["option"]
+        if self.option == "":
+            self.option = "--" + plain.replace("_", "-")
+        self.label = shown["label"] or plain.replace("_", " ").capitalize()
         self.unitless = plain if plain != name else None
-
-    if TYPE_CHECKING:
-        # Attributes are in the instance's dictionary. These tell type checkers what a constructor
-        # takes, what an attribute is, and that none is set afterwards: no object is of type Never.
-        def __set__(self, obj: Never, value: In) -> None: ...
-
-        @overload
-        def __get__(self, obj: None, owner: type) -> Self: ...
-        @overload
-        def __get__(self, obj: object, owner: type) -> Out: ...
-        def __get__(self, obj: object | None, owner: type) -> Any: ...
-
-    def __repr__(self) -> str:
-        """Show the default, as signatures do."""
-        return "..." if self.default is REQUIRED else repr(self.default)
-
-    @property
-    def required(self) -> bool:
-        """Whether it must be given."""
-        return self.default is REQUIRED
-
-    def read(self, value: Any) -> Any:
-        """Return a value, read and checked.
-
-        Raises
-        ------
-        InputError
-            Naming the field.
-        """
-        if value is None and self.optional:
-            return None
-        return self.kind.read(value, self.key)
+        self.deprecated = "deprecated" in shown
 
     def read_words(self, words: list[str]) -> Any:
         """Return what the words of a command line say."""
-        return self.kind.read_words(words, self.key)
+        try:
+            return self.kind.read_words(words)
+        except InputError as fault:
+            raise fault.within(self.key) from None
 
     def to_json(self, value: Any) -> Any:
         """Return a value as JSON has it."""
         return None if value is None else self.kind.to_json(value)
-
-    def schema(self) -> dict[str, Any]:
-        """Return its JSON schema, with default and help."""
-        schema = self.kind.schema()
-        if self.optional:
-            branches = schema.get("anyOf", [schema])
-            schema = {"anyOf": [*branches, {"type": "null"}]}
-        if not self.required:
-            schema["default"] = self.to_json(self.default)
-        schema["description"] = self.help
-        if self.deprecated:
-            schema["deprecated"] = True
-        return schema
 
     def described(self) -> dict[str, Any]:
         """Return all that a form must know."""
@@ -188,27 +174,22 @@ class Field(Generic[In, Out]):
         }
 
 
-Text: TypeAlias = Field[str, str]
-Figure: TypeAlias = Field[float | str, float]
-Limit: TypeAlias = Field[float | str | None, float | None]
-Whole: TypeAlias = Field[int | str, int]
-WholeLimit: TypeAlias = Field[int | str | None, int | None]
-Switch: TypeAlias = Field[bool, bool]
-Several: TypeAlias = Field[Iterable[str], tuple[str, ...]]
-CountsByPlace: TypeAlias = Field[Mapping[str, int] | Mapping[str, str], Mapping[str, int]]
-FiguresByPlace: TypeAlias = Field[Mapping[str, float] | Mapping[str, str], Mapping[str, float]]
-NamesByPlace: TypeAlias = Field[Mapping[str, str], Mapping[str, str]]
+class SpecifiedMeta(type):
+    """Makes instances of values under all names of their fields, and words what is wrong."""
+
+    if not TYPE_CHECKING:  # `specified` tells type checkers what the constructor takes
+
+        def __call__(cls, *values: Any, **keywords: Any) -> Any:
+            """Make an instance."""
+            try:
+                made = super().__call__(*values, **_by_name(cls, keywords))
+            except ValidationError as error:
+                raise _input_error(cls, error) from None
+            made._check()
+            return made
 
 
-def _as_any(make: Callable[P, object]) -> Callable[P, Any]:
-    return make
-
-
-field = _as_any(Field)
-"""Declares a field, with what :class:`Field` takes, as the type that its attribute is declared."""
-
-
-class Specified:
+class Specified(metaclass=SpecifiedMeta):
     """Base of requests and of their parts: what is made from fields.
 
     The constructor accepts each field under all its names.
@@ -219,39 +200,9 @@ class Specified:
         If a field is unknown, missing, given twice or wrong; it names the field.
     """
 
-    _fields: ClassVar[Mapping[str, Field[Any, Any]]] = {}
-    _known: ClassVar[Mapping[str, Field[Any, Any]]] = {}
-    _positional: ClassVar[tuple[str, ...]] = ()
-    _required: ClassVar[tuple[str, ...]] = ()
-    _defaults: ClassVar[Mapping[str, Any]] = {}
+    _fields: ClassVar[Mapping[str, Field]] = {}
+    _known: ClassVar[Mapping[str, Field]] = {}
     _described: ClassVar[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = ()
-
-    if not TYPE_CHECKING:  # `specified` tells type checkers what the constructor takes
-
-        def __init__(self, *values: Any, **keywords: Any) -> None:
-            if values:
-                if len(values) > len(self._positional):
-                    most = len(self._positional)
-                    raise TypeError(f"{type(self).__name__} takes at most {most} positional values")
-                named = dict(zip(self._positional, values, strict=False))
-                if twice := named.keys() & keywords.keys():
-                    raise InputError(min(twice), "is given twice")
-                keywords = named | keywords
-            found: dict[str, Any] = {}
-            for name, value in keywords.items():
-                field = self._known.get(name)
-                if field is None:
-                    field = _of_text_with_unit(name, value, self._fields)
-                if field.name in found:
-                    raise InputError(field.key, "is given twice", value=value)
-                found[field.name] = field.read(value)
-            if missing := [name for name in self._required if name not in found]:
-                field = self._fields[missing[0]]
-                remedy = f"Such as {field.example}." if field.example else None
-                raise InputError(field.key, "is missing", remedy=remedy)
-            self.__dict__.update(self._defaults)
-            self.__dict__.update(found)
-            self._check()
 
     def _check(self) -> None:
         """Check what concerns several fields; they are set."""
@@ -259,7 +210,7 @@ class Specified:
     @classmethod
     def positional(cls) -> tuple[str, ...]:
         """Return the names of the fields that may be given by position."""
-        return cls._positional
+        return tuple(one.name for one in fields(cls) if not one.kw_only)  # type: ignore[arg-type]
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
@@ -285,15 +236,12 @@ class Specified:
         }
 
     def with_(self, **changes: Any) -> Self:
-        """Return it with other values of some fields, as the constructor takes them.
+        """Return it with other values of some fields, which are taken as they are.
 
-        The same as :func:`dataclasses.replace`, which reads all the others again.
+        What others wrote goes through the constructor, or :func:`dataclasses.replace`.
         """
         kept, changed = self.__dict__, object.__new__(type(self))
-        changed.__dict__.update({name: kept[name] for name in self._fields})
-        for name, value in changes.items():
-            changed.__dict__[name] = self._fields[name].read(value)
-        changed._check()
+        changed.__dict__.update({name: kept[name] for name in self._fields}, **changes)
         return changed
 
     def __eq__(self, other: object) -> bool:
@@ -316,41 +264,87 @@ class Specified:
         return f"{type(self).__name__}({', '.join(said)})"
 
 
+def field(
+    description: str,
+    *,
+    default: Any = REQUIRED,
+    example: str | None = None,
+    group: str = "",
+    label: str | None = None,
+    key: str | None = None,
+    option: str | None = "",
+    aliases: tuple[str, ...] = (),
+    deprecated: bool = False,
+) -> Any:
+    """Declare what a field means, and how surfaces show it: see :class:`Field`.
+
+    An option that is ``""`` follows from the name, as the label does unless it is given.
+    """
+    shown: dict[str, Any] = {
+        "description": description,
+        "example": example,
+        "group": group,
+        "label": label,
+        "key": key,
+        "option": None if deprecated else option,
+        "aliases": aliases,
+    }
+    if deprecated:
+        shown["deprecated"] = True
+    if default is REQUIRED:
+        return dataclass_field(metadata=shown)
+    if default == {}:
+        return dataclass_field(default_factory=dict, metadata=shown)
+    return dataclass_field(default=default, metadata=shown)
+
+
 # Not `frozen_default`: mypy would then take an inherited field's value for what may be given.
 @dataclass_transform(field_specifiers=(field,))
 def specified(cls: type[S]) -> type[S]:
-    """Make a frozen dataclass of a class with fields; a decorator."""
-    made = dataclass(frozen=True, init=False, repr=False, eq=False)(cls)
-    found: dict[str, Field[Any, Any]] = {}
-    for base in made.__mro__:  # its own first, then those that it inherits
-        for name, value in vars(base).items():
-            if isinstance(value, Field):
-                found.setdefault(name, value)
-    names = ((other, f) for f in found.values() for other in (f.name, f.key, *f.aliases))
-    made._fields, made._known = found, dict(names)
-    made._required = tuple(name for name, f in found.items() if f.required)
-    made._defaults = {name: f.default for name, f in found.items() if not f.required}
+    """Make a frozen pydantic dataclass of a class with fields; a decorator."""
+    made: Any = pydantic_dataclass(cls, frozen=True, repr=False, eq=False, config=_CONFIG)
+    infos = made.__pydantic_fields__
+    # Its own first, then those that it inherits.
+    order = dict.fromkeys(n for base in made.__mro__ for n in get_annotations(base) if n in infos)
+    shown = {one.name: one.metadata for one in fields(made)}
+    made._fields = {name: Field(name, infos[name], shown[name]) for name in order}
+    names = ((name, f) for f in made._fields.values() for name in (f.name, f.key, *f.aliases))
+    made._known = dict(names)
     made._described = tuple(
         (name, f.key, f.to_json if type(f.kind).to_json is not Kind.to_json else None)
-        for name, f in found.items()
+        for name, f in made._fields.items()
         if not f.deprecated
     )
-    made._positional = tuple(f.name for f in fields(made) if not f.kw_only)  # type: ignore[arg-type]
-    return made
+    return made  # type: ignore[no-any-return]
 
 
-def fields_of(request: type[Specified]) -> Mapping[str, Field[Any, Any]]:
+def fields_of(request: type[Specified]) -> Mapping[str, Field]:
     """Return the fields of a specified class by name: its own first, then those it inherits."""
     return request._fields
 
 
-def _of_text_with_unit(
-    given: str, value: object, known: Mapping[str, Field[Any, Any]]
-) -> Field[Any, Any]:
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def _by_name(request: type[Specified], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by the names of the fields, which may be given under others."""
+    found: dict[str, Any] = {}
+    for name, value in keywords.items():
+        field = request._known.get(name) or _of_text_with_unit(name, value, request._fields)
+        if field.name in found:
+            raise InputError(field.key, "is given twice", value=value)
+        found[field.name] = value
+    return found
+
+
+def _of_text_with_unit(given: str, value: object, known: Mapping[str, Field]) -> Field:
     """Return the field whose name without a unit is given; the value says the unit."""
     found = next((field for field in known.values() if field.unitless == given), None)
     if found is None:
-        raise unknown_field(given, known)
+        keys = [field.key for field in known.values()]
+        near = get_close_matches(given, [*keys, *known], 1, 0.5)
+        remedy = f"Did you mean `{near[0]}`?" if near else f"Fields are {', '.join(keys)}."
+        raise InputError(given, "is an unknown field", remedy=remedy)
     if not isinstance(value, str) or _is_finite(value):
         remedy = f"Write {given}={found.example!r}, or {found.key} for a number."
         raise InputError(given, "has no unit", value=value, remedy=remedy)
@@ -364,23 +358,106 @@ def _is_finite(text: str) -> bool:
         return False
 
 
-def unknown_field(given: str, known: Mapping[str, Field[Any, Any]]) -> InputError:
-    """Return an error that names the nearest known field."""
-    keys = [field.key for field in known.values()]
-    near = get_close_matches(given, [*keys, *known], 1, 0.5)
-    remedy = f"Did you mean `{near[0]}`?" if near else f"Fields are {', '.join(keys)}."
-    return InputError(given, "is an unknown field", remedy=remedy)
+def _input_error(request: type[Specified], error: ValidationError) -> Exception:
+    """Return the first thing that pydantic found wrong as an error of ours."""
+    first = error.errors(include_url=False)[0]
+    name, positional = first["loc"][0], request.positional()
+    if name == len(positional):
+        return TypeError(f"{request.__name__} takes at most {name} positional values")
+    field = request._fields[positional[name] if isinstance(name, int) else name]
+    remedy = f"Such as {field.example}." if field.example else None
+    if first["type"] == "less_than_equal" and isinstance(field.kind, Quantity) and field.kind.unit:
+        remedy = "Check the unit."
+    if first["type"] == "missing":
+        return InputError(field.key, "is missing", remedy=remedy)
+    if first["type"] == "multiple_argument_values":
+        return InputError(field.key, "is given twice", value=first["input"])
+    return fault_of(error, field.key, remedy)
+
+
+# ---- lists of specified things -------------------------------------------------------------------
+
+
+class Items(Kind, Generic[S]):
+    """A list of specified things: as objects, as mappings, or as a data frame.
+
+    Parameters
+    ----------
+    of : type
+        A specified class.
+    least, most : int
+        How many.
+    prefix : str
+        Of an item's number in the list, which is its id where that is missing.
+    """
+
+    name, metavar = "items", "FILE"
+
+    def __init__(self, of: type[S], *, least: int, most: int, prefix: str = "") -> None:
+        self.of, self.least, self.most, self.prefix = of, least, most, prefix
+
+    def read(self, value: Any) -> tuple[S, ...]:
+        """Return the items, none for None; an error names an item by its id, else its number."""
+        if hasattr(value, "to_dict") and hasattr(value, "columns"):
+            value = value.to_dict("records")
+        if value is None and not self.least:
+            return ()
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise InputError("", "must be a list, one entry each", value=value)
+        items = tuple(
+            item if isinstance(item, self.of) else self._item(item, number)
+            for number, item in enumerate(value, 1)
+        )
+        check_count(len(items), self.least, self.most)
+        seen: set[object] = set()
+        for item in items:
+            identity = item.__dict__["id"]
+            if identity in seen:
+                raise InputError("", "have an id twice", value=identity)
+            seen.add(identity)
+        return items
+
+    def _item(self, item: Any, number: int) -> S:
+        if not isinstance(item, Mapping):
+            raise InputError(str(number), "must be a mapping of fields", value=item)
+        # NaN is how a data frame says that there is nothing.
+        entry = {
+            str(key).strip().lower(): value
+            for key, value in item.items()
+            if not (value is None or value != value or value == "")
+        }
+        names = ("id", *fields_of(self.of)["id"].aliases)
+        label = next((str(entry[name]) for name in names if name in entry), None)
+        if label is None:
+            label = entry["id"] = f"{self.prefix}{number}"
+        try:
+            return self.of(**entry)
+        except InputError as fault:
+            raise fault.within(f"{label},") from None
+
+    def to_json(self, value: tuple[S, ...]) -> list[dict[str, Any]]:
+        """Return a list of objects."""
+        return [item.to_json() for item in value]
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of a list of objects."""
+        return list_schema(schema_of(self.of), self.least, self.most)
+
+    def described(self) -> dict[str, Any]:
+        """Return the fields of an item."""
+        return {"fields": [field.described() for field in fields_of(self.of).values()]}
+
+
+# ---- derived -------------------------------------------------------------------------------------
 
 
 def schema_of(request: type[Specified]) -> dict[str, Any]:
     """Return the JSON schema of a specified class: an object that knows no other keys."""
-    known = fields_of(request).values()
-    return object_schema(
-        request.__name__,
-        {field.key: field.schema() for field in known},
-        [field.key for field in known if field.required],
-        description=(request.__doc__ or "").partition("\n")[0],
-    )
+    found = TypeAdapter(request).json_schema(schema_generator=UntitledSchema)
+    properties = {f.key: found["properties"][f.name] for f in request._fields.values()}
+    required = [f.key for f in request._fields.values() if f.required]
+    about = (request.__doc__ or "").partition("\n")[0]
+    return {**found, "description": about, "properties": properties, "required": required}
 
 
 def description_of(request: type[Specified]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ A caller that wants to catch all of them catches :class:`RelaydError`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 
 class RelaydError(Exception):
@@ -56,6 +57,13 @@ class InputError(RelaydError, ValueError):
         self.remedy = remedy
         got = "" if value is None else f" (got {_shown(value)})"
         super().__init__(f"{field}: {problem}{got}." + (f" {remedy}" if remedy else ""))
+
+    def within(self, where: str) -> Self:
+        """Return the same fault of an entry of what is called so."""
+        found = Exception.__new__(type(self))
+        field = f"{where} {self.field}".strip()
+        InputError.__init__(found, field, self.problem, value=self.value, remedy=self.remedy)
+        return found
 
 
 class UnknownRegionError(InputError):

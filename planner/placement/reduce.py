@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from planner.shared_vms.explanation import BINDING, BOTTLENECKS_SHOWN, one_more_
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
-from planner.solvers.linear_solver import new_solver
+from planner.solvers.linear_solver import new_solver, solved
 
 ROOM = 1e-9
 # A fraction below this is the rounding of a solver.
@@ -206,7 +205,7 @@ class _Reduce:
         resources: SiteResources | None = None,
     ) -> _Solution | None:
         """Return the fractions of least time or least fees, or None if there are none."""
-        solver = new_solver("GLOP")
+        solver = new_solver()
         matrix, vms = self._rows(links, resources or self.resources)
         # In parts of the time and of the fees of sharing evenly, so that figures are near one.
         even = self.may / self.may.sum()
@@ -218,17 +217,11 @@ class _Reduce:
         whole = solver.Constraint(1.0, 1.0)
         for share in shares:
             whole.SetCoefficient(share, 1.0)
-        rows: list[Any] = []
-        for coefficients, count in zip(matrix.tolist(), vms.tolist(), strict=True):
-            if not any(coefficients):
-                rows.append(None)
-                continue
-            row = solver.Constraint(-solver.infinity(), 0.0)
+        rows = [solver.Constraint(-solver.infinity(), 0.0) for _ in vms]
+        for row, coefficients in zip(rows, matrix / (vms[:, None] * time_scale), strict=True):
             row.SetCoefficient(time, -1.0)
-            for share, coefficient in zip(shares, coefficients, strict=True):
-                if coefficient:
-                    row.SetCoefficient(share, coefficient / (count * time_scale))
-            rows.append(row)
+            for j in np.nonzero(coefficients)[0].tolist():
+                row.SetCoefficient(shares[j], float(coefficients[j]))
         limit = solver.infinity() if most_usd is None else most_usd / usd_scale
         budget = solver.Constraint(-solver.infinity(), limit)
         objective = solver.Objective()
@@ -239,15 +232,17 @@ class _Reduce:
         if least == "time":
             objective.SetCoefficient(time, 1.0)
         objective.SetMinimization()
-        status = solver.Solve()
-        if status == solver.INFEASIBLE:
+        try:
+            solver = solved(solver)
+        except ArithmeticError as error:
+            raise RelaydError(f"On this placement, {error}.") from error
+        if solver is None:
             return None
-        if status != solver.OPTIMAL:
-            raise RelaydError("The solver failed on this placement's linear program.")
-        found = np.array([share.solution_value() for share in shares])
+        values = [variable.solution_value() for variable in solver.variables()]
+        found = np.array(values[: len(shares)])
         found = np.where(found > NOTHING, found, 0.0)
         found /= found.sum()
-        prices = np.array([-row.dual_value() if row else 0.0 for row in rows])
+        prices = np.array([-row.dual_value() for row in solver.constraints()[1 : 1 + len(rows)]])
         return _Solution(found, float((matrix @ found / vms).max(initial=0.0)), prices)
 
     def _decide(self, links: Links) -> _Solution:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from planner.fields.demands import Pair, Pairs, demands_gb
-from planner.fields.items import Items
 from planner.fields.kinds import (
+    LEAST_FIGURE,
     ByPlace,
+    Duration,
     Kind,
+    Money,
     Name,
     Names,
+    Number,
     OneOf,
+    Proportion,
     Region,
+    Volume,
+    check_count,
+    kind_schema,
     list_schema,
     object_schema,
 )
-from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Number, Proportion, Volume
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
+    Connections,
+    Deadline,
+    Margin,
     RelayingRequest,
     VmRequest,
     connections_field,
@@ -29,13 +38,12 @@ from planner.fields.shared import (
     objective_field,
 )
 from planner.fields.specified import (
-    Field,
     Figure,
+    Items,
     Limit,
+    Reads,
     Several,
     Specified,
-    Text,
-    Whole,
     field,
     specified,
 )
@@ -53,25 +61,20 @@ MOST_MACHINES = 1000
 class InputVolumes(ByPlace):
     """A volume for each region: a mapping, a series, or rows of region and GB."""
 
-    metavar = "FILE"
-
     def __init__(self) -> None:
         super().__init__(Volume(0.0), "region")
-        self.metavar, self.accepts = "FILE", Any
+        self.metavar = "FILE"
 
-    def read(self, value: Any, field: str) -> dict[str, float]:
-        """Return region to GB."""
-        if not isinstance(value, Mapping) and not hasattr(value, "items"):
-            if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-                raise InputError(field, "must map regions to volumes, or list them", value=value)
-            rows = [_input_row(row, f"{field} {number}") for number, row in enumerate(value, 1)]
-            value = dict(rows)
-            if len(value) < len(rows):
-                raise InputError(field, "names a region twice", remedy="Add them up.")
-        found = super().read(value, field)
-        if not sum(found.values()) > 0:
-            raise InputError(field, "has nothing to reduce")
-        return found
+    def read(self, value: Any) -> Any:
+        """Return rows as a mapping."""
+        if isinstance(value, Mapping | str | bytes) or hasattr(value, "items"):
+            return super().read(value)
+        if not isinstance(value, Iterable):
+            raise InputError("", "must map regions to volumes, or list them", value=value)
+        rows = [_input_row(row, str(number)) for number, row in enumerate(value, 1)]
+        if len(dict(rows)) < len(rows):
+            raise InputError("", "names a region twice", remedy="Add them up.")
+        return dict(rows)
 
 
 def _input_row(row: Any, where: str) -> tuple[str, Any]:
@@ -89,43 +92,40 @@ def _input_row(row: Any, where: str) -> tuple[str, Any]:
 class ReduceRequest(RelayingRequest):
     """A reduce stage over data of several regions."""
 
-    input_gb: Field[Any, dict[str, float]] = field(
-        InputVolumes(),
+    input_gb: Annotated[Reads[Any, dict[str, float]], InputVolumes()] = field(
         "Volume in each region, in GB, before selectivity.",
         example="input.csv",
         group="reduce",
         option="input",
     )
     _: KW_ONLY
-    selectivity: Figure = field(
-        Proportion(LEAST_FIGURE),
-        "GB that are shuffled for each GB of input.",
-        default=1.0,
-        example="0.3",
-        group="goal",
+    selectivity: Annotated[Figure, Proportion(LEAST_FIGURE)] = field(
+        "GB that are shuffled for each GB of input.", default=1.0, example="0.3", group="goal"
     )
-    links: Field[Links, Links] = field(
+    links: Annotated[
+        Links,
         OneOf({"hose": "all limits of VMs as measured", "heterogeneous": "each pair by itself"}),
-        "What is taken to limit transfers.",
-        default="hose",
-        group="goal",
+    ] = field("What is taken to limit transfers.", default="hose", group="goal")
+    objective: Annotated[
+        PlacementObjective,
+        OneOf({"time": "the shuffle ends as soon as possible", "cost": "least egress fees"}),
+    ] = objective_field("time")
+    budget_usd: Annotated[Limit, Money()] = field(
+        "Most to spend on egress fees.", default=None, example="20usd", group="goal"
     )
-    objective: Field[PlacementObjective, PlacementObjective] = objective_field(
-        {"time": "the shuffle ends as soon as possible", "cost": "least egress fees"}
-    )
-    budget_usd: Limit = field(
-        Money(), "Most to spend on egress fees.", default=None, example="20usd", group="goal"
-    )
-    deadline_s: Limit = deadline_field("Latest end of the shuffle.")
-    reduce_in: Several = field(
-        Names("regions", "REGION"),
+    deadline_s: Deadline = deadline_field("Latest end of the shuffle.")
+    reduce_in: Annotated[Several, Names("regions", "REGION")] = field(
         "Regions that may reduce; those with input if none are named.",
         default=(),
         example="us-east",
         group="goal",
     )
-    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
-    margin: Figure = margin_field(deprecated=True)
+    connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
+    margin: Margin = margin_field(deprecated=True)
+
+    def _check(self) -> None:
+        if not sum(self.input_gb.values()) > 0:
+            raise InputError("input_gb", "has nothing to reduce")
 
     @property
     def shuffle_gb(self) -> dict[str, float]:
@@ -137,32 +137,30 @@ class ReduceRequest(RelayingRequest):
 class Machine(Specified):
     """One VM that tasks can be placed on."""
 
-    id: Text = field(Name(), "Unique among the VMs.")
-    region: Text = field(Region(), "Where it is.")
-    cpus: Figure = field(Number(LEAST_FIGURE), "CPUs that tasks can take.", label="CPUs")
+    id: Annotated[str, Name()] = field("Unique among the VMs.")
+    region: Annotated[str, Region()] = field("Where it is.")
+    cpus: Annotated[Figure, Number(LEAST_FIGURE)] = field("CPUs that tasks can take.", label="CPUs")
 
 
-class Tasks(Kind[dict[str, float]]):
+class Tasks(Kind):
     """CPUs by task: a mapping, a list of names, or of ``{id, cpus}``."""
 
     name, metavar = "tasks", "FILE"
-    accepts = Any
     _cpus = Number(LEAST_FIGURE)
 
-    def read(self, value: Any, field: str) -> dict[str, float]:
+    def read(self, value: Any) -> dict[str, float]:
         """Return task to CPUs."""
         if isinstance(value, str | bytes) or not isinstance(value, Mapping | Sequence):
-            raise InputError(field, "must map tasks to CPUs, or list them", value=value)
+            raise InputError("", "must map tasks to CPUs, or list them", value=value)
         found: dict[str, float] = {}
         items = value.items() if isinstance(value, Mapping) else map(_task, value)
         for name, cpus in items:
             if not isinstance(name, str) or not name:
-                raise InputError(field, "have one without an id", value=name)
+                raise InputError("", "have one without an id", value=name)
             if name in found:
-                raise InputError(field, "have an id twice", value=name)
-            found[name] = self._cpus.read(cpus, f"{field} {name}, cpus")
-        if not 1 <= len(found) <= MOST_TASKS:
-            raise InputError(field, f"must be from 1 to {MOST_TASKS}", value=len(found))
+                raise InputError("", "have an id twice", value=name)
+            found[name] = self._cpus.validate(cpus, f"{name}, cpus")
+        check_count(len(found), 1, MOST_TASKS)
         return found
 
     def to_json(self, value: dict[str, float]) -> list[dict[str, Any]]:
@@ -171,14 +169,12 @@ class Tasks(Kind[dict[str, float]]):
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a list of tasks, or of an object of CPUs by task."""
-        properties = {"id": Name().schema(), "cpus": self._cpus.schema() | {"default": 1.0}}
-        listed = list_schema(object_schema("Task", properties, ["id"]), 1, MOST_TASKS)
-        by_name = {
-            "type": "object",
-            "additionalProperties": self._cpus.schema(),
-            "minProperties": 1,
-            "maxProperties": MOST_TASKS,
-        }
+        cpus = kind_schema(self._cpus)
+        item = object_schema("Task", {"id": Name(), "cpus": self._cpus}, ["id"])
+        item["properties"]["cpus"]["default"] = 1.0
+        bounds = {"minProperties": 1, "maxProperties": MOST_TASKS}
+        by_name = {"type": "object", "additionalProperties": cpus, **bounds}
+        listed = list_schema(item, 1, MOST_TASKS)
         return {"anyOf": [listed, by_name]}
 
 
@@ -190,27 +186,21 @@ def _task(item: Any) -> tuple[Any, Any]:
 class TasksRequest(VmRequest):
     """Tasks that exchange volumes, and the VMs to place them on."""
 
-    tasks: Field[Any, dict[str, float]] = field(
-        Tasks(), "Tasks, with the CPUs that each takes.", group="tasks", option="tasks"
+    tasks: Annotated[Reads[Any, dict[str, float]], Tasks()] = field(
+        "Tasks, with the CPUs that each takes.", group="tasks", option="tasks"
     )
-    traffic_gb: Field[Any, dict[Pair, float]] = field(
-        Pairs("Traffic", least=0),
+    traffic_gb: Annotated[Reads[Any, dict[Pair, float]], Pairs("Traffic", least=0)] = field(
         "Volumes that tasks send each other, in GB; a matrix is in the order of the tasks.",
         group="tasks",
         key="traffic",
         option="tasks",
     )
-    machines: Field[Any, tuple[Machine, ...]] = field(
-        Items(Machine, least=1, most=MOST_MACHINES, prefix="vm"),
-        "VMs that tasks can be placed on.",
-        group="tasks",
-        key="vms",
-        option="tasks",
-    )
+    machines: Annotated[
+        Reads[Any, tuple[Machine, ...]], Items(Machine, least=1, most=MOST_MACHINES, prefix="vm")
+    ] = field("VMs that tasks can be placed on.", group="tasks", key="vms", option="tasks")
     _: KW_ONLY
-    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
-    time_limit_s: Figure = field(
-        Duration(0.0, MOST_TIME_LIMIT_S),
+    connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
+    time_limit_s: Annotated[Figure, Duration(0.0, MOST_TIME_LIMIT_S)] = field(
         "For the exact search; 0 leaves it out.",
         default=DEFAULT_TIME_LIMIT_S,
         example="10s",

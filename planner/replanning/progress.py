@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.broadcast.request import BroadcastRequest
 from planner.fields.demands import Demands, Pair
-from planner.fields.quantities import LEAST_FIGURE
+from planner.fields.kinds import LEAST_FIGURE
 from planner.fields.specified import fields_of
 from planner.model.errors import InputError
 from planner.replanning.plan import PlanKind

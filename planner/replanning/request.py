@@ -4,53 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from planner.fields.demands import Pair, pair_row_schema, pair_rows
-from planner.fields.kinds import AnswerDocument, Count, Kind, assignments
-from planner.fields.quantities import Duration, Volume
+from planner.fields.kinds import (
+    AnswerDocument,
+    Count,
+    Duration,
+    Kind,
+    Volume,
+    assignments,
+    kind_schema,
+)
 from planner.fields.shared import PricedRequest
-from planner.fields.specified import Field, Figure, Whole, field, specified
+from planner.fields.specified import Figure, Reads, Whole, field, specified
 from planner.model.errors import InputError
+from planner.model.units import parse_volume_gb
 
 Moved: TypeAlias = float | Mapping[Pair, float]
 
 
-class MovedVolume(Kind[Moved]):
+class MovedVolume(Kind):
     """A volume, or one for each of a shuffle's pairs."""
 
     name, metavar = "moved", "SIZE"
     repeated = True
-    accepts = float | str | Mapping[Pair, float]
-    _volume = Volume(0.0)
 
-    def read(self, value: Any, field: str) -> Moved:
+    def read(self, value: Any) -> Any:
         """Return GB, or pair to GB."""
         if isinstance(value, Mapping):
             pairs = list(value.items())
         elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-            pairs = [_row(row, field) for row in value]
+            pairs = [_row(row) for row in value]
         else:
-            return self._volume.read(value, field)
+            return _gb_of(value)
         found: dict[Pair, float] = {}
         for pair, volume in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise InputError(field, "needs a source and a destination", value=pair)
+                raise InputError("", "needs a source and a destination", value=pair)
+            name = f"{pair[0]} -> {pair[1]}"
             if pair in found:
-                raise InputError(f"{field} {pair[0]} -> {pair[1]}", "is given twice", value=volume)
-            found[pair] = self._volume.read(volume, f"{field} {pair[0]} -> {pair[1]}")
+                raise InputError(name, "is given twice", value=volume)
+            found[pair] = _gb_of(volume, name)
         return found
 
-    def read_words(self, words: Sequence[str], field: str) -> Moved:
+    def read_words(self, words: Sequence[str]) -> Moved:
         """Read one volume such as ``120GB``, or one for each pair such as ``SRC>DST=50GB``."""
         if len(words) == 1 and "=" not in words[0]:
-            return self._volume.read_words(words, field)
+            return parse_volume_gb(words[0], "")
         found: dict[Pair, float] = {}
-        for name, size in assignments(words, field, None).items():
+        for name, size in assignments(words).items():
             src, arrow, dst = name.partition(">")
             if not arrow:
-                raise InputError(field, "names no pair", value=name, remedy="Write 'SRC>DST=50GB'.")
-            found[src.strip(), dst.strip()] = self._volume.read_words([size], field)
+                raise InputError("", "names no pair", value=name, remedy="Write 'SRC>DST=50GB'.")
+            found[src.strip(), dst.strip()] = parse_volume_gb(size, "")
         return found
 
     def to_json(self, value: Moved) -> Any:
@@ -60,12 +67,20 @@ class MovedVolume(Kind[Moved]):
     def schema(self) -> dict[str, Any]:
         """Return the schema of a volume, or of a list of pairs."""
         pairs = {"type": "array", "items": pair_row_schema("Moved")}
-        return {"anyOf": [*self._volume.schema()["anyOf"], pairs]}
+        return {"anyOf": [*kind_schema(_VOLUME)["anyOf"], pairs]}
 
 
-def _row(row: Any, field: str) -> tuple[Any, Any]:
+_VOLUME = Volume(0.0)
+
+
+def _gb_of(value: Any, name: str = "") -> float:
+    found: float = _VOLUME.validate(value, name)
+    return found
+
+
+def _row(row: Any) -> tuple[Any, Any]:
     if not isinstance(row, Mapping) or row.keys() != {"src", "dst", "volume_gb"}:
-        raise InputError(field, "must be rows of src, dst and volume_gb", value=row)
+        raise InputError("", "must be rows of src, dst and volume_gb", value=row)
     return (str(row["src"]), str(row["dst"])), row["volume_gb"]
 
 
@@ -73,25 +88,22 @@ def _row(row: Any, field: str) -> tuple[Any, Any]:
 class ReplanRequest(PricedRequest):
     """A plan in progress, and how far it has come."""
 
-    plan: Field[Any, Any] = field(
-        AnswerDocument("a plan"),
+    plan: Annotated[Any, AnswerDocument("a plan")] = field(
         "A plan of a transfer, a shuffle or a broadcast, as it was answered.",
         example="plan.json",
         group="plan",
         option="plan",
     )
     _: KW_ONLY
-    moved_gb: Field[Any, Moved] = field(
-        MovedVolume(),
+    moved_gb: Annotated[Reads[Any, Moved], MovedVolume()] = field(
         "What every destination has, in GB; of a shuffle, all pairs together or each pair's.",
         example="120GB",
         group="plan",
     )
-    elapsed_s: Figure = field(
-        Duration(), "Time since sending began.", example="10min", group="plan"
+    elapsed_s: Annotated[Figure, Duration()] = field(
+        "Time since sending began.", example="10min", group="plan"
     )
-    changes: Whole = field(
-        Count(0, 10_000),
+    changes: Annotated[Whole, Count(0, 10_000)] = field(
         "How often it was changed before: each asks for another margin.",
         default=0,
         example="1",

@@ -18,40 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.shared_resources import Floats
+from planner.solvers.max_min_fill import FULL, filled
 
 DONE = 1e-9
-FULL = 1e-9
-
-
-def filled(
-    levels: Floats, loads: Floats, growing: np.ndarray, room: Floats
-) -> tuple[Floats, Floats]:
-    """Return levels that have grown together, each until a row of its own is full; and the room.
-
-    Parameters
-    ----------
-    levels : array, length transfers
-        Where they start.
-    loads : array, shape (transfers, rows)
-        What each takes of a row more as its level grows by 1.
-    growing : array of bool, length transfers
-        Which of them grow.
-    room : array, length rows
-    """
-    levels, growing = levels.copy(), growing.copy()
-    while growing.any():
-        growth = loads[growing].sum(axis=0)
-        used = growth > 0
-        steps = np.divide(room, growth, out=np.full_like(room, np.inf), where=used)
-        step = float(steps.min())
-        if not np.isfinite(step):
-            break
-        levels[growing] += step
-        room = np.maximum(0.0, room - step * growth)
-        full = used & (steps <= step * (1 + FULL) + 1e-15)
-        room[full] = 0.0
-        growing &= ~(loads[:, full] > 0).any(axis=1)
-    return levels, room
 
 
 def worthwhile(room: Floats, row_vms: Floats) -> Floats:
@@ -103,7 +72,7 @@ def sped_up(
 def _sped_up(loads: Floats, row_vms: Floats, growing: np.ndarray) -> Floats:
     """Return by how much each can be sped up together."""
     room = worthwhile(row_vms - loads.sum(axis=0), row_vms)
-    return filled(np.ones(len(loads)), loads, growing, room)[0]
+    return filled(np.ones(len(loads)), _sparse(loads), growing, room)[0]
 
 
 @dataclass(frozen=True)
@@ -189,5 +158,10 @@ def _rates(
     rates = np.zeros(len(matrix))
     room = worthwhile(room, row_vms)
     for priority in sorted(set(priorities[active].tolist()), reverse=True):
-        rates, room = filled(rates, matrix, active & (priorities == priority), room)
+        rates, room = filled(rates, _sparse(matrix), active & (priorities == priority), room)
     return rates
+
+
+def _sparse(loads: Floats) -> tuple[np.ndarray, np.ndarray, Floats]:
+    number, row = np.nonzero(loads)
+    return number, row, loads[number, row]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from planner.fields.items import Items
-from planner.fields.kinds import AnswerDocument, ByPlace, Count, OneOf
-from planner.fields.quantities import Duration, Money, Volume
+from planner.fields.kinds import AnswerDocument, ByPlace, Count, Duration, Money, OneOf, Volume
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
+    Connections,
+    Margin,
     RelayingRequest,
     RelaysOfMany,
     connections_field,
     margin_field,
     relays_of_many_field,
 )
-from planner.fields.specified import Field, Figure, FiguresByPlace, Limit, Whole, field, specified
+from planner.fields.specified import FiguresByPlace, Items, Limit, Reads, Whole, field, specified
 from planner.model.errors import InputError
 from planner.model.pricing import provider_of
 from planner.schedule.document import schedule_from
@@ -39,18 +39,19 @@ DISK_USD_PER_GB_MONTH = 0.10
 class Existing(AnswerDocument):
     """A schedule in progress: the object, its document, or its JSON."""
 
-    def read(self, value: Any, field: str) -> SchedulePlan:
+    def read(self, value: Any) -> SchedulePlan:
         """Return the schedule."""
-        found = super().read(value, field)
-        return found if isinstance(found, SchedulePlan) else schedule_from(found, field)
+        found = super().read(value)
+        return found if isinstance(found, SchedulePlan) else schedule_from(found)
 
 
 @specified
 class ScheduleRequest(RelayingRequest):
     """Transfers to admit and schedule, and what they may use."""
 
-    transfers: Field[Any, tuple[TimedTransfer, ...]] = field(
-        Items(TimedTransfer, least=0, most=MOST_TRANSFERS),
+    transfers: Annotated[
+        Reads[Any, tuple[TimedTransfer, ...]], Items(TimedTransfer, least=0, most=MOST_TRANSFERS)
+    ] = field(
         "Transfers with their windows of time; none are needed where a schedule is in progress.",
         default=(),
         example="transfers.csv",
@@ -58,8 +59,10 @@ class ScheduleRequest(RelayingRequest):
         option="transfers",
     )
     _: KW_ONLY
-    existing: Field[SchedulePlan | Mapping[str, Any] | str | None, SchedulePlan | None] = field(
+    existing: Annotated[
+        Reads[SchedulePlan | Mapping[str, Any] | str | None, SchedulePlan | None],
         Existing("a schedule"),
+    ] = field(
         "A schedule in progress, whose promises are kept.",
         default=None,
         example="schedule.json",
@@ -67,24 +70,23 @@ class ScheduleRequest(RelayingRequest):
         option="--after",
         label="Schedule in progress",
     )
-    now_s: Limit = field(
-        Duration(0.0, MOST_S),
+    now_s: Annotated[Limit, Duration(0.0, MOST_S)] = field(
         "Time on the schedule's clock: what was to be sent before is taken as sent. By default "
         "that of the schedule in progress, else 0.",
         default=None,
         example="90min",
         group="schedule",
     )
-    tariffs: Field[Any, tuple[Tariff, ...]] = field(
-        Items(Tariff, least=0, most=MOST_TARIFFS, prefix="tariff"),
+    tariffs: Annotated[
+        Reads[Any, tuple[Tariff, ...]], Items(Tariff, least=0, most=MOST_TARIFFS, prefix="tariff")
+    ] = field(
         "Prices that hold for a part of a link's rate, at times or always: percentile contracts "
         "paid already, times of day, leased interconnects.",
         default=(),
         example="tariffs.csv",
         group="schedule",
     )
-    disk_gb: FiguresByPlace = field(
-        ByPlace(Volume(), "region"),
+    disk_gb: Annotated[FiguresByPlace, ByPlace(Volume(), "region")] = field(
         "Disk at relays, which may then keep what they receive and send it later.",
         default={},
         example="aws:us-west-2=5TB",
@@ -92,8 +94,9 @@ class ScheduleRequest(RelayingRequest):
         option="--disk",
         label="Disk at relays",
     )
-    disk_usd_per_gb_month: FiguresByPlace = field(
-        ByPlace(Money(), "provider or region", everywhere=EVERYWHERE),
+    disk_usd_per_gb_month: Annotated[
+        FiguresByPlace, ByPlace(Money(), "provider or region", everywhere=EVERYWHERE)
+    ] = field(
         "What a GB on such a disk costs a month, by provider or region or for all (`*`); "
         f"{DISK_USD_PER_GB_MONTH:g} USD where none is given.",
         default={},
@@ -102,22 +105,18 @@ class ScheduleRequest(RelayingRequest):
         option="--disk-price",
         label="Price of disk",
     )
-    rates: Field[RatesBound, RatesBound] = field(
-        OneOf({"expected": "expected figures", "low": "their low bounds"}),
-        "What promises rest on.",
-        default="expected",
-        group="schedule",
-    )
-    explain: Whole = field(
-        Count(0, MOST_EXPLAINED),
+    rates: Annotated[
+        RatesBound, OneOf({"expected": "expected figures", "low": "their low bounds"})
+    ] = field("What promises rest on.", default="expected", group="schedule")
+    explain: Annotated[Whole, Count(0, MOST_EXPLAINED)] = field(
         "For how many of the refused to work out what would do.",
         default=10,
         example="10",
         group="schedule",
     )
-    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
-    relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many_field()
-    margin: Figure = margin_field(deprecated=True)
+    connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
+    relays: RelaysOfMany = relays_of_many_field()
+    margin: Margin = margin_field(deprecated=True)
 
     def _check(self) -> None:
         if self.existing is None and not self.transfers:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from planner.fields.kinds import Name, Region
-from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Rate
-from planner.fields.specified import Figure, Limit, Specified, Text, field, specified
+from typing import Annotated
+
+from planner.fields.kinds import LEAST_FIGURE, Duration, Money, Name, Rate, Region
+from planner.fields.specified import Figure, Limit, Specified, field, specified
 from planner.model.errors import InputError
 from planner.schedule.timed_transfer import MOST_S
 
@@ -16,40 +17,35 @@ SAME_S = 1e-6
 class Tariff(Specified):
     """A price that holds for part of what is sent over a link, at times or always."""
 
-    id: Text = field(Name(), "Unique among all tariffs.", aliases=("name",))
-    src: Text = field(Region(), "Region that sends.", label="From")
-    dst: Text = field(Region(), "Region that receives.", label="To")
-    rate_gbps: Limit = field(
-        Rate(LEAST_FIGURE),
+    id: Annotated[str, Name()] = field("Unique among all tariffs.", aliases=("name",))
+    src: Annotated[str, Region()] = field("Region that sends.", label="From")
+    dst: Annotated[str, Region()] = field("Region that receives.", label="To")
+    rate_gbps: Annotated[Limit, Rate(LEAST_FIGURE)] = field(
         "Rate up to which it holds, beside what else is sent: what a percentile contract has paid "
         "already, or the capacity of a lease. Without one, it holds for all.",
         default=None,
         aliases=("rate",),
     )
-    per_gb_usd: Figure = field(
-        Money(),
+    per_gb_usd: Annotated[Figure, Money()] = field(
         "What a GB costs within it, in place of the link's fee.",
         default=0.0,
         aliases=("usd_per_gb",),
         label="Price of a GB",
     )
-    monthly_usd: Figure = field(
-        Money(),
+    monthly_usd: Annotated[Figure, Money()] = field(
         "What it costs a month; only break-even depends on it.",
         default=0.0,
         label="Price of a month",
     )
-    start_s: Figure = field(
-        Duration(0.0, MOST_S),
+    start_s: Annotated[Figure, Duration(0.0, MOST_S)] = field(
         "When it begins to hold, from the schedule's time 0: for a lease, when it is provided.",
         default=0.0,
         aliases=("start",),
     )
-    end_s: Limit = field(
-        Duration(LEAST_FIGURE, MOST_S), "When it ends.", default=None, aliases=("end",)
+    end_s: Annotated[Limit, Duration(LEAST_FIGURE, MOST_S)] = field(
+        "When it ends.", default=None, aliases=("end",)
     )
-    every_s: Limit = field(
-        Duration(LEAST_FIGURE, MOST_S),
+    every_s: Annotated[Limit, Duration(LEAST_FIGURE, MOST_S)] = field(
         "After what time it holds again, as long as before: `24h` for times of day.",
         default=None,
         aliases=("every",),

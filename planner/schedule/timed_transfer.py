@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from planner.fields.kinds import Count, Name, Region
-from planner.fields.quantities import Duration, Money, Volume
-from planner.fields.specified import (
-    Field,
-    Figure,
-    Limit,
-    Specified,
-    Text,
-    field,
-    fields_of,
-    specified,
-)
+from planner.fields.kinds import Count, Duration, Money, Name, Region, Volume
+from planner.fields.specified import Figure, Limit, Specified, field, fields_of, specified
 from planner.model.errors import InputError
 
 # A century: more is a slip of the unit.
@@ -27,27 +17,22 @@ MOST_PRIORITY = 1_000_000
 class TimedTransfer(Specified):
     """One transfer that has a window of time."""
 
-    id: Text = field(Name(), "Unique among all of a schedule.", aliases=("name",))
-    src: Text = field(Region(), "Region to send from.", label="From")
-    dst: Text = field(Region(), "Region to send to.", label="To")
-    volume_gb: Figure = field(Volume(), "Volume, in GB.", aliases=("volume", "gb"))
-    start_s: Figure = field(
-        Duration(0.0, MOST_S),
-        "Earliest start, from the schedule's time 0.",
-        default=0.0,
-        aliases=("start",),
+    id: Annotated[str, Name()] = field("Unique among all of a schedule.", aliases=("name",))
+    src: Annotated[str, Region()] = field("Region to send from.", label="From")
+    dst: Annotated[str, Region()] = field("Region to send to.", label="To")
+    volume_gb: Annotated[Figure, Volume()] = field("Volume, in GB.", aliases=("volume", "gb"))
+    start_s: Annotated[Figure, Duration(0.0, MOST_S)] = field(
+        "Earliest start, from the schedule's time 0.", default=0.0, aliases=("start",)
     )
-    deadline_s: Limit = field(
-        Duration(0.0, MOST_S),
+    deadline_s: Annotated[Limit, Duration(0.0, MOST_S)] = field(
         "Latest end, from time 0; without one, it takes what others leave.",
         default=None,
         aliases=("deadline",),
     )
-    priority: Field[int, int] = field(
-        Count(-MOST_PRIORITY, MOST_PRIORITY), "Higher goes first.", default=0
+    priority: Annotated[int, Count(-MOST_PRIORITY, MOST_PRIORITY)] = field(
+        "Higher goes first.", default=0
     )
-    value_usd: Limit = field(
-        Money(),
+    value_usd: Annotated[Limit, Money()] = field(
         "What it is worth in time; decides among equal priorities, by GB.",
         default=None,
         aliases=("value",),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from planner.fields.demands import Pair, Pairs, demands_gb
-from planner.fields.kinds import Names
+from planner.fields.kinds import Names, OneOf
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
+    Connections,
+    Deadline,
+    Margin,
     RelayingRequest,
     RelaysOfMany,
+    RiskAttitude,
     connections_field,
     deadline_field,
     frontier_field,
@@ -19,8 +23,7 @@ from planner.fields.shared import (
     relays_of_many_field,
     risk_field,
 )
-from planner.fields.specified import Field, Figure, Limit, Several, Switch, Whole, field, specified
-from planner.solvers.joint import Risk
+from planner.fields.specified import Reads, Several, field, specified
 
 ShuffleObjective: TypeAlias = Literal["time", "cost"]
 
@@ -29,8 +32,7 @@ ShuffleObjective: TypeAlias = Literal["time", "cost"]
 class ShuffleRequest(RelayingRequest):
     """Many transfers that start together, and their limits."""
 
-    demands_gb: Field[Any, dict[Pair, float]] = field(
-        Pairs("Demand"),
+    demands_gb: Annotated[Reads[Any, dict[Pair, float]], Pairs("Demand")] = field(
         "Volumes by source and destination, in GB.",
         example='[{"src": "us-east", "dst": "sa", "volume_gb": 100}]',
         group="shuffle",
@@ -38,22 +40,22 @@ class ShuffleRequest(RelayingRequest):
         option="demands",
     )
     _: KW_ONLY
-    regions: Several = field(
-        Names("regions", "REGION"),
+    regions: Annotated[Several, Names("regions", "REGION")] = field(
         "Names of the rows and columns, where the demands are a matrix.",
         default=(),
         group="shuffle",
         option=None,
     )
-    objective: Field[ShuffleObjective, ShuffleObjective] = objective_field(
-        {"time": "the last pair ends as soon as possible", "cost": "least cost"}
-    )
-    margin: Figure = margin_field()
-    risk: Field[Risk, Risk] = risk_field()
-    deadline_s: Limit = deadline_field("Latest end of the last pair.")
-    connections: Whole = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
-    relays: Field[RelaysOfMany, RelaysOfMany] = relays_of_many_field()
-    frontier: Switch = frontier_field()
+    objective: Annotated[
+        ShuffleObjective,
+        OneOf({"time": "the last pair ends as soon as possible", "cost": "least cost"}),
+    ] = objective_field("time")
+    margin: Margin = margin_field()
+    risk: RiskAttitude = risk_field()
+    deadline_s: Deadline = deadline_field("Latest end of the last pair.")
+    connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
+    relays: RelaysOfMany = relays_of_many_field()
+    frontier: bool = frontier_field()
 
     def _check(self) -> None:
         # A matrix needs its names; where they are not needed, they are no part of the question.

@@ -8,8 +8,7 @@ import numpy as np
 
 from planner.model.shared_resources import KINDS, Floats, Integers, SiteResources
 
-FULL = 1e-9
-LITTLE = 1e-4
+FULL, TINY = 1e-9, 1e-15
 # Transfers that end within this share of the least time direct end together: steps are few, and
 # the time found is at most about as much too long.
 STEP_SHARE = 0.02
@@ -37,41 +36,54 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
     source, destination = np.nonzero(paths_gbit.sum(axis=1))
     resources, most = _with_shared_paths(resources, paths_gbit, time_s)
     pair, row, load = pair_loads(resources, paths_gbit, source, destination)
-    rows, used = len(resources.rows), load / time_s
-    growing = np.ones(len(source), dtype=bool)
-    speed, level = np.ones(len(source)), 1.0
-    growth = np.bincount(row, used, rows)
-    slack, users = resources.row_vms - growth, np.bincount(row, minlength=rows)
-    first, own = growth, most[source, destination]
-    while growing.any():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(users > 0, slack / growth, np.inf)
-        step = max(0.0, min(float(room.min(initial=np.inf)), float(own[growing].min()) - level))
-        if not isfinite(step):
-            break  # what still grows loads no row
-        level += step
-        speed[growing] = level
-        slack = slack - step * growth
-        full = room <= step * (1 + FULL) + FULL
-        stop = own <= level * (1 + FULL)
-        stop[pair[full[row]]] = True
-        stop &= growing
-        if not stop.any():
-            break
-        growing &= ~stop
-        stopped = stop[pair]
-        users = users - np.bincount(row[stopped], minlength=rows)
-        growth = growth - np.bincount(row[stopped], used[stopped], rows)
-        # Where little is left of much, the difference is rounding.
-        little = (users > 0) & (growth < LITTLE * first)
-        if little.any():
-            left = growing[pair] & little[row]
-            of_rows = np.zeros((np.count_nonzero(little), np.count_nonzero(growing)))
-            of_rows[_ranks(little)[row[left]], _ranks(growing)[pair[left]]] = used[left]
-            growth[little] = of_rows.sum(axis=1)
+    room = resources.row_vms - np.bincount(row, load / time_s, len(resources.rows))
+    ones = np.ones(len(source))
+    speed, _ = filled(ones, (pair, row, load / time_s), ones > 0, room, most[source, destination])
     result = np.zeros(paths_gbit.shape[::2])
     result[source, destination] = speed
     return result
+
+
+def filled(
+    levels: Floats,
+    loads: tuple[np.ndarray, np.ndarray, Floats],
+    growing: np.ndarray,
+    room: Floats,
+    most: Floats | float = np.inf,
+) -> tuple[Floats, Floats]:
+    """Return levels that have grown together, each until a row of its own is full; and the room.
+
+    Parameters
+    ----------
+    levels : array
+        Where they start.
+    loads : tuple of arrays
+        Numbers of level and row, and what the row takes more as the level grows by 1: above 0.
+    growing : array of bool
+        Which of them grow.
+    room : array, length rows
+    most : array, optional
+        What no level exceeds.
+    """
+    levels, growing, room = levels.copy(), growing.copy(), np.maximum(room, 0.0)
+    level, row, load = loads
+    while growing.any():
+        still = growing[level]
+        growth = np.bincount(row[still], load[still], len(room))
+        used = growth > 0
+        steps = np.divide(room, growth, out=np.full_like(room, np.inf), where=used)
+        left = (most - levels)[growing]
+        step = max(0.0, min(float(steps.min(initial=np.inf)), float(left.min())))
+        if not isfinite(step):
+            break  # what still grows loads no row
+        levels[growing] += step
+        room = np.maximum(0.0, room - step * growth)
+        full = used & (steps <= step * (1 + FULL) + TINY)
+        room[full] = 0.0
+        stop = levels >= most * (1 - FULL)
+        stop[level[full[row]]] = True
+        growing &= ~stop
+    return levels, room
 
 
 def _with_shared_paths(
@@ -100,11 +112,6 @@ def _with_shared_paths(
     return resources.with_path_rows(
         resources.path_rows_above(np.where(pairs > 1, 1.0, 0.0), 0.0)
     ), most
-
-
-def _ranks(chosen: np.ndarray) -> np.ndarray:
-    """Return of each element that is chosen how many are before it."""
-    return np.asarray(np.cumsum(chosen) - 1)
 
 
 def loads_of_links(

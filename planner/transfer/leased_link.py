@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from planner.fields.kinds import Name, Region
-from planner.fields.quantities import LEAST_FIGURE, Duration, Money, Rate
-from planner.fields.specified import Figure, Specified, Text, field, specified
+from typing import Annotated
+
+from planner.fields.kinds import LEAST_FIGURE, Duration, Money, Name, Rate, Region
+from planner.fields.specified import Figure, Specified, field, specified
 from planner.model.errors import InputError
 from planner.model.units import S_PER_H
 
@@ -15,18 +16,17 @@ MOST_READY_S = 366 * 24 * S_PER_H
 class LeasedLink(Specified):
     """A leased interconnect: a capacity of its own between two regions, one way."""
 
-    id: Text = field(Name(), "Unique among all leases.", aliases=("name",))
-    src: Text = field(Region(), "Region that sends.")
-    dst: Text = field(Region(), "Region that receives.")
-    rate_gbps: Figure = field(Rate(LEAST_FIGURE), "Its capacity.", aliases=("rate",))
-    per_gb_usd: Figure = field(
-        Money(), "What a GB over it costs.", default=0.0, aliases=("usd_per_gb",)
+    id: Annotated[str, Name()] = field("Unique among all leases.", aliases=("name",))
+    src: Annotated[str, Region()] = field("Region that sends.")
+    dst: Annotated[str, Region()] = field("Region that receives.")
+    rate_gbps: Annotated[Figure, Rate(LEAST_FIGURE)] = field("Its capacity.", aliases=("rate",))
+    per_gb_usd: Annotated[Figure, Money()] = field(
+        "What a GB over it costs.", default=0.0, aliases=("usd_per_gb",)
     )
-    monthly_usd: Figure = field(
-        Money(), "Its fee for a month, which break-even is about.", default=0.0
+    monthly_usd: Annotated[Figure, Money()] = field(
+        "Its fee for a month, which break-even is about.", default=0.0
     )
-    ready_s: Figure = field(
-        Duration(0.0, MOST_READY_S),
+    ready_s: Annotated[Figure, Duration(0.0, MOST_READY_S)] = field(
         "After what time it is provided; 0 if it is there already.",
         default=0.0,
         aliases=("ready", "start"),

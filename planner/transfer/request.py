@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from functools import cached_property
 from math import inf
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from planner.exploring.outcome import Outcome
-from planner.fields.items import Items
-from planner.fields.kinds import Count, Region
-from planner.fields.quantities import LEAST_FIGURE, Money, Proportion, Rate
+from planner.fields.kinds import LEAST_FIGURE, Count, Money, OneOf, Proportion, Rate, Region, Volume
 from planner.fields.shared import (
+    MOST_VMS,
+    Deadline,
+    HourValue,
+    Margin,
+    RiskAttitude,
     RuledRequest,
     deadline_field,
     frontier_field,
@@ -24,11 +27,10 @@ from planner.fields.shared import (
     volume_field,
 )
 from planner.fields.specified import (
-    Field,
     Figure,
+    Items,
     Limit,
-    Switch,
-    Text,
+    Reads,
     Whole,
     WholeLimit,
     field,
@@ -36,7 +38,6 @@ from planner.fields.specified import (
 )
 from planner.model.errors import InputError
 from planner.model.units import duration_s
-from planner.solvers.joint import Risk
 from planner.transfer.leased_link import LeasedLink
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
@@ -54,77 +55,59 @@ MOST_OUTCOMES = 10_000
 MOST_LEASES = 1000
 
 
-def _outcome() -> type[Outcome]:
-    return Outcome
-
-
-def _leased_link() -> type[LeasedLink]:
-    return LeasedLink
-
-
 @specified
 class TransferRequest(RuledRequest):
     """One transfer, and its limits."""
 
-    src: Text = field(
-        Region(),
+    src: Annotated[str, Region()] = field(
         "Region to send from: its id, its bare name, an alias or a city.",
         example="us-east",
         group="transfer",
         label="From",
     )
-    dst: Text = field(
-        Region(),
-        "Region to send to, named the same way.",
-        example="sa",
-        group="transfer",
-        label="To",
+    dst: Annotated[str, Region()] = field(
+        "Region to send to, named the same way.", example="sa", group="transfer", label="To"
     )
     _: KW_ONLY
-    volume_gb: Figure = volume_field("Volume to move", example="500GB", group="transfer")
-    objective: Field[Objective, Objective] = objective_field(
-        {
-            "value": "least cost plus time",
-            "time": "least time",
-            "cost": "least cost",
-            "latency": "least round-trip time",
-        },
-        default="value",
+    volume_gb: Annotated[Figure, Volume()] = volume_field(
+        "Volume to move", example="500GB", group="transfer"
     )
-    time_value_usd_per_h: Figure = time_value_field()
-    margin: Figure = margin_field()
-    risk: Field[Risk, Risk] = risk_field()
-    budget_usd: Limit = field(
-        Money(LEAST_FIGURE),
-        "Most to spend, egress and VMs together.",
-        default=None,
-        example="20usd",
-        group="limits",
+    objective: Annotated[
+        Objective,
+        OneOf(
+            {
+                "value": "least cost plus time",
+                "time": "least time",
+                "cost": "least cost",
+                "latency": "least round-trip time",
+            }
+        ),
+    ] = objective_field("value")
+    time_value_usd_per_h: HourValue = time_value_field()
+    margin: Margin = margin_field()
+    risk: RiskAttitude = risk_field()
+    budget_usd: Annotated[Limit, Money(LEAST_FIGURE)] = field(
+        "Most to spend, egress and VMs together.", default=None, example="20usd", group="limits"
     )
-    deadline_s: Limit = deadline_field("Latest end, from now.", group="limits")
-    min_throughput_gbps: Limit = field(
-        Rate(LEAST_FIGURE),
-        "Least rate.",
-        default=None,
-        example="8gbps",
-        group="limits",
-        label="Least rate",
+    deadline_s: Deadline = deadline_field("Latest end, from now.", group="limits")
+    min_throughput_gbps: Annotated[Limit, Rate(LEAST_FIGURE)] = field(
+        "Least rate.", default=None, example="8gbps", group="limits", label="Least rate"
     )
-    relays: Text = field(
-        Region({"any": "as many as pay", "one": "at most one", "none": "none"}),
+    relays: Annotated[
+        str, Region({"any": "as many as pay", "one": "at most one", "none": "none"})
+    ] = field(
         "How many relays, or the only one to consider.",
         default="any",
         example="none",
         group="limits",
     )
-    vms: WholeLimit = vms_field(
+    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_field(
         "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
         f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}, as far as vCPU quotas allow.",
         default=None,
     )
-    frontier: Switch = frontier_field()
-    candidates: Whole = field(
-        Count(1, MOST_CANDIDATES),
+    frontier: bool = frontier_field()
+    candidates: Annotated[Whole, Count(1, MOST_CANDIDATES)] = field(
         "Most single relays to compare: the best and its alternatives.",
         default=DEFAULT_CANDIDATES,
         example="10",
@@ -132,24 +115,27 @@ class TransferRequest(RuledRequest):
         label="Relays compared",
     )
 
-    explore: Figure = field(
-        Proportion(0.0, MOST_EXPLORED),
+    explore: Annotated[Figure, Proportion(0.0, MOST_EXPLORED)] = field(
         "Most of what transfers cost that trials of other paths may cost; 0 tries none. For many "
         "transfers between the same ends, each over one path.",
         default=0.0,
         example="1%",
         group="exploring",
     )
-    outcomes: Field[Any, tuple[Outcome, ...]] = field(
-        Items(_outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
+    outcomes: Annotated[
+        Reads[Any, tuple[Outcome, ...]],
+        Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
+    ] = field(
         "What past transfers had, to learn from with `explore`; on the command line, `store` "
         "stands for those that were reported to the store or the service.",
         default=(),
         example="outcomes.csv",
         group="exploring",
     )
-    leases: Field[Any, tuple[LeasedLink, ...]] = field(
-        Items(_leased_link, least=0, most=MOST_LEASES, prefix="lease"),
+    leases: Annotated[
+        Reads[Any, tuple[LeasedLink, ...]],
+        Items(LeasedLink, least=0, most=MOST_LEASES, prefix="lease"),
+    ] = field(
         "Leased interconnects to compare with: what the transfer takes over each, and from what "
         "volume a month on it pays.",
         default=(),

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import KW_ONLY
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from planner.fields.kinds import Names, OneOf
-from planner.fields.quantities import MOST_FIGURE, Duration, Proportion, Quantity
-from planner.fields.specified import (
-    Field,
-    Figure,
-    Limit,
-    Several,
-    Specified,
-    Whole,
-    field,
-    specified,
+from planner.fields.kinds import MOST_FIGURE, Duration, Names, OneOf, Proportion, Quantity, Volume
+from planner.fields.shared import (
+    Connections,
+    HourValue,
+    Margin,
+    RiskAttitude,
+    VmStart,
+    connections_field,
+    margin_field,
+    risk_field,
+    time_value_field,
+    vm_start_field,
+    volume_field,
 )
+from planner.fields.specified import Figure, Limit, Several, Specified, field, specified
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
-from planner.solvers.joint import Risk
 from planner.transfer.request import MOST_EXPLORED, TransferRequest
 from relayd.times import seconds_of, utc_text
 
@@ -51,19 +53,18 @@ class EveryTransfer(Specified):
     """What all transfers of a replay or a benchmark have in common."""
 
     _: KW_ONLY
-    volume_gb: Figure = TransferRequest.volume_gb
-    connections: Whole = TransferRequest.connections
-    objective: Field[BacktestObjective, BacktestObjective] = field(
-        OneOf({"value": "least cost plus time", "time": "least time", "cost": "least cost"}),
-        "What every transfer aims at.",
-        default="value",
-        group="goal",
-        label="Objective",
+    volume_gb: Annotated[Figure, Volume()] = volume_field(
+        "Volume to move", example="500GB", group="transfer"
     )
-    time_value_usd_per_h: Figure = TransferRequest.time_value_usd_per_h
-    margin: Figure = TransferRequest.margin
-    risk: Field[Risk, Risk] = TransferRequest.risk
-    vm_start_s: Figure = TransferRequest.vm_start_s
+    connections: Connections = connections_field()
+    objective: Annotated[
+        BacktestObjective,
+        OneOf({"value": "least cost plus time", "time": "least time", "cost": "least cost"}),
+    ] = field("What every transfer aims at.", default="value", group="goal", label="Objective")
+    time_value_usd_per_h: HourValue = time_value_field()
+    margin: Margin = margin_field()
+    risk: RiskAttitude = risk_field()
+    vm_start_s: VmStart = vm_start_field()
 
     def transfer(self, src: str = "from", dst: str = "to") -> TransferRequest:
         """Return one transfer, with one VM a region."""
@@ -86,30 +87,28 @@ class BacktestRequest(EveryTransfer):
     """A replay of stored history."""
 
     _: KW_ONLY
-    since_s: Limit = field(
-        Moment(),
+    since_s: Annotated[Limit, Moment()] = field(
         "Replay only from then on; what was measured before is known. ISO 8601, or how long ago.",
         default=None,
         example="30d",
         group="history",
     )
-    until_s: Limit = field(Moment(), "Replay only until then.", default=None, group="history")
-    step_s: Figure = field(
-        Duration(1.0),
+    until_s: Annotated[Limit, Moment()] = field(
+        "Replay only until then.", default=None, group="history"
+    )
+    step_s: Annotated[Figure, Duration(1.0)] = field(
         "How often everything is decided anew; what was measured within a step is its truth.",
         default=DEFAULT_STEP_S,
         example="30min",
         group="history",
     )
-    pairs: Several = field(
-        Names("pairs", "SRC>DST"),
+    pairs: Annotated[Several, Names("pairs", "SRC>DST")] = field(
         "Only these; each end a region, an alias, a provider or another rule (country:DE).",
         default=(),
         example="'azure>aws'",
         group="history",
     )
-    explore: Figure = field(
-        Proportion(0.0, MOST_EXPLORED),
+    explore: Annotated[Figure, Proportion(0.0, MOST_EXPLORED)] = field(
         "Also compare exploring, with trials that cost at most that share, with always the path "
         "that is predicted best, where only what a pair's own transfers had is known.",
         default=0.0,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError, StoreError
@@ -23,12 +23,18 @@ from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
-from relayd.campaigns.events import CampaignEvents
 from relayd.campaigns.inputs import MeasuredFleet
-from relayd.campaigns.leased_work import while_held
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
+from relayd.store.events import Events
+from relayd.store.failures import lapsed
+from relayd.store.leases import CHECK_EVERY_S, Lease
+
+T = TypeVar("T")
+SUBJECT = "campaign"
+EVENT_EVERY_S = 5.0
+_ASK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -246,3 +252,84 @@ def note_leftovers(on_note: Callable[[str], None]) -> Callable[[str, int], None]
             on_note(f"{host}: ended {leftovers} processes left by an earlier run.")
 
     return note
+
+
+class CampaignEvents:
+    """Writes the events of one campaign. A store that can't take one does not stop the campaign.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing, in this thread.
+    number : int
+        Of the campaign.
+    """
+
+    def __init__(self, store: Store, number: int) -> None:
+        self._events = Events(store.database)
+        self._subject = str(number)
+        self._written_s = 0.0
+        self._stage = ""
+
+    def add(self, status: str, **detail: Any) -> None:
+        """Write an event."""
+        with suppress(StoreError):
+            self._events.add(SUBJECT, self._subject, {"status": status, **detail})
+
+    def progress(self, now: StageProgress) -> None:
+        """Write how far the campaign is: at each new stage, and every five seconds."""
+        if now.stage == self._stage and time.monotonic() - self._written_s < EVENT_EVERY_S:
+            return
+        self._written_s, self._stage = time.monotonic(), now.stage
+        self.add(
+            "running",
+            stage=now.stage,
+            round=now.round,
+            rounds=now.rounds,
+            done=now.done,
+            failed=now.failed,
+            total=now.total,
+            sent_gb=now.sent_gb,
+            usd=now.usd,
+            left_s=now.left_s,
+        )
+
+
+async def while_held(
+    lease: Lease | None,
+    work: Coroutine[Any, Any, T],
+    is_to_stop: Callable[[], bool] = lambda: False,
+) -> T:
+    """Do some work for as long as a lease is held.
+
+    Parameters
+    ----------
+    is_to_stop : callable, optional
+        Asked each second; once it is true, the work is cancelled.
+
+    Raises
+    ------
+    StoreError
+        If the lease ran out before the work was done, which was cancelled then.
+    asyncio.CancelledError
+        If it was to stop.
+    """
+    task, asked_s = asyncio.create_task(work), time.monotonic()
+    try:
+        while not (await asyncio.wait([task], timeout=CHECK_EVERY_S))[0]:
+            if lease is not None and not lease.is_held:
+                break
+            if time.monotonic() - asked_s >= _ASK_EVERY_S:
+                asked_s = time.monotonic()
+                if is_to_stop():
+                    raise asyncio.CancelledError
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait([task])
+        raise
+    if lease is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+        if task.cancelled() or task.exception() is not None:
+            raise lapsed(lease.fence.role)
+    return task.result()

@@ -16,9 +16,8 @@ from urllib.parse import parse_qsl
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
-from planner.fields.items import Items
 from planner.fields.kinds import ByPlace
-from planner.fields.specified import Specified, fields_of
+from planner.fields.specified import Items, Specified, fields_of
 from planner.model.errors import InputError
 from relayd.http.problems import ProblemError, invalid
 from relayd.http.responses import JSON

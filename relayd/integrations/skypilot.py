@@ -17,7 +17,7 @@ import sky
 from sky import global_user_state
 from sky.server.requests.request_names import AdminPolicyRequestName
 
-from planner.fields.quantities import Money, Volume
+from planner.fields.kinds import Money, Volume
 from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.model.errors import DataError, InputError, UnknownRegionError
 from planner.model.units import S_PER_H
@@ -92,7 +92,7 @@ def read_volumes_gb(text: str) -> dict[str, float]:
                 value=part,
                 remedy="Write it such as aws:us-east-1=500GB, gcp:us-central1=20GB.",
             )
-        found[region] = found.get(region, 0.0) + Volume().read(volume, f"{VARIABLE} {region}")
+        found[region] = found.get(region, 0.0) + Volume().validate(volume, f"{VARIABLE} {region}")
     return found
 
 
@@ -192,4 +192,4 @@ def _refused(provider: str, regions: Iterable[str]) -> Collection[str]:
 
 
 def _slack_usd(text: str | None) -> float:
-    return DEFAULT_SLACK_USD if text is None else Money().read(text, SLACK_VARIABLE)
+    return DEFAULT_SLACK_USD if text is None else Money().validate(text, SLACK_VARIABLE)

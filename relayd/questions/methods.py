@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from inspect import Parameter, Signature  # a command asks without a method
+from inspect import Parameter, Signature, formatannotation  # a command asks without a method
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -109,14 +109,12 @@ def signature(question: Question) -> Signature:
     """Return the signature of the method that asks a question."""
     positional = question.request.positional()
 
-    def parameter(field: Field[Any, Any]) -> Parameter:
+    def parameter(field: Field) -> Parameter:
         kind = (
             Parameter.POSITIONAL_OR_KEYWORD if field.name in positional else Parameter.KEYWORD_ONLY
         )
         default = Parameter.empty if field.required else field.default
-        accepts = Any if field.kind.accepts is None else field.kind.accepts
-        annotation = accepts | None if field.optional and accepts is not Any else accepts
-        return Parameter(field.name, kind, default=default, annotation=annotation)
+        return Parameter(field.name, kind, default=default, annotation=field.accepts)
 
     fields = fields_of(question.request).values()
     itself = Parameter("self", Parameter.POSITIONAL_ONLY)
@@ -128,8 +126,7 @@ def documentation(question: Question) -> str:
     """Return the help of the method that asks a question."""
     lines = [f"{question.summary}.", "", "Parameters", "----------"]
     for field in fields_of(question.request).values():
-        accepts = field.kind.accepts
-        named = "Any" if accepts is None else getattr(accepts, "__name__", accepts)
+        named = formatannotation(field.accepts).replace("typing.", "")
         lines.append(f"{field.name} : {named}")
         example = f" Such as {field.example}." if field.example else ""
         no_effect = "Has no effect. " if field.deprecated else ""

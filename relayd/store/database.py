@@ -101,6 +101,12 @@ class Database(ABC):
             rows = self.rows(sql, values)
         return rows[0][0] if rows else 0
 
+    def add(self, table: str, row: Mapping[str, object], returning: str = "") -> int:
+        """Insert a row by the names of its columns; return the column `returning` of it, or 0."""
+        names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
+        sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608
+        return self.change(sql + (f" RETURNING {returning}" if returning else ""), row)
+
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Run a statement once for each row; return how many rows it changed."""
         with self._one_transaction():

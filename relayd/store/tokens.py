@@ -142,36 +142,32 @@ class Tokens:
         now_s = time.time()
         if expires_at_s is not None and expires_at_s <= now_s:
             raise InputError("expires", "must be in the future", value=expires_at_s)
-        if requests_per_s is not None and not 0 <= requests_per_s < inf:
-            raise InputError(
-                "requests_per_s",
-                "must be 0 or more",
-                value=requests_per_s,
-                remedy="0 is no limit; leave it out for that of the service.",
-            )
-        if max_series is not None and not 0 <= max_series < 2**53:
-            raise InputError(
-                "max_series",
-                "must be 0 or more",
-                value=max_series,
-                remedy="0 is no limit; leave it out for that of the service.",
-            )
+        for field, value, below in (
+            ("requests_per_s", requests_per_s, inf),
+            ("max_series", max_series, 2**53),
+        ):
+            if value is not None and not 0 <= value < below:
+                raise InputError(
+                    field,
+                    "must be 0 or more",
+                    value=value,
+                    remedy="0 is no limit; leave it out for that of the service.",
+                )
         token = secret or new_secret()
         ordered = [scope for scope in SCOPES if scope in scopes]
         with self._database.transaction():
-            number = self._database.change(
-                "INSERT INTO tokens "
-                "(name, digest, scopes, created_at_s, expires_at_s, requests_per_s, max_series) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                (
-                    name,
-                    digest_of(token),
-                    json.dumps(ordered),
-                    now_s,
-                    expires_at_s,
-                    requests_per_s,
-                    max_series,
-                ),
+            number = self._database.add(
+                "tokens",
+                {
+                    "name": name,
+                    "digest": digest_of(token),
+                    "scopes": json.dumps(ordered),
+                    "created_at_s": now_s,
+                    "expires_at_s": expires_at_s,
+                    "requests_per_s": requests_per_s,
+                    "max_series": max_series,
+                },
+                "id",
             )
             record_change(self._database, "token create", f"{number} {name} ({' '.join(ordered)})")
         return token
@@ -186,12 +182,10 @@ class Tokens:
 
     def note_used(self, at_s: Mapping[int, float]) -> None:
         """Keep when tokens were used last, by their numbers; seconds since 1970 (UTC)."""
-        with self._database.transaction():
-            self._database.change_many(
-                "UPDATE tokens SET last_used_at_s = ? "
-                "WHERE id = ? AND coalesce(last_used_at_s, 0) < ?",
-                [(used_s, number, used_s) for number, used_s in at_s.items()],
-            )
+        self._database.change_many(
+            "UPDATE tokens SET last_used_at_s = ? WHERE id = ? AND coalesce(last_used_at_s, 0) < ?",
+            [(used_s, number, used_s) for number, used_s in at_s.items()],
+        )
 
     def revoke(self, token_id: int) -> Token:
         """Revoke a token; it stays in the list.

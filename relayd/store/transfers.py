@@ -58,32 +58,6 @@ class ProgressReport(NamedTuple):
     moved_gb: float
 
 
-class NewTransfer(NamedTuple):
-    """A transfer that begins; both ends are region ids, and the plan is JSON.
-
-    Attributes
-    ----------
-    id : str | None
-        None for a new one.
-    digest : str
-        Of the request: beginning a transfer again is told from another under its id.
-    """
-
-    id: str | None
-    src: str
-    dst: str
-    volume_gb: float
-    label: str
-    who: str
-    at_s: float | None
-    deadline_s: float | None
-    silent_after_s: float
-    digest: str
-    plan: str | None
-    expected: str | None
-    via: str | None
-
-
 class TransferRow(NamedTuple):
     """A transfer as it is stored; the table's comments say what each column is.
 
@@ -147,10 +121,39 @@ class Transfers:
 
     # ---- what programs say -----------------------------------------------------------------
 
-    def begin(self, given: NewTransfer) -> tuple[TransferRow, bool]:
+    def begin(
+        self,
+        id: str | None,  # noqa: A002
+        src: str,
+        dst: str,
+        *,
+        volume_gb: float,
+        who: str,
+        digest: str,
+        label: str = "",
+        at_s: float | None = None,
+        deadline_s: float | None = None,
+        silent_after_s: float,
+        plan: str | None = None,
+        expected: str | None = None,
+        via: str | None = None,
+    ) -> tuple[TransferRow, bool]:
         """Store a transfer that begins; the same once more is the one that is there.
 
         Returns it, and whether it is new.
+
+        Parameters
+        ----------
+        id : str | None
+            None for a new one.
+        src, dst : str
+            Region ids.
+        digest : str
+            Of the request: beginning a transfer again is told from another under its id.
+        plan, expected : str | None
+            JSON of the whole plan, and of its figures.
+        via : str | None
+            The relay, or ``direct``; None for several paths.
 
         Raises
         ------
@@ -159,41 +162,35 @@ class Transfers:
         """
         database, now_s = self._database, time.time()
         with database.transaction():
-            if given.id is not None and (known := self.get(given.id)) is not None:
-                if known.digest != given.digest:
+            if id is not None and (known := self.get(id)) is not None:
+                if known.digest != digest:
                     raise InputError(
                         "id",
                         f"is of another transfer, which began at {utc_text(known.began_s)}",
-                        value=given.id,
+                        value=id,
                         remedy="Give each transfer an id of its own.",
                     )
                 return known, False
-            began_s = _time(given.at_s, now_s)
-            name = given.id or uuid.uuid4().hex[:16]
-            deadline_at_s = None if given.deadline_s is None else began_s + given.deadline_s
-            database.change(
-                "INSERT INTO transfers (id, src_id, dst_id, volume_gb, label, who, began_s, "
-                "deadline_at_s, silent_after_s, digest, plan, expected, via, state, problem, "
-                "moved_gb, moved_via, heard_s) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', '', 0.0, '{}', ?)",
-                (
-                    name,
-                    region_id(database, given.src),
-                    region_id(database, given.dst),
-                    given.volume_gb,
-                    given.label,
-                    given.who,
-                    began_s,
-                    deadline_at_s,
-                    given.silent_after_s,
-                    given.digest,
-                    given.plan,
-                    given.expected,
-                    given.via,
-                    now_s,
-                ),
-            )
-            return self._told(self.require(name)), True
+            began_s = _time(at_s, now_s)
+            row = {
+                "id": id or uuid.uuid4().hex[:16],
+                "src_id": region_id(database, src),
+                "dst_id": region_id(database, dst),
+                "volume_gb": volume_gb,
+                "label": label,
+                "who": who,
+                "began_s": began_s,
+                "deadline_at_s": None if deadline_s is None else began_s + deadline_s,
+                "silent_after_s": silent_after_s,
+                "digest": digest,
+                "plan": plan,
+                "expected": expected,
+                "via": via,
+                "heard_s": now_s,
+            }
+            begun = {"state": "running", "problem": "", "moved_gb": 0.0, "moved_via": "{}"}
+            database.add("transfers", {**row, **begun})
+            return self._told(self.require(str(row["id"]))), True
 
     def report(
         self, name: str, moved_gb: float, moved_via: Mapping[str, float], at_s: float | None

@@ -6,7 +6,6 @@ broadcast have one for each path, between the ends of that path.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -17,8 +16,7 @@ from probes.samples import Sample
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.regions import region_id
-from relayd.store.samples.writing import SampleWriter
-from relayd.version import __version__
+from relayd.store.samples.writing import write_live
 
 _COLUMNS = (
     "plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, alone, "
@@ -102,36 +100,14 @@ class Verifications:
         int
             How many samples were new.
         """
-        database, accepted = self._database, 0
+        database = self._database
         with database.transaction():
-            if samples:
-                writer = SampleWriter(
-                    database,
-                    name=f"verification of plan {rows[0].plan_id}",
-                    format="live",
-                    digest=None,
-                    options="{}",
-                    relayd_version=__version__,
-                    imported_at_s=time.time(),
-                )
-                accepted = writer.add(samples)
-                writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
+            name = f"verification of plan {rows[0].plan_id}"
+            _, accepted = write_live(database, name, samples)
             for row in rows:
-                database.change(
-                    "INSERT INTO verifications (plan_id, snapshot_id, src_id, dst_id, run, "
-                    "verdict, path, connections, vm_pairs, alone, low_gbps, expected_gbps, "
-                    "high_gbps, achieved_gbps, at_s) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        row.plan_id,
-                        row.snapshot_id,
-                        region_id(database, row.src),
-                        region_id(database, row.dst),
-                        *row[4:9],
-                        int(row.alone),
-                        *row[10:],
-                    ),
-                )
+                kept = row._asdict()
+                ends = {f"{end}_id": region_id(database, kept.pop(end)) for end in ("src", "dst")}
+                database.add("verifications", {**kept, **ends})
             for row in rows:
                 if row.run == "plan" and not row.path:
                     detail = {

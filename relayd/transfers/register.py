@@ -11,7 +11,7 @@ from typing import Any
 from planner.exploring.outcome import DIRECT, Outcome
 from relayd.questions.network_view import NetworkView
 from relayd.store.database import Database
-from relayd.store.transfers import NewTransfer, Transfers, WantedState, WantedTransfers
+from relayd.store.transfers import Transfers, WantedState, WantedTransfers
 from relayd.transfers.expected import expected_of
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -71,22 +71,21 @@ class TransferRegister:
         expected = expected_of(request.document)
         relays = {path.via for path in expected.paths} if expected else set()
         plan = request.document
-        new = NewTransfer(
+        row, is_new = self._transfers.begin(
             request.id,
             source,
             target,
-            request.volume_gb,
-            request.label or "",
-            self._who,
-            request.at_s,
-            request.deadline_s,
-            request.silent_after_s,
-            request.digest,
-            None if plan is None else json.dumps(plan),
-            expected_text(expected),
-            None if len(relays) > 1 else next(iter(relays), DIRECT),
+            volume_gb=request.volume_gb,
+            who=self._who,
+            digest=request.digest,
+            label=request.label or "",
+            at_s=request.at_s,
+            deadline_s=request.deadline_s,
+            silent_after_s=request.silent_after_s,
+            plan=None if plan is None else json.dumps(plan),
+            expected=expected_text(expected),
+            via=None if len(relays) > 1 else next(iter(relays), DIRECT),
         )
-        row, is_new = self._transfers.begin(new)
         return tracked(row, clock()), is_new
 
     def report(self, name: str, request: TransferProgressRequest) -> TrackedTransfer:

@@ -6,18 +6,25 @@ import json
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from planner.exploring.outcome import DIRECT
-from planner.fields.kinds import AnswerDocument, ByPlace, Name, OneOf, Region
-from planner.fields.quantities import Duration, Quantity, Volume
+from planner.fields.kinds import (
+    AnswerDocument,
+    ByPlace,
+    Duration,
+    Name,
+    OneOf,
+    Quantity,
+    Region,
+    Volume,
+)
 from planner.fields.specified import (
-    Field,
     Figure,
     FiguresByPlace,
     Limit,
+    Reads,
     Specified,
-    Text,
     field,
     specified,
 )
@@ -29,19 +36,17 @@ SILENT_AFTER_S = 120.0
 _MOST_S = 3.2e9
 
 
+Moment: TypeAlias = Annotated[Limit, Quantity(0.0, 1e11)]
+Via: TypeAlias = Annotated[FiguresByPlace, ByPlace(Volume(0.0), "relay")]
+
+
 def _time_field(what: str) -> Any:
-    return field(
-        Quantity(0.0, 1e11),
-        f"{what}, in seconds since 1970 (UTC); now unless given.",
-        default=None,
-        option=None,
-        group=GROUP,
-    )
+    description = f"{what}, in seconds since 1970 (UTC); now unless given."
+    return field(description, default=None, option=None, group=GROUP)
 
 
 def _via_field() -> Any:
     return field(
-        ByPlace(Volume(0.0), "relay"),
         f"What of it came over each path, by its relay or `{DIRECT}`; where that is known.",
         default={},
         example=f"{DIRECT}=80GB",
@@ -54,44 +59,39 @@ def _via_field() -> Any:
 class TransferStartRequest(Specified):
     """A transfer that begins."""
 
-    src: Text = field(Region(), "Region that sends.", example="us-east", group=GROUP)
-    dst: Text = field(Region(), "Region that receives.", example="sa", group=GROUP)
+    src: Annotated[str, Region()] = field("Region that sends.", example="us-east", group=GROUP)
+    dst: Annotated[str, Region()] = field("Region that receives.", example="sa", group=GROUP)
     _: KW_ONLY
-    volume_gb: Figure = field(Volume(), "Volume to move, in GB.", example="500GB", group=GROUP)
-    id: Field[str | None, str | None] = field(
-        Name(),
+    volume_gb: Annotated[Figure, Volume()] = field(
+        "Volume to move, in GB.", example="500GB", group=GROUP
+    )
+    id: Annotated[str | None, Name()] = field(
         "Your own name for it, unique among all transfers: beginning it again under the same is no "
         "other transfer. One is made unless given.",
         default=None,
         example="nightly-7",
         group=GROUP,
     )
-    label: Field[str | None, str | None] = field(
-        Name(), "What it is, for people.", default=None, example="nightly copy", group=GROUP
+    label: Annotated[str | None, Name()] = field(
+        "What it is, for people.", default=None, example="nightly copy", group=GROUP
     )
-    plan: Field[Any, Any] = field(
-        AnswerDocument("a plan"),
+    plan: Annotated[Reads[Any, Any | None], AnswerDocument("a plan")] = field(
         "The plan that it follows, as it was answered; or figures of it: `paths`, "
         "`throughput_gbps`, `throughput_gbps_low`, `duration_s`, `cost_usd`.",
         default=None,
         example="plan.json",
         group=GROUP,
     )
-    deadline_s: Limit = field(
-        Duration(0.0, _MOST_S),
-        "Latest end, from its beginning.",
-        default=None,
-        example="2h",
-        group=GROUP,
+    deadline_s: Annotated[Limit, Duration(0.0, _MOST_S)] = field(
+        "Latest end, from its beginning.", default=None, example="2h", group=GROUP
     )
-    silent_after_s: Figure = field(
-        Duration(1.0, 86_400.0),
+    silent_after_s: Annotated[Figure, Duration(1.0, 86_400.0)] = field(
         "Without a report for so long, it is said to be silent.",
         default=SILENT_AFTER_S,
         example="10min",
         group=GROUP,
     )
-    at_s: Limit = _time_field("When it began")
+    at_s: Moment = _time_field("When it began")
 
     def _check(self) -> None:
         if self.src == self.dst:
@@ -129,23 +129,20 @@ class TransferStartRequest(Specified):
 class TransferProgressRequest(Specified):
     """How far a transfer is."""
 
-    moved_gb: Figure = field(
-        Volume(0.0),
-        "What has arrived since it began, in GB.",
-        example="120GB",
-        option="--moved",
-        group=GROUP,
+    moved_gb: Annotated[Figure, Volume(0.0)] = field(
+        "What has arrived since it began, in GB.", example="120GB", option="--moved", group=GROUP
     )
     _: KW_ONLY
-    via_gb: FiguresByPlace = _via_field()
-    at_s: Limit = _time_field("When that was so")
+    via_gb: Via = _via_field()
+    at_s: Moment = _time_field("When that was so")
 
 
 @specified
 class TransferEndRequest(Specified):
     """How a transfer ended."""
 
-    state: Text = field(
+    state: Annotated[
+        str,
         OneOf(
             {
                 "finished": "all has arrived",
@@ -153,24 +150,20 @@ class TransferEndRequest(Specified):
                 "cancelled": "it is not wanted any more",
             }
         ),
-        "How it ended.",
-        default="finished",
-        group=GROUP,
-    )
+    ] = field("How it ended.", default="finished", group=GROUP)
     _: KW_ONLY
-    moved_gb: Limit = field(
-        Volume(0.0),
+    moved_gb: Annotated[Limit, Volume(0.0)] = field(
         "What has arrived, in GB: of one that finished, all of it unless given.",
         default=None,
         example="120GB",
         option="--moved",
         group=GROUP,
     )
-    via_gb: FiguresByPlace = _via_field()
-    problem: Field[str | None, str | None] = field(
-        Name(), "Why it failed or was cancelled.", default=None, example="disk full", group=GROUP
+    via_gb: Via = _via_field()
+    problem: Annotated[str | None, Name()] = field(
+        "Why it failed or was cancelled.", default=None, example="disk full", group=GROUP
     )
-    at_s: Limit = _time_field("When it ended")
+    at_s: Moment = _time_field("When it ended")
 
     def _check(self) -> None:
         _check_texts(self)

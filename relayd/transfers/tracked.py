@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from planner.exploring.outcome import DIRECT, Outcome
-from planner.fields.quantities import LEAST_FIGURE
+from planner.fields.kinds import LEAST_FIGURE
 from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
 from relayd.store.transfers import LOST_AFTER_S, ProgressReport, TransferRow
 from relayd.times import utc_text

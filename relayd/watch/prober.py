@@ -22,10 +22,10 @@ from relayd.watch.budget import LivenessBudget
 from relayd.watch.campaigns import CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LivenessMonitor, period_s, region_pairs
-from relayd.watch.notifier import Notifier
 from relayd.watch.settings import DAY_S, WatchOptions
 from relayd.watch.storage import StoreProblem, StoreThread
 from relayd.watch.upkeep import Upkeep
+from relayd.watch.webhook import Notifier
 
 UPKEEP_S = 5.0
 BLOCK_S = 15.0

@@ -1,5 +1,7 @@
 """The webhook that learns what happened to links: one configured address, signed requests.
 
+Events go in order, each until it is accepted, also after a restart.
+
 Only the configured address is ever contacted: redirects are not followed, nothing of an event
 becomes part of an address, and proxies of the environment are not used. The body is signed so that
 the receiver can verify its sender (HMAC-SHA-256, RFC 2104)::
@@ -9,30 +11,37 @@ the receiver can verify its sender (HMAC-SHA-256, RFC 2104)::
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
-import http.client
 import json
 import os
-import ssl
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
+
 from planner.model.errors import InputError, RelaydError
-from relayd.store.events import Event
+from relayd.store import Store
+from relayd.store.events import Event, Events
+from relayd.store.metadata import Metadata
 from relayd.times import utc_text
+from relayd.watch.storage import StoreThread
 
 SIGNATURE = "Relayd-Signature"
 SECRET = "RELAYD_WEBHOOK_SECRET"  # noqa: S105 - the variable's name
 TIMEOUT_S = 10.0
-MOST_ANSWER_BYTES = 4096
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 FIRST_RETRY_S, MOST_RETRY_S = 1.0, 300.0
 GIVE_UP_S = 86400.0
 """An event that was not accepted for a day is dropped."""
 KINDS = frozenset({"leg", "shift"})
+LAST_DELIVERED = "webhook_last_event_id"
+POLL_EVERY_S = 1.0
 
 
 class DeliveryError(RelaydError):
@@ -113,8 +122,8 @@ class Webhook:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def post(self, event: Event) -> None:
-        """Send one event and wait for the answer; blocks for at most some seconds.
+    async def post(self, event: Event) -> None:
+        """Send one event and wait for the answer, for at most some seconds.
 
         Raises
         ------
@@ -122,36 +131,24 @@ class Webhook:
             If the answer is not a success, or none comes.
         """
         body = json.dumps(body_of(event), sort_keys=True).encode()
-        parts = urlsplit(self.url)
-        assert parts.hostname
-        if parts.scheme == "https":
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=TIMEOUT_S, context=ssl.create_default_context()
-            )
-        else:
-            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_S)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "relayd",
+            "Relayd-Event": str(event.id),
+            SIGNATURE: signature(self.secret, body, int(time.time())),
+        }
         try:
-            connection.request(
-                "POST",
-                target,
-                body,
-                {
-                    "Content-Type": "application/json",
-                    "User-Agent": "relayd",
-                    "Relayd-Event": str(event.id),
-                    SIGNATURE: signature(self.secret, body, int(time.time())),
-                },
-            )
-            answer = connection.getresponse()
-            answer.read(MOST_ANSWER_BYTES)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = str(error) or type(error).__name__
-            raise DeliveryError(f"{self.address} can't be reached ({reason})") from None
-        finally:
-            connection.close()
-        if not 200 <= answer.status < 300:
-            raise DeliveryError(f"{self.address} answered {answer.status}")
+            # A connection of its own: there are few events. Nothing comes from the environment.
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TIMEOUT_S)) as session,
+                session.post(self.url, data=body, headers=headers, allow_redirects=False) as answer,
+            ):
+                status = answer.status
+        except (OSError, aiohttp.ClientError, ValueError) as error:
+            said = str(error) or type(error).__name__
+            raise DeliveryError(f"{self.address} can't be reached ({said})") from None
+        if not 200 <= status < 300:
+            raise DeliveryError(f"{self.address} answered {status}")
 
 
 def body_of(event: Event) -> dict[str, Any]:
@@ -175,3 +172,83 @@ def retry_s(failures: int) -> float:
     """Return how long to wait after so many failures in a row."""
     doubled: float = FIRST_RETRY_S * 2.0 ** min(failures - 1, 30)
     return min(MOST_RETRY_S, doubled)
+
+
+@dataclass
+class Notifier:
+    """Delivers events to a webhook.
+
+    Parameters
+    ----------
+    storage : StoreThread
+    webhook : Webhook
+    """
+
+    storage: StoreThread
+    webhook: Webhook
+    on_note: Callable[[str], None] = lambda _: None
+    delivered: int = 0
+    given_up: int = 0
+    failures: int = 0
+    problem: str = ""
+
+    def __post_init__(self) -> None:
+        self.news = asyncio.Event()
+
+    async def begin(self) -> None:
+        """Go on after the last delivered event; a new webhook gets new events only."""
+
+        def first(store: Store) -> float:
+            metadata = Metadata(store.database)
+            delivered = metadata.get(LAST_DELIVERED)
+            if delivered is None:
+                delivered = float(Events(store.database).last_id())
+                metadata.set(LAST_DELIVERED, delivered)
+            return delivered
+
+        self._last_id = int(await self.storage.do(first))
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        while True:
+            # Cleared first: an event from here on is read below or sets it again.
+            self.news.clear()
+            events = await self.storage.do(
+                lambda store: Events(store.database).after(self._last_id, limit=100)
+            )
+            for event in events:
+                if event.kind in KINDS:
+                    await self._deliver(event)
+                self._last_id = event.id
+            if events:
+                await self._remember()
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_EVERY_S):
+                    await self.news.wait()  # other processes' events wait for the next poll
+
+    async def _deliver(self, event: Event) -> None:
+        while True:
+            try:
+                await self.webhook.post(event)
+            except DeliveryError as error:
+                self.failures += 1
+                self.problem = str(error)
+                if self.failures == 1:
+                    self.on_note(f"The webhook {error}. Trying again.")
+                if time.time() - event.at_s > GIVE_UP_S:
+                    self.given_up += 1
+                    self.on_note(f"The webhook did not take event {event.id} for a day.")
+                    return
+                await asyncio.sleep(retry_s(self.failures))
+            else:
+                self.delivered += 1
+                self.failures, self.problem = 0, ""
+                # Before the next one, so that a crash repeats one event at most.
+                self._last_id = event.id
+                await self._remember()
+                return
+
+    async def _remember(self) -> None:
+        last_id = float(self._last_id)
+        await self.storage.do(lambda store: Metadata(store.database).set(LAST_DELIVERED, last_id))

@@ -159,7 +159,7 @@ def words_of(question: Question, body: Body, folder: Path) -> list[str]:
         elif isinstance(field.kind, ByPlace):
             of = field.kind.of
             for place, item in value.items():
-                words += [option, f"{place}={of.text(of.read(item, name))}"]
+                words += [option, f"{place}={of.text(of.validate(item))}"]
         else:
             for item in value if isinstance(value, list) else [value]:
                 words += [option, _typed(field, item)]
@@ -170,13 +170,13 @@ def words_of(question: Question, body: Body, folder: Path) -> list[str]:
     return words
 
 
-def _typed(field: Field[Any, Any], value: Any) -> str:
+def _typed(field: Field, value: Any) -> str:
     if isinstance(value, str):
         return value
     if field.name.endswith("_gb"):
         return f"{value}GB"
     try:
-        return field.kind.text(field.read(value))
+        return field.kind.text(field.kind.validate(value))
     except RelaydError:  # the surfaces are to say so
         return str(value)
 

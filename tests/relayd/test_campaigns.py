@@ -36,9 +36,9 @@ from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store
-from relayd.store.campaigns.details import failures, last_event, stages
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns.states import failures, last_event, stages
 from relayd.store.events import Events
 from tests.probes.fleet.machines import Machine, machines, need, owner
 from tests.relayd.store.engines import PostgresqlSpot, Spot

@@ -52,12 +52,11 @@ from relayd.watch.budget import LivenessBudget
 from relayd.watch.campaigns import LAST, LAST_BY_REGRET, LONGEST_S, CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, period_s
-from relayd.watch.notifier import Notifier
 from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 from relayd.watch.upkeep import new_throughput
 from relayd.watch.watcher import Watcher
-from relayd.watch.webhook import DeliveryError, Webhook, retry_s
+from relayd.watch.webhook import DeliveryError, Notifier, Webhook, retry_s
 from tests.properties import examples
 from tests.relayd.conftest import Outcome
 
@@ -625,11 +624,11 @@ def test_redirects_are_not_followed_and_proxies_not_used(monkeypatch: pytest.Mon
         monkeypatch.setenv("http_proxy", elsewhere)
         with _server([(307, {"Location": elsewhere})]) as (url, asked):
             with pytest.raises(DeliveryError, match="answered 307"):
-                Webhook(url, _SECRET).post(event)
+                asyncio.run(Webhook(url, _SECRET).post(event))
             assert asked == ["/hook 7"]
         assert asked_elsewhere == []
     with pytest.raises(DeliveryError, match="can't be reached"):
-        Webhook(url, _SECRET).post(event)
+        asyncio.run(Webhook(url, _SECRET).post(event))
 
 
 def test_events_are_told_in_order_each_until_it_is_taken(store: Store, db: Path) -> None:

@@ -14,7 +14,7 @@ from relayd.cli.questions.reading import from_file  # csv and json: no word need
 from relayd.settings import load_settings
 
 R = TypeVar("R", bound=Specified)
-Fields = list[Field[Any, Any]]
+Fields = list[Field]
 
 
 def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> R:

@@ -57,7 +57,7 @@ def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
     """Return the plan as a script or a configuration of a tool."""
     port = whole_number(options.port, "--port") if options.port else DEFAULT_PORT
     endpoints: dict[str, list[str]] = {}
-    for name, addresses in assignments(options.endpoint, "--endpoint", None).items():
+    for name, addresses in assignments(options.endpoint, field="--endpoint").items():
         region = wan.resolve(name, "--endpoint").region_id
         endpoints.setdefault(region, []).extend(a.strip() for a in addresses.split(","))
     return emit(plan, options.emit, endpoints=endpoints, port=port)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from planner.fields.items import Items
-from planner.fields.specified import Field
+from planner.fields.specified import Field, Items
 from planner.model.errors import FormatError
 from relayd.files.demands import read_demands
 from relayd.files.rows import read_json, read_rows, read_text
 
 
-def from_file(fields: Sequence[Field[Any, Any]], name: str) -> dict[str, Any]:
+def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
     """Return the values of fields that are in one file; ``-`` is standard input.
 
     Raises

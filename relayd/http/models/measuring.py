@@ -33,8 +33,7 @@ from relayd.http.models.common import (
 from relayd.http.models.network import SITE
 from relayd.questions.disputes import DisputedFigure
 from relayd.snapshots.effects import Effect
-from relayd.store.campaigns.details import Failures, StageState
-from relayd.store.campaigns.pages import CampaignState
+from relayd.store.campaigns.states import CampaignState, Failures, StageState
 from relayd.store.samples.quarantine import QuarantinedRow, ReasonCount, State
 from relayd.store.transfers import WantedState
 from relayd.transfers.tracked import TrackedTransfer, TransferDetails

@@ -10,9 +10,8 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from planner.fields.items import Items
 from planner.fields.kinds import ByPlace
-from planner.fields.specified import Specified, fields_of, schema_of
+from planner.fields.specified import Items, Specified, fields_of, schema_of
 from planner.model.errors import InputError
 from relayd.http.models.common import ResponseModel, answer, many, model_of
 from relayd.questions.registry import Question

@@ -29,7 +29,7 @@ from relayd.http.monitoring.link_gauges import link_gauges
 from relayd.http.problems import ProblemError
 from relayd.http.store_access import StoreAccess
 from relayd.http.workers import Workers
-from relayd.store.campaigns.totals import CampaignTotals, campaign_totals
+from relayd.store.campaigns.states import CampaignTotals, campaign_totals
 from relayd.version import __version__
 
 BUCKETS_S = (

@@ -19,9 +19,17 @@ from relayd.http.responses import document_response, page_of, whole_position
 from relayd.http.route import RequestContext, route
 from relayd.http.service import Service
 from relayd.store import Store
-from relayd.store.campaigns.details import failures, last_event, stages
 from relayd.store.campaigns.log import Campaigns
-from relayd.store.campaigns.pages import CampaignState, Running, campaign, campaign_page, running
+from relayd.store.campaigns.states import (
+    CampaignState,
+    Running,
+    campaign,
+    campaign_page,
+    failures,
+    last_event,
+    running,
+    stages,
+)
 
 MOST_DIGITS = 18
 

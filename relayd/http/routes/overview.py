@@ -19,7 +19,7 @@ from relayd.http.responses import document_response, tagged_response
 from relayd.http.route import RequestContext, route
 from relayd.store import Store
 from relayd.store.campaigns.spending import Spending
-from relayd.store.campaigns.totals import campaign_totals
+from relayd.store.campaigns.states import campaign_totals
 from relayd.store.events import Events
 from relayd.store.samples.newest import newest_samples
 from relayd.store.transfers import Transfers, WantedTransfers

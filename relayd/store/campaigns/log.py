@@ -13,8 +13,7 @@ from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_j
 from probes.campaign.tasks import ProbeTask
 from relayd.store.metadata import Metadata
 from relayd.store.opening import Store
-from relayd.store.samples.writing import SampleWriter
-from relayd.version import __version__
+from relayd.store.samples.writing import write_live
 
 _TO_STOP = "campaign_to_stop"
 _RUN_BY_WATCHER = "campaign_run_by_watcher"
@@ -63,10 +62,14 @@ class StoredCampaign:
         with self._database.transaction():
             return [
                 Probe(
-                    self._database.change(
-                        "INSERT INTO probes (campaign_id, stage, task) VALUES (?, ?, ?) "
-                        "RETURNING id",
-                        (self.row.id, stage, json.dumps(task_to_json(task))),
+                    self._database.add(
+                        "probes",
+                        {
+                            "campaign_id": self.row.id,
+                            "stage": stage,
+                            "task": json.dumps(task_to_json(task)),
+                        },
+                        "id",
                     ),
                     stage,
                     task,
@@ -79,20 +82,18 @@ class StoredCampaign:
 
         Of a probe that is started again, with what its earlier attempts have sent.
         """
-        with self._database.transaction():
-            self._database.change_many(
-                "UPDATE probes SET reserved_gb = ?, reserved_usd = ? WHERE id = ?",
-                [(gb, usd, probe.id) for probe, gb, usd in starting],
-            )
+        self._database.change_many(
+            "UPDATE probes SET reserved_gb = ?, reserved_usd = ? WHERE id = ?",
+            [(gb, usd, probe.id) for probe, gb, usd in starting],
+        )
 
     def charge_lost(self) -> None:
         """Count what is reserved as spent: by probes that an earlier run started and lost."""
-        with self._database.transaction():
-            self._database.change(
-                "UPDATE probes SET sent_gb = sent_gb + reserved_gb, usd = usd + reserved_usd, "
-                "reserved_gb = 0, reserved_usd = 0 WHERE campaign_id = ? AND reserved_gb > 0",
-                (self.row.id,),
-            )
+        self._database.change(
+            "UPDATE probes SET sent_gb = sent_gb + reserved_gb, usd = usd + reserved_usd, "
+            "reserved_gb = 0, reserved_usd = 0 WHERE campaign_id = ? AND reserved_gb > 0",
+            (self.row.id,),
+        )
 
     def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
         """Store samples and mark their probes as done: all or nothing.
@@ -120,20 +121,7 @@ class StoredCampaign:
     def _record(self, outcomes: Sequence[ProbeOutcome], now_s: float) -> None:
         database = self._database
         samples = [sample for outcome in outcomes for sample in outcome.samples]
-        batch_id = None
-        if samples:
-            writer = SampleWriter(
-                database,
-                name=f"campaign {self.row.id}",
-                format="live",
-                digest=None,
-                options="{}",
-                relayd_version=__version__,
-                imported_at_s=now_s,
-            )
-            accepted = writer.add(samples)
-            writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
-            batch_id = writer.batch_id
+        batch_id, _ = write_live(database, f"campaign {self.row.id}", samples)
         for outcome in outcomes:
             database.change(
                 "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
@@ -162,10 +150,9 @@ class StoredCampaign:
 
     def finish(self) -> None:
         """Mark the campaign as one that has nothing left to do."""
-        with self._database.transaction():
-            self._database.change(
-                "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.row.id)
-            )
+        self._database.change(
+            "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.row.id)
+        )
 
 
 class Campaigns:
@@ -190,11 +177,8 @@ class Campaigns:
         """Store a new campaign."""
         text = json.dumps(dict(options), sort_keys=True)
         started_at_s = time.time()
-        with self._database.transaction():
-            number = self._database.change(
-                "INSERT INTO campaigns (options, started_at_s) VALUES (?, ?) RETURNING id",
-                (text, started_at_s),
-            )
+        row = {"options": text, "started_at_s": started_at_s}
+        number = self._database.add("campaigns", row, "id")
         return StoredCampaign(self._store, CampaignRow(number, dict(options), started_at_s, None))
 
     def unfinished(self) -> StoredCampaign | None:

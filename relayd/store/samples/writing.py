@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ from relayd.store.regions import new_region_id
 from relayd.store.samples.reading import StoredSamples
 from relayd.store.samples.reported_series import note_series
 from relayd.store.samples.table import SETUP, detail_digest, refuse_nul, table_rows
+from relayd.version import __version__
 
 _Setup: TypeAlias = tuple[str, str, str, str, str]
 
@@ -247,3 +249,24 @@ def batch_with(database: Database, sample: Sample) -> int | None:
         ),
     )
     return int(rows[0][0]) if rows else None
+
+
+def write_live(database: Database, name: str, samples: Sequence[Sample]) -> tuple[int | None, int]:
+    """Add samples that were measured just now, inside a transaction, as a batch of their own.
+
+    Returns the batch's number, None without samples, and how many were new.
+    """
+    if not samples:
+        return None, 0
+    writer = SampleWriter(
+        database,
+        name=name,
+        format="live",
+        digest=None,
+        options="{}",
+        relayd_version=__version__,
+        imported_at_s=time.time(),
+    )
+    accepted = writer.add(samples)
+    writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
+    return writer.batch_id, accepted

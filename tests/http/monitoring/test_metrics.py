@@ -27,7 +27,7 @@ from relayd.http.workers import Workers
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
-from relayd.store.campaigns.totals import CampaignTotals, campaign_totals
+from relayd.store.campaigns.states import CampaignTotals, campaign_totals
 from tests.http.running import REGIONS, Served
 
 FAMILIES = 10

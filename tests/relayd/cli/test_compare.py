@@ -83,7 +83,7 @@ def test_only_what_is_compared_has_to_be_young_enough(relayd: Relayd, tmp_path: 
             "--types: has a VM type of a provider without a candidate",
         ),
         (("--with", "sa", "--candidates", "provider:acme"), "--candidates: "),
-        (("--with", "sa", "--most", "0"), "--most: must be a whole number from 1"),
+        (("--with", "sa", "--most", "0"), "--most: must be 1 or more"),
     ],
 )
 def test_wrong_words_are_named(options: tuple[str, ...], words: str, relayd: Relayd) -> None:

@@ -19,7 +19,7 @@ from relayd.cli.questions.asking import request_from
 from relayd.cli.wording import worded
 from relayd.questions.registry import QUESTIONS, Question, question_of
 from relayd.sources.wan import Wan
-from tests.planner.model.test_fields import Wider
+from tests.planner.test_fields import Wider
 
 each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
 
