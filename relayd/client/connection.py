@@ -148,7 +148,6 @@ class Connection:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | bytes | None = None,
         media_type: str = "application/json",
-        safe: bool = True,
     ) -> bytes:
         """Make a call and return its body.
 
@@ -166,7 +165,7 @@ class Connection:
             if not isinstance(body, bytes):
                 body = json.dumps(body, allow_nan=False).encode()
         async with await self._answer(
-            method, path, query=query, body=body, headers=headers, safe=safe
+            method, path, query=query, body=body, headers=headers
         ) as answer:
             return await self._body(answer)
 
@@ -200,11 +199,9 @@ class Connection:
         query: Mapping[str, Any] | None = None,
         body: bytes | None = None,
         headers: Mapping[str, str],
-        safe: bool = True,
     ) -> aiohttp.ClientResponse:
-        attempts = self._attempts if safe else 1
-        for attempt in range(attempts):
-            is_last = attempt == attempts - 1
+        for attempt in range(self._attempts):
+            is_last = attempt == self._attempts - 1
             try:
                 answer = await self._opened().request(
                     method,

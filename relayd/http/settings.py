@@ -9,7 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
@@ -228,7 +230,7 @@ def load_service_settings(
         If a value can't be read or there is no such setting. Values that can be read but not
         used are returned by :meth:`ServiceSettings.problems`.
     """
-    kinds = {field.name: str(field.type) for field in fields(ServiceSettings)}
+    kinds = get_type_hints(ServiceSettings)
     found: dict[str, Any] = {}
     config = options.get("config") or environment.get(f"{PREFIX}CONFIG")
     if config:
@@ -263,41 +265,27 @@ def _table(path: Path) -> Mapping[str, Any]:
     return table
 
 
-def _value(given: Any, kind: str, field: str, folder: Path) -> Any:
+def _value(given: Any, kind: Any, field: str, folder: Path) -> Any:
     """Return a value of the kind that a setting has, from TOML or from text."""
-    if kind == "bool":
-        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-        if isinstance(given, bool):
-            return given
-        if str(given).lower() in words:
-            return words[str(given).lower()]
-        raise InputError(field, "must be true or false", value=given)
-    if kind.startswith("tuple"):
-        listed = given if isinstance(given, list) else str(given).split(",")
-        if not all(isinstance(item, str) for item in listed):
-            raise InputError(field, "must be a list of words", value=given)
-        return tuple(item.strip() for item in listed if item.strip())
-    if isinstance(given, bool) or not isinstance(given, str | int | float | Path):
-        raise InputError(field, "has a value of the wrong kind", value=given)
-    if kind.startswith("Path"):
-        return folder / str(given)
-    if kind == "int":
-        if isinstance(given, float) and given.is_integer():  # as Helm writes whole numbers
-            return int(given)
-        try:
-            return int(str(given))
-        except ValueError:
-            raise InputError(field, "must be a whole number", value=given) from None
-    if kind == "float":
-        try:
-            return float(given)  # type: ignore[arg-type]
-        except OverflowError:
-            raise InputError(field, "is too large a number") from None
-        except ValueError:
-            if field.endswith(("_s", "_S", "-s")):
-                return parse_duration_s(str(given), field)
-            raise InputError(field, "must be a number", value=given) from None
-    return str(given)
+    if kind == tuple[str, ...] and isinstance(given, str):
+        given = tuple(item.strip() for item in given.split(",") if item.strip())
+    if kind is str and isinstance(given, int | float):
+        given = str(given)
+    if kind is float and isinstance(given, str) and field.lower().endswith(("_s", "-s")):
+        return _seconds(given, field)
+    try:
+        found = TypeAdapter(kind).validate_python(given)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]["msg"].removeprefix("Input ")
+        raise InputError(field, problem, value=given) from None
+    return folder / found if isinstance(found, Path) else found
+
+
+def _seconds(given: str, field: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        return parse_duration_s(given, field)
 
 
 def _problems(settings: ServiceSettings) -> Any:
