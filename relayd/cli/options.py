@@ -121,23 +121,6 @@ def number(text: str, field: str) -> float:
         raise InputError(field, "is not a number", value=text) from None
 
 
-def assignments(values: list[str], field: str, default: str | None) -> dict[str, str]:
-    """Read ``WHERE=VALUE`` options; a bare value goes under `default` where that is allowed."""
-    found: dict[str, str] = {}
-    for text in values:
-        where, separator, value = text.partition("=")
-        if not separator:
-            if default is None:
-                raise InputError(
-                    field, "has no `=`", value=text, remedy=f"Write {field} WHERE=VALUE."
-                )
-            where, value = default, text
-        if where in found:
-            raise InputError(field, f"is given twice for {where}", value=text)
-        found[where] = value
-    return found
-
-
 def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
     """Ask on a terminal; elsewhere ``--yes`` has to have been said."""
     if options.yes:

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import os
-import shlex  # these two take long to load, and few commands page
+import shlex
 import shutil
 import subprocess
 import sys

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import os
 import re
-import shutil  # nothing is asked of a terminal where there is none
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from itertools import zip_longest
-from textwrap import wrap  # where a terminal is narrow
+from itertools import chain, zip_longest
+from textwrap import wrap
 from typing import Any, TextIO, cast
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
 _MOST_LINES = 4
-_SPACES = dict.fromkeys(map(ord, "\n\v\f\r"), " ")
+_GAP = "  "
 
 # C0 but tab and line feed, DEL, C1, what changes the reading order (UAX 9), what else ends lines,
 # and halves of surrogate pairs, which no encoding has.
@@ -114,81 +113,46 @@ def left_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Return a table; where the terminal is narrower, with words below each other.
+    """Return a table; where a terminal is too narrow, with words below each other.
 
     Where that does not suffice, it is a paragraph for each row, as ``psql`` prints it. Lines that a
     terminal breaks can't be read, and what is cut off is missed.
     """
-    cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
-    layout = _Layout([max(map(len, column)) for column in zip(*cells, strict=True)], "  ", right)
-    if rows and sys.stdout.isatty():
-        fitting = next((one for one in _layouts(cells, layout) if one.fits(cells)), None)
-        if fitting is None:
-            return "\n\n".join(_paragraph(cells[0], row) for row in cells[1:])
-        layout = fitting
-    body = [line for row in cells[1:] for line in layout.lines(row)]
-    return "\n".join([*(styled(line, DIM) for line in layout.lines(cells[0], at_end=True)), *body])
-
-
-def _folded(cell: str, width: int) -> list[str]:
-    return wrap(cell, width, break_on_hyphens=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """How wide the columns of a table are, what is between them, and which are to the right."""
-
-    widths: Sequence[int]
-    gap: str
-    right: Sequence[bool]
-
-    def fits(self, cells: Sequence[Sequence[str]]) -> bool:
-        """Say whether rows fit a terminal's lines, in few lines each."""
-        width = sum(self.widths) + len(self.gap) * (len(self.widths) - 1)
-        return width <= columns() and all(len(self.lines(row)) <= _MOST_LINES for row in cells)
-
-    def lines(self, row: Sequence[str], *, at_end: bool = False) -> list[str]:
-        """Return the lines of a row; shorter cells are in the first ones, or the last."""
-        folded = [
-            [cell] if len(cell) <= width else _folded(cell, width)
-            for cell, width in zip(row, self.widths, strict=True)
+    names, *cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    if cells and sys.stdout.isatty():
+        # Figures are not broken; words are, where they end.
+        least = [
+            max(_longest_word(name), *map(len if to_right else _longest_word, column))
+            for to_right, name, *column in zip(right, names, *cells, strict=True)
         ]
-        if at_end:
-            most = max(map(len, folded))
-            folded = [[""] * (most - len(cell)) + cell for cell in folded]
+        while sum(widths) + len(_GAP) * (len(widths) - 1) > columns():
+            spare = [width - most for width, most in zip(widths, least, strict=True)]
+            if not max(spare):
+                return "\n\n".join(_paragraph(names, row) for row in cells)
+            widths[spare.index(max(spare))] -= 1
+    head, *body = [
+        [
+            [c] if len(c) <= w else wrap(c, w, break_on_hyphens=False)
+            for c, w in zip(row, widths, strict=True)
+        ]
+        for row in (names, *cells)
+    ]
+    if max((len(lines) for row in body for lines in row), default=0) > _MOST_LINES:
+        return "\n\n".join(_paragraph(names, row) for row in cells)
+    most = max(map(len, head), default=0)
+    head = [[""] * (most - len(lines)) + lines for lines in head]
+
+    def shown(row: Sequence[Sequence[str]]) -> list[str]:
         return [
-            self.gap.join(
-                cell.rjust(width) if to_right else cell.ljust(width)
-                for cell, width, to_right in zip(line, self.widths, self.right, strict=True)
+            _GAP.join(
+                f"{c:>{w}}" if to_right else f"{c:{w}}"
+                for c, w, to_right in zip(line, widths, right, strict=True)
             ).rstrip()
-            for line in zip_longest(*folded, fillvalue="")
+            for line in zip_longest(*row, fillvalue="")
         ]
 
-    def narrowed(self, least: Sequence[int], gap: str) -> _Layout:
-        """Return a layout for a terminal's lines, no column narrower than its least width."""
-        widths = list(self.widths)
-        room = columns() - len(gap) * (len(widths) - 1)
-        while sum(widths) > room:
-            wide = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
-            if widths[wide] <= least[wide]:
-                break
-            widths[wide] -= 1
-        return _Layout(widths, gap, self.right)
-
-
-def _layouts(cells: Sequence[Sequence[str]], whole: _Layout) -> Iterator[_Layout]:
-    """Yield layouts, the best first: broken are words of headers before those of cells."""
-    yield whole
-    words = [max(map(_longest_word, column)) for column in zip(*cells, strict=True)]
-    figures = [
-        max(_longest_word(name), *map(len, column)) for name, *column in zip(*cells, strict=True)
-    ]
-    texts = [
-        f if to_right else w for f, w, to_right in zip(figures, words, whole.right, strict=True)
-    ]
-    for least in (figures, texts):
-        for gap in ("  ", " "):
-            yield whole.narrowed(least, gap)
+    return "\n".join([*(styled(line, DIM) for line in shown(head)), *chain(*map(shown, body))])
 
 
 def _longest_word(text: str) -> int:
@@ -208,31 +172,10 @@ def _paragraph(names: Sequence[str], row: Sequence[str]) -> str:
 def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:
     """Return words in lines of the terminal's width, and of at most :data:`WIDTH`."""
     width = min(WIDTH, columns()) if (stream or sys.stdout).isatty() else WIDTH
-    return "\n".join(_wrapped(words, width, indent))
-
-
-def _wrapped(words: str, width: int, indent: str) -> list[str]:
-    """Return words in lines, all but the first indented; none is broken, not even at hyphens.
-
-    As `textwrap` does it, which takes longer to load than a plan to be printed.
-    """
-    lines: list[str] = []
-    line, gap = "", -1
-    for word in words.expandtabs().translate(_SPACES).split(" "):
-        gap += 1
-        if not word:
-            continue
-        room = width - (len(indent) if lines else 0)
-        if len(line) + gap + len(word) <= room:
-            line += " " * gap + word
-        else:
-            if line:
-                lines.append(indent + line if lines else line)
-            line = word
-        gap = 0
-    if line:
-        lines.append(indent + line if lines else line)
-    return lines
+    lines = wrap(
+        words, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines)
 
 
 def columns() -> int:
