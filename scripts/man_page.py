@@ -40,7 +40,7 @@ class ManPageHook(BuildHookInterface):  # type: ignore[type-arg]
 
 def man_page() -> str:
     """Return the page, in roff; its date is ``SOURCE_DATE_EPOCH``, or today."""
-    from relayd.cli.parser import build_parser
+    from relayd.cli.commands import build_parser
     from relayd.version import __version__
 
     page = str(Manpage(build_parser()))

@@ -153,7 +153,7 @@ def test_every_folder_says_what_it_is() -> None:
 def test_starting_loads_nothing_large() -> None:
     # What only some commands need, and takes longer to load than a plan takes to make.
     large = {"networkx", "ortools", "asyncssh", "pandas", "psycopg", "pyarrow", "scipy"}
-    program = "import sys, relayd.cli.parser as p\np.build_parser()\nprint(*sys.modules)"
+    program = "import sys, relayd.cli.commands as p\np.build_parser()\nprint(*sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from relayd.cli.data.commands import METRICS
-from relayd.cli.data.import_command import FORMATS
-from relayd.cli.parser import build_parser, parse
+from relayd.cli.commands import build_parser, parse
+from relayd.cli.data.commands import FORMATS, METRICS
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
 from tests.shared_data import shared
 

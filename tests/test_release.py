@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from relayd.cli.parser import build_parser
+from relayd.cli.commands import build_parser
 from relayd.version import __version__
 from scripts import release
 from scripts.console_blocks import ROOT

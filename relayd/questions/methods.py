@@ -13,21 +13,7 @@ from inspect import Parameter, Signature, formatannotation  # a command asks wit
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from planner.broadcast.plan import BroadcastPlan
-from planner.broadcast.request import BroadcastRequest
-from planner.comparison.plan import Ranking
-from planner.comparison.request import ComparisonRequest
 from planner.fields.specified import Field, Specified, fields_of
-from planner.placement.plan import ReducePlacement, TaskPlacement
-from planner.placement.request import ReduceRequest, TasksRequest
-from planner.replanning.plan import Replan
-from planner.replanning.request import ReplanRequest
-from planner.schedule.plan import SchedulePlan
-from planner.schedule.request import ScheduleRequest
-from planner.shuffle.plan import ShufflePlan
-from planner.shuffle.request import ShuffleRequest
-from planner.transfer.plan import Plan
-from planner.transfer.request import TransferRequest
 from relayd.questions.registry import QUESTIONS, Question
 
 P = ParamSpec("P")
@@ -35,6 +21,20 @@ A = TypeVar("A")
 
 
 if TYPE_CHECKING:
+    from planner.broadcast.plan import BroadcastPlan
+    from planner.broadcast.request import BroadcastRequest
+    from planner.comparison.plan import Ranking
+    from planner.comparison.request import ComparisonRequest
+    from planner.placement.plan import ReducePlacement, TaskPlacement
+    from planner.placement.request import ReduceRequest, TasksRequest
+    from planner.replanning.plan import Replan
+    from planner.replanning.request import ReplanRequest
+    from planner.schedule.plan import SchedulePlan
+    from planner.schedule.request import ScheduleRequest
+    from planner.shuffle.plan import ShufflePlan
+    from planner.shuffle.request import ShuffleRequest
+    from planner.transfer.plan import Plan
+    from planner.transfer.request import TransferRequest
 
     def _method(
         request: Callable[P, Specified], answer: type[A]

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import relayd
 from planner.fields.specified import description_of
-from relayd.cli.argument_parser import Parser
-from relayd.cli.parser import build_parser
+from relayd.cli.commands import build_parser
+from relayd.cli.parser import Parser
 from relayd.http.description.openapi import document
 from relayd.questions.registry import QUESTIONS
 

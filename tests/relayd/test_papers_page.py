@@ -10,7 +10,7 @@ import pytest
 
 from probes.samples import Metric, Sample
 from relayd.__main__ import main
-from relayd.cli.parser import build_parser
+from relayd.cli.commands import build_parser
 from relayd.report.sections import SECTIONS
 from tests.relayd.test_report import START_S, stored
 

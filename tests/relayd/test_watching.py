@@ -35,8 +35,8 @@ from probes.liveness.link_health import HealthPolicy, LinkHealth, LivenessProbe
 from probes.liveness.probing import parameters_for
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
+from relayd.cli.commands import parse
 from relayd.cli.measuring.watch import watch_options
-from relayd.cli.parser import parse
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store

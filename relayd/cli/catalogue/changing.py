@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from math import inf, log
@@ -11,8 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from planner.model.errors import InputError
+from planner.model.errors import InputError, RelaydError
 from planner.model.units import usd_text
+from planner.transfer.plan import Plan
 from relayd.catalogue.comparison import CatalogueComparison, PriceMove, compared
 from relayd.catalogue.documents.formats import Reading, read_prices
 from relayd.catalogue.loading import load_catalogue
@@ -20,11 +22,12 @@ from relayd.catalogue.overlay_files import add_overlay, undo_overlay
 from relayd.catalogue.overlays import overlays_in_force
 from relayd.catalogue.toml_text import toml_of
 from relayd.cli import text
-from relayd.cli.catalogue.effects import VOLUME_GB, PlanEffect, effects
-from relayd.cli.catalogue.recording import record
+from relayd.cli.options import store_location
 from relayd.settings import load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
+from relayd.store import open_store
+from relayd.store.changes import record_change
 from relayd.store.location import SERVICE_SCHEMES, Address, parse_location
 
 MOVED = 0.01
@@ -248,3 +251,60 @@ def _usd(amount: float) -> str:
 
 def _percent(move: PriceMove) -> str:
     return f"{move.ratio - 1:+.1%}" if move.before else "from 0"
+
+
+def record(options: argparse.Namespace, action: str, overlay: Path) -> None:
+    """Record a change of an overlay, where there is a store; what fails is said, and no more."""
+    where = store_location(options, load_settings())
+    if isinstance(where, Path) and not where.exists():
+        return
+    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
+        return
+    try:
+        with open_store(where, mode="write") as store:
+            record_change(store.database, action, overlay.name)
+    except RelaydError as error:
+        print(f"relayd: who did this is not recorded: {error}", file=sys.stderr)
+
+
+VOLUME_GB = 500.0
+# Between and within the providers, near and far, in both directions of the dearest.
+TRANSFERS = (
+    ("aws:us-east-1", "aws:sa-east-1"),
+    ("aws:us-east-1", "azure:westeurope"),
+    ("aws:eu-central-1", "gcp:asia-northeast1"),
+    ("azure:eastus", "aws:us-west-2"),
+    ("azure:westeurope", "gcp:us-central1"),
+    ("azure:brazilsouth", "azure:eastus"),
+    ("azure:southeastasia", "aws:eu-west-1"),
+    ("gcp:us-central1", "azure:eastus"),
+    ("gcp:southamerica-east1", "aws:us-east-1"),
+    ("gcp:europe-west1", "gcp:asia-southeast1"),
+)
+
+
+class PlanEffect(NamedTuple):
+    """A transfer's plan before and after."""
+
+    src: str
+    dst: str
+    before: Plan
+    after: Plan
+
+    @property
+    def changes(self) -> bool:
+        """Whether the plan is another one, or its cost moves by over 0.5 %."""
+        before, after = self.before.cost_usd.total, self.after.cost_usd.total
+        return self.before.verdict != self.after.verdict or abs(after - before) > 0.005 * before
+
+
+def effects(before: Wan, after: Wan) -> list[PlanEffect]:
+    """Plan the transfers with two catalogues; those that can't be planned are left out."""
+    found = []
+    for src, dst in TRANSFERS:
+        try:
+            plans = [wan.plan(src, dst, volume_gb=VOLUME_GB) for wan in (before, after)]
+        except RelaydError:
+            continue  # the user's rules or files leave nothing to compare
+        found.append(PlanEffect(src, dst, *plans))
+    return found

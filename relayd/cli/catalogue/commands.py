@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.command import command, group
+from relayd.cli.parser import command, group
 
 
 def add_catalogue_commands(commands: Any) -> None:

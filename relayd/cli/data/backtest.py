@@ -9,7 +9,7 @@ from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult, StrategyResult
 from relayd.backtesting.running import replayed
 from relayd.cli import text
-from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.questions.options import one_thread, request_from
 from relayd.cli.text import filled, notes_block, percent
 
 NAMES = {

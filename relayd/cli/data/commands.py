@@ -6,10 +6,8 @@ import argparse
 from typing import Any
 
 from relayd.backtesting.request import BacktestRequest
-from relayd.cli.command import command, group, listing, positive
-from relayd.cli.data.import_command import add_import
-from relayd.cli.flags import flags
-from relayd.cli.questions.adding import add_options
+from relayd.cli.parser import command, flags, group, listing, positive
+from relayd.cli.questions.options import add_options
 from relayd.transfers.requests import (
     TransferEndRequest,
     TransferProgressRequest,
@@ -107,7 +105,7 @@ def add_data_commands(commands: Any) -> None:
         default=[],
         help="only this section, such as transients; repeatable",
     )
-    _series(command(commands, "series", "relayd.cli.data.series:run", "analyse a link in time"))
+    _series(command(commands, "series", "relayd.cli.data.report:series", "analyse a link in time"))
     _backtest(
         command(
             commands,
@@ -141,7 +139,9 @@ def add_data_commands(commands: Any) -> None:
     )
     for parser in copies:
         parser.add_argument("file", metavar="FILE", help="the backup")
-    changed = listing(chores, "changes", "relayd.cli.data.changes:run", "list who changed what")
+    changed = listing(
+        chores, "changes", "relayd.cli.data.store:list_changes", "list who changed what"
+    )
     changed.add_argument(
         "--last", metavar="N", type=positive, default=20, help="only the newest N (default 20)"
     )
@@ -166,7 +166,10 @@ def _samples(views: Any) -> None:
         help="of which nobody has decided (the default), or those accepted or rejected",
     )
     listing(
-        views, "decisions", "relayd.cli.data.decisions:listed", "list what was retracted, and so on"
+        views,
+        "decisions",
+        "relayd.cli.data.samples:list_decisions",
+        "list what was retracted, and so on",
     )
     for view in views.choices.values():
         view.add_argument(
@@ -177,7 +180,7 @@ def _samples(views: Any) -> None:
         ("restore", "let retracted samples count again"),
         ("confirm", "let samples count as the own prober's"),
     ):
-        chosen = command(views, name, "relayd.cli.data.decisions:run", purpose)
+        chosen = command(views, name, "relayd.cli.data.samples:run_decision", purpose)
         chosen.set_defaults(decision=name)
         _selecting(chosen)
 
@@ -185,7 +188,7 @@ def _samples(views: Any) -> None:
         ("accept", "let samples in quarantine count as the own prober's"),
         ("reject", "keep samples in quarantine for good"),
     ):
-        chosen = command(views, name, "relayd.cli.data.decisions:run_on_quarantine", purpose)
+        chosen = command(views, name, "relayd.cli.data.samples:run_on_quarantine", purpose)
         chosen.set_defaults(decision=name)
         chosen.add_argument(
             "numbers", metavar="NUMBER", nargs="+", help="as `samples quarantine` lists them"
@@ -261,4 +264,67 @@ def _backtest(parser: argparse.ArgumentParser) -> None:
     add_options(parser, BacktestRequest)
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="compute on a running Dask cluster (its scheduler)"
+    )
+
+
+# Kept here, so that `--help` and completion need none of the modules that define them.
+FORMATS = (
+    "iperf3",
+    "iperf",
+    "ping",
+    "nuttcp",
+    "smokeping",
+    "blackbox",
+    "skyplane-throughput",
+    "skyplane-latency",
+    "csv",
+    "parquet",
+)
+
+
+def add_import(commands: Any) -> None:
+    """Add the command that imports files."""
+    handler = "relayd.cli.data.importing:run"
+    parser = command(commands, "import", handler, "import measurements")
+    parser.add_argument("format", choices=FORMATS, help="what wrote the files")
+    parser.add_argument("files", metavar="FILE", nargs="+")
+    parser.add_argument(
+        *flags("--src"), help="sending region, for files that name none (iperf3: the client's)"
+    )
+    parser.add_argument(*flags("--dst"), help="receiving region, for files that name none")
+    parser.add_argument("--src-vm", metavar="TYPE", default="", help="VM type at the source")
+    parser.add_argument("--dst-vm", metavar="TYPE", default="", help="VM type at the destination")
+    parser.add_argument(
+        "--measured-at",
+        metavar="TIME",
+        help="ISO 8601, for files without times (default: the file's modification time)",
+    )
+    parser.add_argument(*flags("--connections"), metavar="N", help="if the file does not say")
+    parser.add_argument(
+        "--address",
+        choices=("public", "private"),
+        help="kind of address that it was measured over (without it, taken for public)",
+    )
+    parser.add_argument("--duration", metavar="TIME", help="if the file does not say")
+    parser.add_argument(
+        "--tier",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="network tiers to keep of Skyplane files (default PREMIUM); repeatable",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="keep rows that fail a plausibility check"
+    )
+    parser.add_argument(
+        "--newest",
+        action="store_true",
+        help="of a Parquet data set, only what estimates rest on: the newest 256 samples of a "
+        "series",
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="use also what can't be a measurement by the catalogue: above a VM type's network "
+        "card, faster than light, in the future",
     )

@@ -16,7 +16,6 @@ from planner.model.document import link_as_json, regions_as_json
 from planner.model.estimate import Estimate
 from planner.model.link import LINK_FIGURES, Link
 from relayd.cli import text
-from relayd.cli.data.heat_map import heat_map
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.output import Row, print_rows
 from relayd.sources.wan import Wan
@@ -207,3 +206,64 @@ def _age(estimate: Estimate, now_s: float) -> str:
         return "-"
     days = max(0.0, (now_s - estimate.measured_at_s) / 86400)
     return f"{days:.1f} d" if days < 100 else f"{days / 365.25:.1f} y"
+
+
+# Of the 256 colours of a terminal (https://en.wikipedia.org/wiki/ANSI_escape_code#8-bit): from dark
+# to light, so that the order shows without colour vision; and the same without colours.
+_COLOURS = ("17", "19", "25", "31", "37", "78", "149", "227")
+_SHADES = (" .", "..", ":.", "::", "+:", "++", "#+", "##")
+_NARROW_SHADES = ".:-=+*#@"
+
+
+def heat_map(found: Matrix) -> str:
+    """Return a legend, and a row for each source with two characters a destination.
+
+    Classes hold equally many pairs. Where a terminal is too narrow, a destination has one
+    character; where that does not suffice, blocks of destinations follow each other.
+    """
+    values = found.values.tolist()
+    known = sorted(v for row in values for v in row if not isnan(v))
+    names = list(found.regions)
+    if not known:
+        return "No pair has a value."
+    bounds = [known[len(known) * k // len(_COLOURS)] for k in range(len(_COLOURS))]
+    name_width = max(map(len, names))
+    room = max(1, text.columns() - name_width - 1)
+    width = 2 if 2 * len(names) <= room else 1
+    lines = [*_legend(f"{found.metric} ({found.unit}):", bounds, known[-1], width), ""]
+    for first in range(0, len(names), room // width):
+        block = slice(first, first + room // width)
+        if len(names[block]) < len(names):
+            lines.append(f"To {names[block][0]} ... {names[block][-1]}:")
+        for name, row in zip(names, values, strict=True):
+            cells = "".join(
+                " " * width if isnan(v) else _cell(_class_of(v, bounds), width) for v in row[block]
+            )
+            lines.append(f"{name.rjust(name_width)} {cells}".rstrip())
+        lines.append("")
+    told = "Rows send; columns receive, in the same order. `--format csv` has the figures."
+    return "\n".join([*lines, text.filled(told)])
+
+
+def _class_of(value: float, bounds: Sequence[float]) -> int:
+    return max(k for k, least in enumerate(bounds) if value >= least)
+
+
+def _cell(k: int, width: int) -> str:
+    shade = _SHADES[k] if width == 2 else _NARROW_SHADES[k]
+    return text.styled(" " * width, f"48;5;{_COLOURS[k]}", otherwise=shade)
+
+
+def _legend(title: str, bounds: Sequence[float], most: float, width: int) -> list[str]:
+    """Return lines with the title and each class, its colour before its values."""
+    lines, used = [title], len(title)
+    for k, (least, end) in enumerate(zip(bounds, [*bounds[1:], most], strict=True)):
+        if end <= least and k < len(bounds) - 1:
+            continue
+        values = f"{least:.3g}-{end:.3g}"
+        needed = 2 + width + 1 + len(values)
+        if used + needed > text.columns():
+            lines, used = [*lines, ""], 0
+        lines[-1] += f"  {_cell(k, width)} {values}"
+        used += needed
+    return lines

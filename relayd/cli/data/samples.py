@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import json
+from typing import Any, get_args
 
-from relayd.cli.data.decisions import disputed
-from relayd.cli.options import store_location
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from probes.samples import Metric
+from relayd.cli import text
+from relayd.cli.options import agreed, catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import print_rows
 from relayd.settings import load_settings
+from relayd.snapshots.building import estimated, make_snapshot
+from relayd.snapshots.effects import MOVED, Effect, effects_of
 from relayd.store import open_store
-from relayd.store.samples.quarantine import Wanted, quarantined
+from relayd.store.changes import this_user
+from relayd.store.samples.decisions import (
+    Decision,
+    Selection,
+    decide,
+    decisions,
+    in_words,
+    selected,
+)
+from relayd.store.samples.quarantine import Wanted, accept, quarantined, reject, to_decide
 from relayd.times import utc_text
 
 
@@ -64,3 +79,172 @@ def apart(options: argparse.Namespace) -> int:
         for row in found
     ]
     return print_rows(options, "quarantine", rows)
+
+
+MOST_SHOWN = 20
+_DONE: dict[Decision, str] = {"retract": "retracted", "restore": "restored", "confirm": "confirmed"}
+
+
+def run_decision(options: argparse.Namespace) -> int:
+    """Show what a decision does to estimates, ask, decide, and take a snapshot."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    decision: Decision = options.decision
+    selection = _selection(options, catalogue)
+    with open_store(store_location(options, settings), mode="write") as store:
+        through = store.samples.last_id()  # what comes while the user thinks was not shown
+        ids = frozenset(selected(store.database, decision, selection, through=through))
+        changed: list[Effect] = []
+        if ids:
+            changed = effects_of(store, catalogue, change=(decision, ids))
+        if not options.json:
+            _show(decision, len(ids), changed)
+        done = 0
+        if ids and agreed(f"{decision.capitalize()} them?", options, "--yes"):
+            done = decide(
+                store.database,
+                decision,
+                selection,
+                who=this_user(),
+                reason=options.reason,
+                through=through,
+            )
+        snapshot = make_snapshot(store, catalogue) if done else None
+    if options.json:
+        content = {
+            "decision": decision,
+            "selected": len(ids),
+            "changed": [effect._asdict() for effect in changed],
+            _DONE[decision]: done,
+            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+        }
+        print(json.dumps(content, indent=2))
+    elif done:
+        print(f"{done:,} samples {_DONE[decision]}.")
+        if snapshot:
+            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
+    return 0
+
+
+def run_on_quarantine(options: argparse.Namespace) -> int:
+    """Accept or reject samples in quarantine, after showing what that changes."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    numbers = [whole_number(text, "NUMBER") for text in options.numbers]
+    accepting, decision = options.decision == "accept", options.decision
+    with open_store(store_location(options, settings), mode="write") as store:
+        samples = to_decide(store.database, numbers, accepting=accepting)
+        changed = effects_of(store, catalogue, accepted=samples) if accepting else []
+        if not options.json:
+            _show(decision, len(samples), changed)
+        is_done, batch = agreed(f"{decision.capitalize()} them?", options, "--yes"), None
+        if is_done:
+            decide_on = accept if accepting else reject
+            batch = decide_on(store.database, numbers, who=this_user(), reason=options.reason)
+        snapshot = make_snapshot(store, catalogue) if batch else None
+    if options.json:
+        content = {
+            "decision": decision,
+            "selected": len(samples),
+            "changed": [effect._asdict() for effect in changed],
+            "done": is_done,
+            "batch": batch,
+            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+        }
+        print(json.dumps(content, indent=2))
+    elif is_done:
+        where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
+        print(f"{len(samples):,} samples {decision}ed{where}.")
+        if snapshot:
+            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
+    return 0
+
+
+def list_decisions(options: argparse.Namespace) -> int:
+    """List what was decided, the newest first."""
+    with open_store(store_location(options, load_settings()), mode="read") as store:
+        found = decisions(store.database)[: options.last]
+    rows: list[dict[str, Any]] = [
+        {
+            "decision": row.decision,
+            "at": utc_text(row.at_s),
+            "by": row.who,
+            "samples": row.samples,
+            "selection": row.selection if options.json else in_words(row.selection),
+            "reason": row.reason,
+        }
+        for row in found
+    ]
+    return print_rows(options, "decisions", rows)
+
+
+def disputed(options: argparse.Namespace) -> int:
+    """List what contradicts others and does not count, and new levels that nobody confirmed."""
+    settings = load_settings()
+    catalogue = catalogue_of(options, settings)
+    with open_store(store_location(options, settings), mode="read") as store:
+        estimation = estimated(store, catalogue, through=store.samples.last_id())
+    found = estimation.estimator.disputes()
+    rows: list[dict[str, Any]] = [
+        {
+            "link": f"{one.src} > {one.dst}" + (" (private)" if one.address == "private" else ""),
+            "metric": one.metric,
+            "by": ", ".join(one.sources),
+            "samples": f"{one.samples} of {one.of}",
+            "value": round(one.value, 3),
+            "level": None if one.level is None else round(one.level, 3),
+            "counts": "unconfirmed" if one.counts else "no",
+        }
+        for one in found[: options.last]
+    ]
+    if estimation.impossible and not options.json:
+        print(f"{estimation.impossible:,} stored samples can't be measurements and do not count.")
+    return print_rows(options, "disputed", rows)
+
+
+def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
+    if options.metric is not None and options.metric not in get_args(Metric):
+        raise InputError(
+            "--metric",
+            "is not one that relayd knows",
+            value=options.metric,
+            remedy=f"One of {', '.join(get_args(Metric))}.",
+        )
+    return Selection(
+        source=options.source,
+        token=options.token,
+        address=options.address,
+        tool=options.tool,
+        metric=options.metric,
+        batch=whole_number(options.batch, "--batch") if options.batch else None,
+        src=region_id(options.src, "--src", catalogue) or None,
+        dst=region_id(options.dst, "--dst", catalogue) or None,
+        since_s=None if options.since is None else time_s(options.since, "--since"),
+        until_s=None if options.until is None else time_s(options.until, "--until"),
+    )
+
+
+def _show(decision: str, count: int, changed: list[Effect]) -> None:
+    print(f"{count:,} samples to {decision}; {len(changed):,} figures change by over {MOVED:.1%}.")
+    if changed:
+        rows = [
+            (
+                (f"{one.src} > {one.dst}" if one.dst else one.src)
+                + (" (private)" if one.address == "private" else ""),
+                one.figure,
+                *("-" if value is None else f"{value:.4g}" for value in (one.before, one.after)),
+                _change(one),
+            )
+            for one in changed[:MOST_SHOWN]
+        ]
+        print(text.left_table(("link or VM", "figure", "now", "then", "change"), rows))
+    if len(changed) > MOST_SHOWN:
+        print(f"... and {len(changed) - MOST_SHOWN:,} more")
+
+
+def _change(effect: Effect) -> str:
+    if effect.after is None:
+        return "vanishes"
+    if effect.before is None:
+        return "appears"
+    return f"{effect.after / effect.before - 1:+.0%}" if effect.before else "-"

@@ -10,10 +10,12 @@ from pathlib import Path
 from planner.model.units import parse_duration_s
 from relayd.cli import text
 from relayd.cli.options import catalogue_of, store_location
+from relayd.cli.output import NOTHING, print_rows
+from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Location, open_store
-from relayd.store.changes import record_change
+from relayd.store.changes import changes, record_change
 from relayd.store.failures import failure
 from relayd.store.samples.reading import Counts
 from relayd.store.samples.retention import compact as make_small
@@ -21,6 +23,7 @@ from relayd.store.transfers import Transfers
 from relayd.store.upkeep.backup import backup as copy_to
 from relayd.store.upkeep.backup import restore as restore_from
 from relayd.store.upkeep.checking import check as find_damage
+from relayd.times import utc_text
 
 _SHOWN = 20
 
@@ -127,3 +130,18 @@ def _held(counts: Counts) -> str:
 
 def _location(options: argparse.Namespace) -> Location:
     return store_location(options, load_settings())
+
+
+def list_changes(options: argparse.Namespace) -> int:
+    """List what was changed last, the newest first."""
+    with open_store(store_location(options, load_settings()), mode="read") as store:
+        found = changes(store.database, limit=options.last)
+    rows = [
+        (utc_text(one.at_s), one.who, one.address or "-", one.action, one.subject) for one in found
+    ]
+    return print_rows(
+        options,
+        "changes",
+        [change._asdict() for change in found],
+        shown=lambda: left_table(("at", "who", "from", "what", "of"), rows) if rows else NOTHING,
+    )

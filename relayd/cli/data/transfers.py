@@ -14,7 +14,7 @@ from planner.model.units import gbps_text, volume_text
 from relayd.cli import text
 from relayd.cli.options import service_address, store_location, wan_of
 from relayd.cli.output import print_rows
-from relayd.cli.questions.asking import request_from
+from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled
 from relayd.client.blocking import RemoteWan
 from relayd.settings import load_settings

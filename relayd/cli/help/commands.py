@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from relayd.cli.command import command
+from relayd.cli.parser import command
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 

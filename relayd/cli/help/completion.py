@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from relayd.cli.argument_parser import Parser
-from relayd.cli.parser import build_parser
+from planner.model.errors import RelaydError
+from relayd.catalogue.loading import load_catalogue
+from relayd.cli.commands import build_parser
+from relayd.cli.options import store_location
+from relayd.cli.parser import Parser
+from relayd.questions.explanations import terms as explained
+from relayd.settings import load_settings
+from relayd.store import Store, open_store
+from relayd.store.transfers import Transfers, WantedTransfers
 
 REGIONS = ("REGION", "RULE", "SRC", "DST")
 """Metavariables that stand for a region."""
@@ -43,23 +50,60 @@ def _add_completers(parser: Parser) -> None:
 
 def _completer(action: argparse.Action) -> Callable[..., Iterable[str]] | None:
     if action.metavar in TYPES:
-        return _late("vm_types")
+        return vm_types
     if action.metavar in REGIONS or action.dest in ("src", "dst", "region"):
-        return _late("regions")
+        return regions
     if action.dest == "snapshot":
-        return _late("snapshots")
+        return snapshots
     if action.option_strings or action.dest not in ("term", "id"):
         return None
-    return _late("terms" if action.dest == "term" else "transfers")
+    return terms if action.dest == "term" else transfers
 
 
-def _late(name: str) -> Callable[..., Iterable[str]]:
-    """Return what imports the names to complete when they are asked for."""
+_MOST_IDS = 100
 
-    def completer(**given: Any) -> Iterable[str]:
-        from relayd.cli.help import completers
 
-        found: Iterable[str] = getattr(completers, name)(**given)
-        return found
+def regions(**_: Any) -> Iterable[str]:
+    """Return ids and aliases of regions."""
+    catalogue = load_catalogue()
+    # Bare names too, as people type them: a shell takes a colon for the end of a word.
+    bare = (name.partition(":")[2] for name in catalogue.regions)
+    return [*catalogue.regions, *bare, *catalogue.aliases]
 
-    return completer
+
+def vm_types(prefix: str, **_: Any) -> Iterable[str]:
+    """Return VM types, after the place that a word may begin with."""
+    where, assigned, _name = prefix.rpartition("=")
+    names = (name.partition(":")[2] for name in load_catalogue().vm_types)
+    return [f"{where}{assigned}{name}" for name in names]
+
+
+def terms(**_: Any) -> Iterable[str]:
+    """Return the terms that are explained."""
+    return [term["name"] for term in explained()]
+
+
+def snapshots(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
+    """Return ids of snapshots of the store."""
+    return _stored(
+        parsed_args, lambda store: [row.id for row in store.snapshots.list()[:_MOST_IDS]]
+    )
+
+
+def transfers(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
+    """Return ids of the newest transfers of the store."""
+
+    def newest(store: Store) -> Sequence[str]:
+        page = Transfers(store.database).page(WantedTransfers(), limit=_MOST_IDS)
+        return [row.id for row in page]
+
+    return _stored(parsed_args, newest)
+
+
+def _stored(options: argparse.Namespace, listed: Callable[[Store], Sequence[str]]) -> Sequence[str]:
+    """Return names out of the store that a command line means; none where it can't be read."""
+    try:
+        with open_store(store_location(options, load_settings()), mode="read") as store:
+            return listed(store)
+    except RelaydError:
+        return ()

@@ -6,10 +6,8 @@ import argparse
 from typing import Any
 
 from planner.transfer.request import TransferRequest
-from relayd.cli.argument_parser import Parser
-from relayd.cli.command import add_data_options, command, group, late
-from relayd.cli.flags import flags
-from relayd.cli.questions.adding import add_options
+from relayd.cli.parser import Parser, add_data_options, command, flags, group, late
+from relayd.cli.questions.options import add_options
 
 
 def add_measuring_commands(commands: Any) -> None:
@@ -21,7 +19,7 @@ def add_measuring_commands(commands: Any) -> None:
     command(
         actions,
         "caps",
-        "relayd.cli.measuring.caps:caps",
+        "relayd.cli.measuring.fleet:caps",
         "show slow VMs that may be worth recreating",
     )
     _probe(command(commands, "probe", "relayd.cli.measuring.probe:run", "measure with the fleet"))

@@ -16,7 +16,7 @@ from probes.campaign.state import ProbeOutcome
 from relayd.campaigns.caps import cap_json
 from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
-from relayd.cli.measuring.caps import recreate_lines
+from relayd.cli.measuring.fleet import recreate_lines
 from relayd.cli.text import redrawn, table
 from relayd.store import Location
 

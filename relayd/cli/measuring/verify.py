@@ -26,7 +26,7 @@ from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
 from relayd.cli.options import agreed, catalogue_of, number, store_location, wan_of, whole_number
-from relayd.cli.questions.asking import request_from
+from relayd.cli.questions.options import request_from
 from relayd.files.plans import document_of
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.command import command, group
-from relayd.cli.questions.adding import add_options
+from relayd.cli.parser import command, group
+from relayd.cli.questions.options import add_options
 from relayd.questions.registry import QUESTIONS, Question
 
 EMITTED = ("haproxy", "socat", "iperf3", "rclone", "aws-cli", "azcopy", "gcloud", "env")

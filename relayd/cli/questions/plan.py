@@ -15,7 +15,7 @@ from planner.transfer.request import TransferRequest
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
-from relayd.cli.questions.asking import request_from
+from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled
 from relayd.emitting.formats import DEFAULT_PORT, emit
 from relayd.sources.wan import Wan

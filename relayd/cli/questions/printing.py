@@ -14,7 +14,7 @@ from planner.model.network import Snapshot
 from planner.model.units import duration_text, usd_text
 from relayd.cli import text
 from relayd.cli.options import wan_of
-from relayd.cli.questions.asking import one_thread, request_from
+from relayd.cli.questions.options import one_thread, request_from
 from relayd.cli.text import filled, notes_block, styled
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.command import command, group, listing
-
-SERVING = ("serve", "mcp", "token")
+from relayd.cli.parser import command, group, listing
 
 
 def add_serving_commands(commands: Any) -> None:

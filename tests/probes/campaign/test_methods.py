@@ -33,7 +33,7 @@ from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from probes.tools.interface import Result, Test
 from relayd.catalogue.loading import load_catalogue
-from relayd.cli.measuring.probe_options import window_bytes
+from relayd.cli.measuring.probe import window_bytes
 
 _NAMES = ("aws:a", "aws:b", "gcp:c", "gcp:d")
 

@@ -23,7 +23,7 @@ import pytest
 
 from planner.model.errors import InputError
 from relayd.cli import text
-from relayd.cli.parser import build_parser, parse
+from relayd.cli.commands import build_parser, parse
 from tests.relayd.conftest import Outcome
 
 Relayd = Callable[..., Outcome]

@@ -1,0 +1,238 @@
+"""The options of commands that ask questions: made from the questions, and read as requests."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, TypeVar
+
+from planner.fields.kinds import Flag, OneOf
+from planner.fields.specified import Field, Items, Specified, fields_of
+from planner.model.errors import FormatError, InputError
+from relayd.cli.parser import flags
+from relayd.files.demands import read_demands
+from relayd.files.rows import read_json, read_rows, read_text
+from relayd.settings import load_settings
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    request: type[Specified],
+    *,
+    required: bool = True,
+    renamed: Mapping[str, str] = {},
+) -> None:
+    """Add an option for each field of a question; fields that share an option get one.
+
+    Regions that the library takes by position may be given by position here, too.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    request : type
+        A specified class.
+    required : bool
+        Whether what the question needs must be given.
+    renamed : mapping
+        Name of a field to what its option is called here.
+    """
+    placed = by_position(request) if required else {}
+    if placed:
+        parser.add_argument(
+            "by_position",
+            metavar="REGION",
+            nargs="*",
+            help=f"{' and '.join(placed)}, in this order",
+        )
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for option, fields in options_of(request):
+        first = fields[0]
+        called = renamed.get(first.name, option)
+        if first.group not in groups:
+            groups[first.group] = parser.add_argument_group(first.group)
+        more: dict[str, Any] = {"help": _help(fields), "default": None}
+        if isinstance(first.kind, Flag):
+            more["action"] = "store_true"
+        elif isinstance(first.kind, OneOf):
+            more["metavar"] = "{" + ",".join(first.kind.meanings) + "}"
+        else:
+            more["metavar"] = _metavar(option, fields)
+            if any(field.kind.repeated for field in fields):
+                more["action"] = "append"
+        if called.startswith("--"):
+            needed = required and first.required and option not in placed
+            more |= {"dest": dest_of(option), "required": needed}
+        elif not first.required:
+            more["nargs"] = "?"
+        groups[first.group].add_argument(*flags(called), **more)
+    parser.set_defaults(request=request, renamed=renamed)
+
+
+def _metavar(option: str, fields: Fields) -> str:
+    if not option.startswith("--"):
+        return "FILE"
+    return "|".join(dict.fromkeys(field.kind.metavar for field in fields))
+
+
+def _help(fields: Fields) -> str:
+    first = fields[0]
+    texts = [field.help.removesuffix(".") for field in fields]
+    text = "; ".join(texts) if first.option and first.option.startswith("--") else texts[0]
+    text = text[0].lower() + text[1:] if not text[:2].isupper() else text
+    if isinstance(first.kind, OneOf):
+        text += ": " + ", ".join(f"{word} ({what})" for word, what in first.kind.meanings.items())
+    examples = [field.example for field in fields if field.example]
+    if examples and first.option and first.option.startswith("--"):
+        text += f"; such as {' or '.join(examples)}"
+    if first.default and not first.required and not first.kind.repeated:
+        text += f" (default {first.kind.text(first.default)})"
+    return text.replace("%", "%%")
+
+
+R = TypeVar("R", bound=Specified)
+Fields = list[Field]
+
+
+def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> R:
+    """Return the request that options say, with settings where they say nothing.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    request : type
+        A specified class.
+    **more
+        Values of fields that are known otherwise.
+
+    Raises
+    ------
+    InputError
+        Naming the field that is wrong.
+    """
+    settings = load_settings()
+    placed = _placed(getattr(options, "by_position", []), options, request)
+    found: dict[str, Any] = {}
+    for option, fields in options_of(request):
+        given = placed.get(option) or getattr(options, dest_of(option))
+        words = given if isinstance(given, list) else [] if given in {None, False} else [given]
+        scalar = [word for word in words if "=" not in word] if len(fields) > 1 else words
+        setting = getattr(settings, dest_of(option), None)
+        if setting is not None and not scalar:
+            words = [*words, setting]
+        if words:
+            found |= _read(fields, words)
+    return request(**{**found, **more})
+
+
+def options_of(request: type[Specified]) -> list[tuple[str, Fields]]:
+    """Return options with the fields that each is for, those of one group together."""
+    found: dict[str, Fields] = {}
+    for field in fields_of(request).values():
+        if field.option:
+            found.setdefault(field.option, []).append(field)
+    order = list(dict.fromkeys(fields[0].group for fields in found.values()))
+    return sorted(found.items(), key=lambda item: order.index(item[1][0].group))
+
+
+def by_position(request: type[Specified]) -> dict[str, bool]:
+    """Return the options that may be given by position, and whether each takes several words."""
+    fields = fields_of(request)
+    positional = [fields[name] for name in request.positional()]
+    return {f.option: f.kind.repeated for f in positional if f.option and f.option.startswith("--")}
+
+
+def _placed(
+    words: list[str], options: argparse.Namespace, request: type[Specified]
+) -> dict[str, list[str]]:
+    """Return which option each word stands for that was given by position."""
+    if not words:
+        return {}
+    left, found = words.copy(), {}
+    for option, repeated in by_position(request).items():
+        if not left:
+            break
+        if getattr(options, dest_of(option)):
+            raise InputError(option, "is given twice", value=left[0], remedy="Leave one out.")
+        found[option] = [left.pop(0)]
+        if repeated:
+            found[option] += left
+            left = []
+    if left:
+        known = " and ".join(by_position(request))
+        remedy = f"Only {known} can be given by position; options begin with `--`."
+        raise InputError(left[0], "is one word too many", remedy=remedy)
+    return found
+
+
+def dest_of(option: str) -> str:
+    """Return under which name the value of an option is kept."""
+    return option.removeprefix("--").replace("-", "_")
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
+    first = fields[0]
+    if first.kind.metavar == "FILE":
+        return from_file(fields, words[-1])
+    if isinstance(first.kind, Flag):
+        return {first.name: True}
+    if len(fields) == 1:
+        return {first.name: first.read_words(words)}
+    # A bare word is for everywhere, and `PLACE=VALUE` for one place.
+    everywhere, by_place = fields
+    found: dict[str, Any] = {}
+    for assigned, of_kind in groupby(sorted(words, key=_is_assigned), key=_is_assigned):
+        field = by_place if assigned else everywhere
+        found[field.name] = field.read_words(list(of_kind))
+    return found
+
+
+def _is_assigned(word: str) -> bool:
+    return "=" in word
+
+
+def one_thread() -> None:
+    """Keep NumPy's libraries, which read this when first imported, from using threads.
+
+    Matrices of a hundred rows gain nothing from threads, which wait for each other on busy cores.
+    """
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+
+def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
+    """Return the values of fields that are in one file; ``-`` is standard input.
+
+    Raises
+    ------
+    InputError
+        If it can't be read, or is not of a format that says them.
+    """
+    first = fields[0]
+    if len(fields) == 1:
+        if isinstance(first.kind, Items):
+            return {first.name: read_rows(name, first.key, least=first.kind.least)}
+        return {first.name: _READERS[first.kind.name](name, first.key)}
+    content = read_json(name, first.key)
+    if not isinstance(content, dict):
+        keys = ", ".join(field.key for field in fields)
+        raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
+    return {field.name: content[field.key] for field in fields if field.key in content}
+
+
+def _read_volumes(name: str, key: str) -> Any:
+    if name.endswith(".json") and isinstance(content := read_json(name, key), dict):
+        return content
+    return read_rows(name, key)
+
+
+# By kind of field.
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "pairs": lambda name, _: read_demands(name),
+    "by_place": _read_volumes,
+    "document": read_text,
+}
