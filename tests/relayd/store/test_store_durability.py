@@ -10,7 +10,12 @@ import time
 from pathlib import Path
 from typing import IO
 
+import pytest
+
+from planner.model.errors import StoreError
+from probes.samples import Sample
 from relayd.store import open_store
+from relayd.store.samples.ingest import append
 from tests.relayd.store.engines import ON_BOTH, Spot, SqliteSpot
 
 _ROOT = Path(__file__).parents[3]
@@ -171,3 +176,39 @@ def test_another_writer_waits_for_its_turn(spot: Spot) -> None:
     assert [writer.wait() for writer in writers] == [0] * 4
     assert len(_groups(spot)) == 120
     assert spot.outsider("SELECT count(DISTINCT id) FROM samples") == [(120 * 7,)]
+
+
+@ON_BOTH
+def test_many_processes_create_one_store(spot: Spot) -> None:
+    code = (
+        "import sys\n"
+        "from probes.samples import Sample\n"
+        "from relayd.store import open_store\n"
+        "from relayd.store.samples.ingest import append\n"
+        "sys.stdin.readline()\n"
+        "with open_store(sys.argv[1], mode='create', busy_timeout_s=60) as store:\n"
+        "    append(store, [Sample('a', 'b', 'rtt_ms', float(sys.argv[2]), 0.0, 'ping')])\n"
+    )
+    command = [sys.executable, "-c", code, spot.where]
+    writers = [
+        subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, cwd=_ROOT)
+        for number in range(6)
+    ]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write(b"\n")
+        writer.stdin.close()
+    assert [writer.wait() for writer in writers] == [0] * 6
+    with open_store(spot.where, mode="read") as store:
+        assert store.samples.counts().samples == 6
+
+
+@ON_BOTH
+def test_a_store_opened_for_reading_takes_nothing(spot: Spot) -> None:
+    open_store(spot.where, mode="create").close()
+    with open_store(spot.where, mode="read") as store:
+        with pytest.raises(StoreError, match="read-only"):
+            append(store, [Sample("a", "b", "rtt_ms", 1.0, 0.0, "ping")])
+        with pytest.raises(StoreError, match="read-only"):
+            store.database.rows("INSERT INTO regions (name) VALUES ('x') RETURNING id")
+        assert store.samples.counts().samples == 0

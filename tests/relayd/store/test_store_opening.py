@@ -121,16 +121,6 @@ def test_a_file_that_is_not_ours(tmp_path: Path, make: Callable[[Path], None], m
     assert _contents(tmp_path) == before
 
 
-def test_a_newer_schema(database: Path) -> None:
-    connection = sqlite3.connect(database)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    before = database.read_bytes()
-    for mode in _MODES:
-        assert "newer relayd" in _refusal(database, mode)
-    assert database.read_bytes() == before
-
-
 def test_a_truncated_database(database: Path) -> None:
     whole = database.read_bytes()
     for size in (50, 100, 1000, 4096, len(whole) // 2, len(whole) - 1):
@@ -245,32 +235,6 @@ def test_links_and_relative_paths_lead_to_the_file(
     assert stat.S_IMODE(Path("real.db").stat().st_mode) == 0o600
     with open_store("real.db", mode="read") as store:
         assert store.samples.counts().samples == 3
-
-
-def test_many_processes_create_one_store(tmp_path: Path) -> None:
-    code = (
-        "import sys\n"
-        "from probes.samples import Sample\n"
-        "from relayd.store import open_store\n"
-        "from relayd.store.samples.ingest import append\n"
-        "sys.stdin.readline()\n"
-        "with open_store(sys.argv[1], mode='create', busy_timeout_s=60) as store:\n"
-        "    append(store, [Sample('a', 'b', 'rtt_ms', float(sys.argv[2]), 0.0, 'ping')])\n"
-    )
-    path = tmp_path / "new" / "relayd.db"
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(path), str(number)], stdin=subprocess.PIPE, cwd=_ROOT
-        )
-        for number in range(6)
-    ]
-    for writer in writers:  # all at once
-        assert writer.stdin is not None
-        writer.stdin.write(b"\n")
-        writer.stdin.close()
-    assert [writer.wait() for writer in writers] == [0] * 6
-    with open_store(path, mode="read") as store:
-        assert store.samples.counts().samples == 6
 
 
 def test_the_default_is_in_the_data_folder_of_the_user(
@@ -395,13 +359,6 @@ def test_a_second_writer_waits_and_then_says_so(database: Path) -> None:
             with open_store(database, mode="read") as reader:
                 assert reader.samples.counts().samples == 1000
         assert append(first, [_rows(1)[0]._replace(value=5.5)]).accepted == 1
-
-
-def test_a_store_opened_for_reading_takes_nothing(database: Path) -> None:
-    with open_store(database, mode="read") as store:
-        with pytest.raises(StoreError, match="read-only"):
-            append(store, _rows(3))
-        assert store.samples.counts().samples == 1000
 
 
 def test_looking_at_a_store_does_not_release_the_locks_of_a_writer(database: Path) -> None:

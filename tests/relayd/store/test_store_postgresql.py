@@ -175,37 +175,6 @@ def test_two_stores_in_one_database_in_schemas_of_their_own(
     assert "search_path" in _refusal(nowhere, "create")
 
 
-@pytest.mark.parametrize("mode", _MODES)
-def test_a_newer_schema(postgresql_spot: PostgresqlSpot, mode: str) -> None:
-    open_store(postgresql_spot.where, mode="create").close()
-    postgresql_spot.outsider("UPDATE relayd_store SET version = 99")
-    assert "newer relayd" in _refusal(postgresql_spot.where, mode)
-
-
-def test_many_processes_create_one_store(postgresql_spot: PostgresqlSpot) -> None:
-    code = (
-        "import sys\n"
-        "from probes.samples import Sample\n"
-        "from relayd.store import open_store\n"
-        "from relayd.store.samples.ingest import append\n"
-        "sys.stdin.readline()\n"
-        "with open_store(sys.argv[1], mode='create', busy_timeout_s=60) as store:\n"
-        "    append(store, [Sample('a', 'b', 'rtt_ms', float(sys.argv[2]), 0.0, 'ping')])\n"
-    )
-    command = [sys.executable, "-c", code, postgresql_spot.where]
-    writers = [
-        subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, cwd=_ROOT)
-        for number in range(6)
-    ]
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write(b"\n")
-        writer.stdin.close()
-    assert [writer.wait() for writer in writers] == [0] * 6
-    with open_store(postgresql_spot.where, mode="read") as store:
-        assert store.samples.counts().samples == 6
-
-
 def test_a_store_laid_out_meanwhile_is_not_taken_for_anothers(
     postgresql_spot: PostgresqlSpot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,16 +198,6 @@ def test_a_store_laid_out_meanwhile_is_not_taken_for_anothers(
 
 
 # ---- reading and writing side by side ----------------------------------------------------------
-
-
-def test_a_store_opened_for_reading_takes_nothing(postgresql_spot: PostgresqlSpot) -> None:
-    open_store(postgresql_spot.where, mode="create").close()
-    with open_store(postgresql_spot.where, mode="read") as store:
-        with pytest.raises(StoreError, match="read-only"):
-            append(store, _rows(3))
-        with pytest.raises(StoreError, match="read-only"):
-            store.database.rows("INSERT INTO regions (name) VALUES ('x') RETURNING id")
-        assert store.samples.counts().samples == 0
 
 
 def test_writers_take_turns_so_that_ids_come_up_in_order(
