@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -285,7 +284,7 @@ class CampaignThread:
     ended: bool = False
     left_out: int = 0
     campaign_id: int | None = None
-    _cancel: Callable[[], None] | None = None
+    _cancel: Callable[[], object] | None = None
 
     def status(self, problem: str) -> str:
         """Return how the campaign ended, in the terms of the service's own campaigns."""
@@ -297,20 +296,18 @@ class CampaignThread:
 
     async def run(self) -> CampaignReport:
         """Run the campaign; if cancelled, let it end in good order first."""
-        pool = ThreadPoolExecutor(1, "relayd-watch-campaign")
-        running = asyncio.get_running_loop().run_in_executor(pool, self._in_thread)
+        running = asyncio.create_task(asyncio.to_thread(self._in_thread))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             while not running.done():
                 if self._cancel:
-                    self._cancel()
+                    with suppress(RuntimeError):  # the loop has just been closed
+                        self._cancel()
                 await asyncio.wait([running], timeout=1.0)
             with suppress(BaseException):
                 running.result()
             raise
-        finally:
-            pool.shutdown(wait=False)
 
     def _in_thread(self) -> CampaignReport:
         with open_store(self.db, mode="write") as store:
@@ -335,7 +332,7 @@ class CampaignThread:
             async def run() -> CampaignReport:
                 loop, task = asyncio.get_running_loop(), asyncio.current_task()
                 assert task
-                self._cancel = lambda: _unless_closed(loop.call_soon_threadsafe, task.cancel)
+                self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
                 return await runner.run(
                     campaign,
                     limits,
@@ -357,11 +354,6 @@ class CampaignThread:
                 self._cancel = None
                 now_gb, now_usd = campaign.spent()
                 self.sent_gb, self.usd = now_gb - before_gb, now_usd - before_usd
-
-
-def _unless_closed(call: Callable[..., object], *arguments: object) -> None:
-    with suppress(RuntimeError):  # the loop has just been closed
-        call(*arguments)
 
 
 def settle_killed(store: Store, day: str) -> None:

@@ -37,15 +37,13 @@ class ConditionChange:
 
     def detail(self) -> dict[str, Any]:
         """Return the detail of its event."""
-        health = self.health
-        return {
-            "src": self.src,
-            "dst": self.dst,
-            "from": self.before,
-            "to": health.condition,
-            "since": utc_text(health.since_s),
-            "reason": health.reason,
-        }
+        change = {"from": self.before, "to": self.health.condition}
+        return {"src": self.src, "dst": self.dst, **change, **health_detail(self.health)}
+
+
+def health_detail(health: LinkHealth) -> dict[str, Any]:
+    """Return since when a link is as it is, and why."""
+    return {"since": utc_text(health.since_s), "reason": health.reason}
 
 
 @dataclass
@@ -59,7 +57,7 @@ class _Collected:
 
 
 class WatchedLinks:
-    """LinkHealth of directed links between regions.
+    """Health of directed links between regions.
 
     Parameters
     ----------

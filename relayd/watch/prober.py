@@ -17,10 +17,10 @@ from relayd.store import Store
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from relayd.store.links.states import LinkStates
-from relayd.times import utc_date, utc_text
+from relayd.times import utc_date
 from relayd.watch.budget import LivenessBudget
 from relayd.watch.campaigns import CampaignScheduler, settle_killed
-from relayd.watch.links import WatchedLinks
+from relayd.watch.links import WatchedLinks, health_detail
 from relayd.watch.liveness import LivenessMonitor, period_s, region_pairs
 from relayd.watch.settings import DAY_S, WatchOptions
 from relayd.watch.storage import StoreProblem, StoreThread
@@ -38,7 +38,7 @@ STORE_RETRY_S = 2.0
 
 
 class ActiveProber:
-    """Everything that the one probing watcher of a store does; made by :meth:`prepare`.
+    """Everything that the one probing watcher of a store does, once it has begun.
 
     Parameters
     ----------
@@ -50,41 +50,8 @@ class ActiveProber:
     on_note : callable
     """
 
-    @classmethod
-    async def prepare(
-        cls,
-        storage: StoreThread,
-        sessions: Sessions,
-        catalogue: Catalogue,
-        options: WatchOptions,
-        store_problem: StoreProblem,
-        on_note: Callable[[str], None],
-    ) -> ActiveProber:
-        """Make a prober that continues from the states that an earlier one stored.
-
-        Raises
-        ------
-        StoreError
-            If the store can't be used.
-        """
-        made = cls(storage, sessions, catalogue, options, store_problem, on_note)
-        kept = await storage.do(lambda store: LinkStates(store.database).kept())
-        made.links.resume(kept, time.time())
-        await storage.do(lambda store: settle_killed(store, utc_date(time.time())))
-        await made.upkeep.begin()
-        if made.notifier:
-            await made.notifier.begin()
-        made.monitor, liveness_usd_per_day = made._liveness()
-        made.scheduler = CampaignScheduler(
-            storage,
-            sessions.fleet,
-            catalogue,
-            options,
-            liveness_usd_per_day,
-            made.links.collapsed,
-            on_note,
-        )
-        return made
+    monitor: LivenessMonitor
+    scheduler: CampaignScheduler
 
     def __init__(
         self,
@@ -95,19 +62,38 @@ class ActiveProber:
         store_problem: StoreProblem,
         on_note: Callable[[str], None],
     ) -> None:
-        self._storage = storage
-        self._sessions = sessions
-        self._options = options
-        self._store_problem = store_problem
-        self._on_note = on_note
-        self._measured = MeasuredFleet(sessions.fleet, catalogue, None)
+        self._storage, self._sessions, self._catalogue = storage, sessions, catalogue
+        self._options, self._store_problem, self._on_note = options, store_problem, on_note
         self._spent_usd = self._sent_gb = 0.0
         self.links = WatchedLinks(region_pairs(sessions.fleet, options.pairs), options.policy)
         self.upkeep = Upkeep(storage, catalogue, options, self.links, on_note)
         webhook = options.webhook
         self.notifier = Notifier(storage, webhook, on_note) if webhook else None
-        self.monitor: LivenessMonitor
-        self.scheduler: CampaignScheduler
+
+    async def begin(self) -> None:
+        """Go on from the states that an earlier prober stored.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be used.
+        """
+        kept = await self._storage.do(lambda store: LinkStates(store.database).kept())
+        self.links.resume(kept, time.time())
+        await self._storage.do(lambda store: settle_killed(store, utc_date(time.time())))
+        await self.upkeep.begin()
+        if self.notifier:
+            await self.notifier.begin()
+        self.monitor, liveness_usd_per_day = self._liveness()
+        self.scheduler = CampaignScheduler(
+            self._storage,
+            self._sessions.fleet,
+            self._catalogue,
+            self._options,
+            liveness_usd_per_day,
+            self.links.collapsed,
+            self._on_note,
+        )
 
     def _liveness(self) -> tuple[LivenessMonitor, float]:
         """Return the liveness monitor and what its probes cost a day."""
@@ -151,7 +137,8 @@ class ActiveProber:
 
     def _usd_per_probe(self, parameters: ProbeParameters) -> dict[tuple[str, str], float]:
         """Return the price of a probe of each link; requests and replies pay where they leave."""
-        meter, each_gb = self._measured.meter(), parameters.probe_gb / 2
+        meter = MeasuredFleet(self._sessions.fleet, self._catalogue, None).meter()
+        each_gb = parameters.probe_gb / 2
         return {
             (src, dst): meter.price(src, dst, each_gb) + meter.price(dst, src, each_gb)
             for src, dst in self.links.healths
@@ -191,13 +178,7 @@ class ActiveProber:
         return {
             "legs": dict(self.links.counts()),
             "not_up": [
-                {
-                    "src": src,
-                    "dst": dst,
-                    "condition": health.condition,
-                    "since": utc_text(health.since_s),
-                    "reason": health.reason,
-                }
+                {"src": src, "dst": dst, "condition": health.condition, **health_detail(health)}
                 for (src, dst), health in self.links.unusual().items()
             ],
             "unreachable": dict(monitor.unreachable),

@@ -117,9 +117,10 @@ class Watcher:
         async with Sessions(
             self.fleet, f"{owner}-watch", timeouts=timeouts, permit=storage.lease.check
         ) as sessions:
-            prober = await ActiveProber.prepare(
+            prober = ActiveProber(
                 storage, sessions, self.catalogue, self.options, self._store_problem, self.on_note
             )
+            await prober.begin()
             # The role is shown once the prober can say which hosts it can't reach.
             self._prober, self._role = prober, "prober"
             await prober.run(stop.wait(), self._until_lease_runs_out(storage.lease))
