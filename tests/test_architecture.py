@@ -166,7 +166,7 @@ def test_starting_loads_nothing_large() -> None:
 
 # Where a network is made from nothing. Anywhere else it is derived, by ``Network.with_``.
 MAKE_NETWORKS = {
-    "planner.model.baseline.graph",
+    "planner.model.baseline.modelled_links",
     "planner.model.document",
     "planner.model.network",
     "probes.estimation.estimator",

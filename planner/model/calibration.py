@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from planner.model.columns.rows import replaced
 from planner.model.estimate import SECONDS_PER_DAY, Estimate, Origin, Prior
 from planner.model.link import Link
+from planner.model.link_states import Pair
 from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath
@@ -27,17 +27,17 @@ def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
     Links into and out of relays that were run get the bounds that this allows. The network is good
     for plans between these two ends alone: what a path showed is not shared out over its links.
     """
-    links = dict(network.usual)
+    links, changed = network.usual, dict[Pair, Link]()
     for path in verified.paths:
         if now_s - path.at_s > COUNTS_FOR_S or len(path.regions) != 3:
             continue
         pairs = list(pairwise(path.regions))
-        found = [links.get(src, {}).get(dst) for src, dst in pairs]
+        found = [changed.get(pair) or links.link(*pair) for pair in pairs]
         kept = [link for link in found if link is not None and link.rate_gbps(path.connections) > 0]
         if len(kept) == len(pairs):
-            for link in _of_path(kept, path, now_s):
-                links[link.src] = replaced(links[link.src], {link.dst: link})
+            changed |= {(link.src, link.dst): link for link in _of_path(kept, path, now_s)}
     pair = (verified.src, verified.dst)
+    links = links.with_links(changed.values()) if changed else links
     return network.with_(links=links, verified={**network.verified, pair: verified})
 
 

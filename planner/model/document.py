@@ -9,8 +9,7 @@ from math import inf, isfinite
 from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue, Region
-from planner.model.columns.rows import passing
-from planner.model.errors import FormatError
+from planner.model.errors import FormatError, InputError
 from planner.model.estimate import (
     BOUNDS,
     METHODS,
@@ -30,6 +29,7 @@ from planner.model.link import (
     Link,
     Site,
 )
+from planner.model.link_array import LinkArray
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
@@ -97,7 +97,7 @@ def members_of(network: Network) -> Iterator[tuple[str, Any]]:
     yield "aged_to_s", network.aged_to_s
     yield "sites", [site_as_json(site) for site in network.sites.values()]
     for name, links in (("links", network.usual), ("other_links", network.others)):
-        yield name, ([link_as_json(link) for link in passing(row)] for row in links.values())
+        yield name, ([link_as_json(link) for link in links.out_of(src)] for src in links)
     yield "leg_states", [asdict(state) for state in network.link_states.values()]
     yield "verifications", [asdict(verified) for verified in network.verified.values()]
     yield "newer_samples", network.newer_samples and asdict(network.newer_samples)
@@ -115,14 +115,13 @@ def network_of(document: Mapping[str, Any]) -> Network:
         If it is not such a document.
     """
     try:
-        links: dict[str, dict[str, Link]] = {row["region"]: {} for row in document["sites"]}
-        for row in document["links"]:
-            links[row["src"]][row["dst"]] = link_of(row)
-        others: dict[str, dict[str, Link]] = {}
-        for row in document.get("other_links", ()):
-            others.setdefault(row["src"], {})[row["dst"]] = link_of(row)
+        regions = [row["region"] for row in document["sites"]]
+        links, others = (
+            LinkArray.of(map(link_of, document.get(name, ())), regions)
+            for name in ("links", "other_links")
+        )
         return network_with(document, links, others)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, InputError) as error:
         raise no_network(error) from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
@@ -357,9 +357,13 @@ class Estimate:
             How it fades where it has no prior: around itself. Without it, it stays as it is.
         """
         measured_at_s = self.measured_at_s
-        if measured_at_s is None or self.expected <= 0 or (self.prior or otherwise) is None:
+        if measured_at_s is None or not 0 < self.expected < inf:
             return self
-        days = days_aged(measured_at_s, now_s, since_s)
+        if (self.prior or otherwise) is None:
+            return self
+        days = (now_s - measured_at_s) // SECONDS_PER_DAY
+        if since_s is not None:
+            days -= max(0.0, (since_s - measured_at_s) // SECONDS_PER_DAY)
         if days <= 0:
             return self
         own = _logs(self.low, self.expected, self.high)
@@ -370,63 +374,11 @@ class Estimate:
             assert otherwise is not None
             spread, memory_years = otherwise
             prior = (own[0], spread, spread)
-        kept = kept_after(days, memory_years)
+        kept = exp(-days / (DAYS_PER_YEAR * memory_years))
         expected, below, above = faded(kept, own, prior)
         return Estimate(
             exp(expected - below), exp(expected), exp(expected + above), self.origin, self.prior
         )
-
-
-def days_aged(measured_at_s: float, now_s: float, since_s: float | None) -> float:
-    """Return the whole days by which :meth:`.Estimate.aged` ages what was measured."""
-    days = (now_s - measured_at_s) // SECONDS_PER_DAY
-    if since_s is not None:
-        days -= max(0.0, (since_s - measured_at_s) // SECONDS_PER_DAY)
-    return days
-
-
-def kept_after(days: float, memory_years: float) -> float:
-    """Return the correlation with a level that was measured so many days ago."""
-    return exp(-days / (DAYS_PER_YEAR * memory_years))
-
-
-def aged_levels(
-    levels: Iterable[float],
-    measured_at_s: Iterable[float],
-    priors: Iterable[float],
-    memory_years: Iterable[float],
-    now_s: float,
-    since_s: float | None,
-) -> list[float]:
-    """Return what :meth:`.Estimate.aged` expects of many estimates, of what was expected.
-
-    Parameters
-    ----------
-    levels : iterable of n floats
-    measured_at_s : iterable of n floats
-        NaN for what does not age.
-    priors : iterable of n floats
-        What priors expect; NaN where an estimate fades around itself.
-    memory_years : iterable of n floats
-        NaN for what does not fade.
-    now_s, since_s : float
-    """
-    found = []
-    kept_of: dict[tuple[float, float], float] = {}
-    for level, at_s, prior, years in zip(levels, measured_at_s, priors, memory_years, strict=True):
-        days = (now_s - at_s) // SECONDS_PER_DAY
-        if since_s is not None:
-            days -= max(0.0, (since_s - at_s) // SECONDS_PER_DAY)
-        if not (days > 0 and level > 0 and years == years):
-            found.append(level)
-            continue
-        own = log(level)
-        if prior == prior:
-            if (days, years) not in kept_of:
-                kept_of[days, years] = kept_after(days, years)
-            own = faded_level(kept_of[days, years], own, log(prior))
-        found.append(exp(own))
-    return found
 
 
 def _logs(low: float, expected: float, high: float) -> tuple[float, float, float]:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from planner.model.errors import InputError
-from planner.model.estimate import Estimate, exactly
-from planner.model.link import Link, Site, limit_of
+from planner.model.estimate import STATED, Estimate, exactly
+from planner.model.link import Link, Site
+from planner.model.link_array import BoundArrays, EstimateArrays, LinkArray, Origins, limits_of
 from planner.model.units import MBPS_PER_GBPS
 
 if TYPE_CHECKING:
     import networkx as nx
 
-Parts: TypeAlias = tuple[dict[str, Site], dict[str, dict[str, Link]]]
+Parts: TypeAlias = tuple[dict[str, Site], LinkArray]
 """Sites and links of a network."""
 
 
@@ -47,21 +48,18 @@ def parts_of_matrices(
         region: Site(region, "", exactly(egress[i]), exactly(ingress[i]), exactly(inf))
         for i, region in enumerate(regions)
     }
-    links = {
-        src: {
-            dst: Link(
-                src,
-                dst,
-                exactly(float(rtt[i, j])),
-                exactly(float(flow[i, j])),
-                rate := exactly(float(aggregate[i, j])),
-                limited_by=limit_of(rate, sites[src], sites[dst], None),
-            )
-            for j, dst in enumerate(regions)
-            if i != j and aggregate[i, j] > 0
-        }
-        for i, src in enumerate(regions)
-    }
+    src, dst = np.nonzero((aggregate > 0) & ~np.eye(count, dtype=bool))
+    origins, ends = Origins(), (src, dst)
+    stated = np.full(len(src), origins.number_of(STATED), np.int32)
+    figures = [
+        EstimateArrays.none(len(src)).with_bounds(values, values, values, stated)
+        for values in (rtt[ends], flow[ends], aggregate[ends])
+    ]
+    caps = np.minimum(np.array(egress)[src], np.array(ingress)[dst])
+    limits = limits_of(BoundArrays(*[aggregate[ends]] * 3), BoundArrays(caps, caps, caps))
+    nothing, public = np.full(len(src), np.nan), np.zeros(len(src), np.int64)
+    others = [nothing, *[nothing] * 4, limits, public]
+    links = LinkArray.of_figures(regions, origins, ends, figures, others)
     return sites, links
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -113,15 +113,6 @@ class Expected(NamedTuple):
     per_flow_mbps: float
     aggregate_gbps: float
     rate_cut: RateCut | None
-
-
-def expected_rates_gbps(links: Iterable[Expected | None], connections: int) -> list[float]:
-    """Return :meth:`.Link.rate_gbps` of links, as expected; 0 where there is no link."""
-    # Without a call for each: a plan does it for thousands.
-    return [
-        min(connections * link.per_flow_mbps / MBPS_PER_GBPS, link.aggregate_gbps) if link else 0.0
-        for link in links
-    ]
 
 
 @dataclass(frozen=True, slots=True)

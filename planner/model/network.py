@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.columns.arrays import ArrayReader
-from planner.model.columns.rows import (
-    Aged,
-    Among,
-    LinkRow,
-    expected_in,
-    maker_of,
-    passing,
-    replaced,
-)
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind, Bound, Estimate
 from planner.model.graphs import digraph, parts_of_matrices, parts_of_networkx
-from planner.model.link import Expected, Link, Site, expected_rates_gbps
+from planner.model.link import Expected, Link, Site
+from planner.model.link_array import LinkArray, Records, rates_gbps
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
 from planner.model.verification import Verified
@@ -38,7 +29,7 @@ WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
 MOST_RATES_KEPT = 60
 
 Links: TypeAlias = Mapping[str, Mapping[str, Link]]
-"""Source to destination to link: dicts, or rows that make a link when it is first asked for."""
+"""Source to destination to link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,8 @@ class Network:
         Region id to :class:`Site`, in a fixed order that also breaks ties between equals.
     usual : mapping
         Source to destination to :class:`Link`, whatever the states of links are just now. Pairs
-        may be missing. :attr:`links` has them as they are now.
+        may be missing. :attr:`links` has them as they are now. Whatever mapping is given, it
+        becomes a :class:`.LinkArray` of the sites, in their order.
     snapshot : Snapshot
     link_states : mapping
         Source and destination to the state of a link that is down or degraded, as far as it is
@@ -102,39 +94,53 @@ class Network:
     """
 
     sites: Mapping[str, Site]
-    usual: Links
+    usual: LinkArray
     snapshot: Snapshot = UNSAVED
     link_states: Mapping[Pair, LinkState] = field(default_factory=dict)
     verified: Mapping[Pair, Verified] = field(default_factory=dict)
     aged_to_s: float | None = field(default=None, compare=False)
-    others: Links = field(default_factory=dict)
+    others: LinkArray = field(default_factory=LinkArray)
     newer_samples: NewerSamples | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            sites: Mapping[str, Site],
+            usual: Links,
+            snapshot: Snapshot = UNSAVED,
+            link_states: Mapping[Pair, LinkState] = ...,
+            verified: Mapping[Pair, Verified] = ...,
+            aged_to_s: float | None = None,
+            others: Links = ...,
+            newer_samples: NewerSamples | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Lay the links out in the order of the sites."""
+        object.__setattr__(self, "usual", _of_sites(self.usual, self.sites))
+        others = _of_sites(self.others, self.sites)
+        object.__setattr__(self, "others", others or LinkArray())
 
     def __repr__(self) -> str:
         """Say how large the graph is and where it is from."""
-        count = sum(self._links_out().values())
-        return f"<Network {self.snapshot.id}: {len(self.sites)} sites, {count} links>"
+        sites, links = len(self.sites), self.usual.count
+        return f"<Network {self.snapshot.id}: {sites} sites, {links} links>"
 
     def _repr_html_(self) -> str:
         """Return a table of the sites and how many links leave each, for notebooks."""
-        counts = self._links_out()
         rows = [
             (
                 region,
                 site.vm_type,
                 f"{site.egress_gbps.expected:.3g}",
                 f"{site.ingress_gbps.expected:.3g}",
-                str(counts.get(region, 0)),
+                str(len(self.usual[region])),
             )
             for region, site in self.sites.items()
         ]
         header = ("Site", "VM type", "Egress, Gbit/s", "Ingress, Gbit/s", "Links out")
         return html_table(repr(self)[1:-1], header, rows)
-
-    def _links_out(self) -> dict[str, int]:
-        """Return how many links leave each region."""
-        reader = ArrayReader(self.sites)
-        return {src: reader.count(row) for src, row in self.usual.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is worked out when first asked for."""
@@ -184,18 +190,17 @@ class Network:
             Widen all bounds for age at this time, seconds since 1970 (UTC).
         """
         sites = self.sites if sites is None else sites
-        links = self.usual if links is None else links
+        usual = self.usual if links is None else links
         others = self.others if others is None else others
         if restricted_to is not None:
             kept = frozenset(restricted_to)
             sites = {name: site for name, site in sites.items() if name in kept}
-            links, others = _among(kept, links), _among(kept, others)
         if aged_to_s is not None:
-            links = _aged(links, aged_to_s, self.aged_to_s)
-            others = _aged(others, aged_to_s, self.aged_to_s)
+            usual = _of_sites(usual, sites).aged(aged_to_s, self.aged_to_s)
+            others = _of_sites(others, sites).aged(aged_to_s, self.aged_to_s) if others else others
         return Network(
             sites,
-            links,
+            usual,
             self.snapshot if snapshot is None else snapshot,
             self.link_states if link_states is None else link_states,
             self.verified if verified is None else verified,
@@ -210,21 +215,17 @@ class Network:
         return {
             (src, dst): state
             for (src, dst), state in self.link_states.items()
-            if state.condition != "up" and dst in self.usual.get(src, _NO_LINKS)
+            if state.condition != "up" and self.usual.link(src, dst) is not None
         }
 
     @cached_property
-    def links(self) -> Links:
+    def links(self) -> LinkArray:
         """Source to destination to link, as they are now: a link that is down carries nothing."""
         if not self.states:
             return self.usual
-        changed: dict[str, dict[str, Link]] = {}
-        for (src, dst), state in self.states.items():
-            changed.setdefault(src, {})[dst] = state.applied_to(self.usual[src][dst])
-        return {
-            src: replaced(row, changed[src]) if src in changed else row
-            for src, row in self.usual.items()
-        }
+        return self.usual.with_links(
+            state.applied_to(self.usual[src][dst]) for (src, dst), state in self.states.items()
+        )
 
     def link(self, src: str, dst: str) -> Link:
         """Return one link.
@@ -247,12 +248,8 @@ class Network:
         return tuple(self.link(src, dst).address for src, dst in pairwise(regions))
 
     def __iter__(self) -> Iterator[Link]:
-        """Iterate over all links, by source and destination.
-
-        Those that nobody has asked for by name are made for it, and not kept.
-        """
-        for row in self.links.values():
-            yield from passing(row)
+        """Iterate over all links, by source and destination, without keeping them."""
+        return self.links.all_links()
 
     @cached_property
     def kept(self) -> dict[Hashable, Any]:
@@ -266,16 +263,14 @@ class Network:
         """
         kept = self._expected
         if (src, True) not in kept:
-            row = self.links.get(src, _NO_LINKS)
-            kept[src, True] = expected_in([(row, dst) for dst in self.sites])
+            kept[src, True] = self.links.expected(self.links.row(self.index[src]))
         return kept[src, True]
 
     def expected_into(self, dst: str) -> list[Expected | None]:
         """Return the same of the link from every site."""
         kept = self._expected
         if (dst, False) not in kept:
-            rows = [self.links.get(src, _NO_LINKS) for src in self.sites]
-            kept[dst, False] = expected_in([(row, dst) for row in rows])
+            kept[dst, False] = self.links.expected(self.links.column(self.index[dst]))
         return kept[dst, False]
 
     @cached_property
@@ -305,15 +300,10 @@ class Network:
     def _rates(self) -> dict[tuple[int, Bound], Rates]:
         return {}
 
-    @cached_property
+    @property
     def has_private_links(self) -> bool:
         """Whether links over private addresses are in use."""
-        return any(
-            row.has_private()
-            if isinstance(row, LinkRow)
-            else any(link.address == "private" for link in row.values())
-            for row in self.usual.values()
-        )
+        return self.usual.has_private
 
     def caps(
         self, bound: Bound = "expected", address: AddressKind | None = None
@@ -404,7 +394,11 @@ class Network:
         return digraph(self.sites.values(), self, snapshot=snapshot.id, as_of=snapshot.as_of)
 
 
-_NO_LINKS: Mapping[str, Link] = {}
+def _of_sites(links: Links, sites: Mapping[str, Site]) -> LinkArray:
+    """Return links as an array in the order of sites."""
+    if not isinstance(links, LinkArray):
+        links = LinkArray.of((link for row in links.values() for link in row.values()), sites)
+    return links.among(sites)
 
 
 def _caps(
@@ -417,25 +411,6 @@ def _caps(
     if address == "private":
         return [float(read(private or public)) for public, private in caps]
     return [max(float(read(public)), float(read(private or public))) for public, private in caps]
-
-
-def _among(kept: frozenset[str], links: Links) -> Links:
-    return {
-        src: LinkRow(Among(maker_of(row), kept))
-        if isinstance(row, LinkRow)
-        else {dst: link for dst, link in row.items() if dst in kept}
-        for src, row in links.items()
-        if src in kept
-    }
-
-
-def _aged(links: Links, to_s: float, since_s: float | None) -> Links:
-    return {
-        src: LinkRow(Aged(maker_of(row), to_s, since_s))
-        if isinstance(row, LinkRow)
-        else {dst: link.aged(to_s, since_s) for dst, link in row.items()}
-        for src, row in links.items()
-    }
 
 
 class Rates:
@@ -455,27 +430,17 @@ class Rates:
     def out_of(self, src: str) -> list[float]:
         """Return Gbit/s towards every site in the network's order; 0 where there is no link."""
         if src not in self._rows:
-            if self._bound == "expected":
-                found = expected_rates_gbps(self._network.expected_out_of(src), self._connections)
-            else:
-                row = self._network.links.get(src, {})
-                found = self._rates(row.get(dst) for dst in self._network.sites)
-            self._rows[src] = found
+            network = self._network
+            self._rows[src] = self._rates(network.links.row(network.index[src]))
         return self._rows[src]
 
     def into(self, dst: str) -> list[float]:
         """Return Gbit/s from every site in the network's order; 0 where there is no link."""
         if dst not in self._columns:
-            if self._bound == "expected":
-                found = expected_rates_gbps(self._network.expected_into(dst), self._connections)
-            else:
-                links = self._network.links
-                found = self._rates(
-                    links.get(src, _NO_LINKS).get(dst) for src in self._network.sites
-                )
-            self._columns[dst] = found
+            network = self._network
+            self._columns[dst] = self._rates(network.links.column(network.index[dst]))
         return self._columns[dst]
 
-    def _rates(self, links: Iterable[Link | None]) -> list[float]:
-        connections, bound = self._connections, self._bound
-        return [link.rate_gbps(connections, bound) if link else 0.0 for link in links]
+    def _rates(self, cells: Records) -> list[float]:
+        found: list[float] = rates_gbps(cells, self._connections, self._bound).tolist()
+        return found

@@ -60,13 +60,8 @@ def caps_by_kind(
     public, private = (
         [np.array(caps)[at] for caps in network.caps(bound, kind)] for kind in ADDRESS_KINDS
     )
-    links = network.usual
-    is_private = np.array(
-        [
-            [src != dst and _is_private(links.get(src, {}).get(dst)) for dst in regions]
-            for src in regions
-        ]
-    )
+    private_links = network.usual.whole["address"][np.ix_(at, at)]
+    is_private = private_links == ADDRESS_KINDS.index("private") + 1
     return (
         egress_gbps,
         ingress_gbps,
@@ -75,10 +70,6 @@ def caps_by_kind(
         ),
         _weights(ingress_gbps, np.where(is_private, private[1], public[1])),
     )
-
-
-def _is_private(link: Link | None) -> bool:
-    return link is not None and link.address == "private"
 
 
 def _weights(of_all_gbps: Floats, of_kind_gbps: Floats) -> Floats:

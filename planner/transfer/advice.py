@@ -16,8 +16,7 @@ from planner.model.answer import Advice, AdviceOutcome
 from planner.model.baseline.graph import baseline_site, least_cap
 from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.catalogue import Catalogue, VmType
-from planner.model.columns.rows import maker_of, passing
-from planner.model.link import Link
+from planner.model.link_array import KINDS, LinkArray
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
@@ -222,7 +221,7 @@ class Adviser:
         site = self.network.sites[src]
         vm = self.catalogue.vm_types.get(site.vm_type)
         cap = vm.egress_gbps if vm else 0.0
-        measured = _far_below(cap, self.network.links[src])
+        measured = _far_below(cap, self.network.links, src)
         if len(measured) < LINKS_TO_JUDGE_A_VM:
             return []
         return [
@@ -277,15 +276,13 @@ class Adviser:
         )
 
 
-def _far_below(cap_gbps: float, row: Mapping[str, Link]) -> list[float]:
+def _far_below(cap_gbps: float, links: LinkArray, src: str) -> list[float]:
     """Return what measured links reach at best; nothing if one of them comes near a cap."""
-    measured = []
-    for link in passing(row) if maker_of(row).may_be_measured() else ():
-        if link.aggregate_gbps.source == "measured":
-            measured.append(link.aggregate_gbps.high)
-            if measured[-1] >= UNLUCKY_SHARE * cap_gbps:
-                return []  # the usual case, most often by the first link
-    return measured
+    cells = links.row(links.index[src])
+    is_measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
+    measured: list[float] = cells["aggregate_gbps"]["high"][is_measured].tolist()
+    near = [rate for rate in measured if rate >= UNLUCKY_SHARE * cap_gbps]
+    return [] if near else measured
 
 
 def to_measure(src: str, dst: str, network: Network, prices: Prices, connections: int) -> Advice:

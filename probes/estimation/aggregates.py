@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import ADDRESS_KINDS, Figures, RateCut
+from planner.model.link_array import EstimateArrays, Origins
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.ramp import ramp_steps, saturates

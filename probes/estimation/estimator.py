@@ -9,10 +9,9 @@ import numpy as np
 
 from planner.model.baseline.graph import baseline_site
 from planner.model.catalogue import Catalogue
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays, LinkArrays
 from planner.model.estimate import AddressKind
 from planner.model.link import Site
+from planner.model.link_array import EstimateArrays, LinkArray, Origins
 from planner.model.network import Network, Snapshot
 from probes.estimation.aggregates import aggregate_tests, saturated_links
 from probes.estimation.caps import with_buckets
@@ -67,25 +66,19 @@ class Estimates(NamedTuple):
     ----------
     sites : dict
         Region id to site.
-    links : LinkArrays
+    links : LinkArray
         Those in use.
-    others : LinkArrays
+    others : LinkArray
         Over the kind of address that is not in use, where both are known.
     """
 
     sites: dict[str, Site]
-    links: LinkArrays
-    others: LinkArrays
+    links: LinkArray
+    others: LinkArray
 
     def network(self, snapshot: Snapshot) -> Network:
-        """Return the graph of them, as views."""
-        links, others = self.links.as_columns(), self.others.as_columns()
-        return Network(
-            self.sites,
-            {region: links.row(region) for region in self.sites},
-            snapshot,
-            others={region: others.row(region) for region in others.sources()},
-        )
+        """Return the graph of them."""
+        return Network(self.sites, self.links, snapshot, others=self.others)
 
 
 class Estimator:
@@ -155,14 +148,14 @@ class Estimator:
         sites, links = self._estimated(typed, public, rtts, "public", origins)
         private = over_private.where(~self._are_claims(over_public, over_private))
         if not len(private.samples):
-            return Estimates(sites, links, links.take(slice(0, 0)))
+            return Estimates(sites, links, LinkArray())
         return self._with_private(private, sites, links, between, origins)
 
     def _with_private(
         self,
         current: CurrentSamples,
         sites: Mapping[str, Site],
-        links: LinkArrays,
+        links: LinkArray,
         between: EstimateArrays,
         origins: Origins,
     ) -> Estimates:
@@ -192,7 +185,7 @@ class Estimator:
         providers = np.array([name.partition(":")[0] for name in ends])
         rtts.expected[~(private.pairs() | (providers[:, None] == providers))] = np.nan
         found, over_private = self._estimated(sites_over, private, rtts, "private", origins)
-        used, others = joined(links, over_private.placed(places, links.names), origins)
+        used, others = joined(links, over_private)
         return Estimates(caps_joined(sites, found), used, others)
 
     def _estimated(
@@ -202,7 +195,7 @@ class Estimator:
         rtts: EstimateArrays,
         address: AddressKind,
         origins: Origins,
-    ) -> tuple[dict[str, Site], LinkArrays]:
+    ) -> tuple[dict[str, Site], LinkArray]:
         """Return sites and links over one kind of address, from samples of that kind."""
         catalogue = self.catalogue
         flows = measured_flows(samples, rtts.expected, origins)

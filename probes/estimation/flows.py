@@ -9,10 +9,9 @@ import numpy as np
 
 from planner.model.baseline.graph import CAP_ERROR, origin_of_flow
 from planner.model.catalogue import Catalogue
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Figures, HeldTo, Kind, Origin
 from planner.model.link import Site
+from planner.model.link_array import EstimateArrays, Origins
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error

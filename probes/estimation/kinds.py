@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
-from planner.model.columns.block import AGGREGATE_ORIGIN
-from planner.model.columns.links import Origins
-from planner.model.columns.table import LinkArrays
-from planner.model.estimate import AddressKind
-from planner.model.link import Link, Site
+from planner.model.estimate import ADDRESS_KINDS, AddressKind
+from planner.model.link import Site
+from planner.model.link_array import KINDS, LinkArray
 from planner.model.network import Network
-from probes.estimation.origins import are_baseline
 
 
 def with_caps_of(sites: Mapping[str, Site], address: AddressKind) -> dict[str, Site]:
@@ -32,28 +27,27 @@ def part_of(network: Network, address: AddressKind) -> Network:
     """Return a network of the links over one kind of address, with the caps of that kind."""
     if address == "public" and not network.others and not network.has_private_links:
         return network
-    links: dict[str, dict[str, Link]] = {region: {} for region in network.sites}
-    for found in (network.usual, network.others):
-        for src, row in found.items():
-            links[src].update({dst: link for dst, link in row.items() if link.address == address})
-    return network.with_(sites=with_caps_of(network.sites, address), links=links, others={})
+    kind = ADDRESS_KINDS.index(address) + 1
+    links, others = (
+        found.among(network.sites).where(found.among(network.sites).whole["address"] == kind)
+        for found in (network.usual, network.others)
+    )
+    sites = with_caps_of(network.sites, address)
+    return network.with_(sites=sites, links=links.over(others), others=LinkArray())
 
 
-def joined(
-    public: LinkArrays, private: LinkArrays, origins: Origins
-) -> tuple[LinkArrays, LinkArrays]:
+def joined(public: LinkArray, private: LinkArray) -> tuple[LinkArray, LinkArray]:
     """Return the links in use, and the others of pairs of which both kinds are known.
 
     Private ones are in use where anything was measured of their throughput or that of others of
     their kind: then both ends are known to reach each other by them.
     """
-    size = len(public.names)
-    over_public, over_private = (table.src * size + table.dst for table in (public, private))
-    modelled = are_baseline(origins, private.columns[AGGREGATE_ORIGIN])
-    unused = modelled & np.isin(over_private, over_public)
-    replaced = np.isin(over_public, over_private[~unused])
-    used = public.take(~replaced).joined(private.take(~unused))
-    return used, private.take(unused).joined(public.take(replaced))
+    private = private.among(public.regions)
+    modelled = private.kinds(private.whole, "aggregate_gbps") == KINDS.index("baseline")
+    unused = modelled & public.present
+    used = private.present & ~unused
+    others = private.where(unused).over(public.where(used))
+    return private.where(used).over(public), others
 
 
 def caps_joined(public: Mapping[str, Site], private: Mapping[str, Site]) -> dict[str, Site]:

@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.baseline.graph import within_cap
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import Site
+from planner.model.link_array import EstimateArrays, Origins
 from planner.model.throughput import UNKNOWN_MEMORY_YEARS, UNKNOWN_NOISE, UNKNOWN_SPREAD, LawSpread
 from probes.estimation.aggregates import AggregateTests
 from probes.estimation.combining import (

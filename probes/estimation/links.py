@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays, LinkArrays
 from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures, Origin
 from planner.model.link import AT_LIMIT, LIMITED_BY, Site
+from planner.model.link_array import EstimateArrays, LinkArray, Origins
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.flows import MeasuredFlows, Pairs, held_to
@@ -58,7 +57,7 @@ def links_of(
     losses_pct: Floats,
     address: AddressKind,
     origins: Origins,
-) -> LinkArrays:
+) -> LinkArray:
     """Return all links of which anything is known.
 
     Parameters
@@ -105,7 +104,7 @@ def links_of(
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
     others = [losses_pct[ends], *(prior[:-1] for prior in priors), limits, of_address]
     names = [site.region for site in sites]
-    return LinkArrays.of_figures(names, origins, ends, (rtt, flow, aggregate), others)
+    return LinkArray.of_figures(names, origins, ends, (rtt, flow, aggregate), others)
 
 
 def _infer_flows(

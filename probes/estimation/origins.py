@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
+from planner.model.link_array import EstimateArrays, Origins
 from probes.estimation.agreement import Mark, figures_with, is_own
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.link_samples import Counted

@@ -17,10 +17,9 @@ import numpy as np
 
 from planner.model.baseline.graph import baseline_site, flow_cap_gbps
 from planner.model.catalogue import Catalogue
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import AddressKind, Estimate, Method, Origin
 from planner.model.link import Link, Site
+from planner.model.link_array import EstimateArrays, Origins
 from planner.model.network import Network
 from probes.estimation.kinds import part_of, with_caps_of
 from probes.estimation.laws import MeasuredLaw

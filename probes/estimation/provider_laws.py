@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.baseline.graph import larger_than_law, origin_of_law
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import AddressKind, Origin
 from planner.model.link import Site
+from planner.model.link_array import EstimateArrays, Origins
 from planner.model.throughput import CLASSES_MS, UNKNOWN_SPREAD, AggregateLaw, LawSpread, law_of
 from probes.estimation.groups import Floats, Ints
 from probes.estimation.site_arrays import Bounds, least_caps

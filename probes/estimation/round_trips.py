@@ -8,9 +8,8 @@ import numpy as np
 
 from planner.model.baseline.graph import BY_BACKBONE, baseline_rtt_ms
 from planner.model.catalogue import Catalogue
-from planner.model.columns.links import Origins
-from planner.model.columns.table import EstimateArrays
 from planner.model.estimate import Estimate, Figures, Origin
+from planner.model.link_array import EstimateArrays, Origins
 from probes.estimation.groups import Bools, Floats, bounds_of
 from probes.estimation.link_samples import RTT_NOISE, LinkSamples
 from probes.estimation.origins import changed, measured, no_surer_than, of_many, own_first

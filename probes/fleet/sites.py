@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.model.baseline.graph import CAP_ERROR, least_cap, within
+import numpy as np
+
+from planner.model.baseline.graph import CAP_ERROR, within
 from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.catalogue import Catalogue
-from planner.model.columns.rows import LinkRow, Maker, maker_of
-from planner.model.estimate import Estimate, Origin
-from planner.model.link import Link, Site
+from planner.model.estimate import ADDRESS_KINDS, Estimate, Origin
+from planner.model.link import Site
+from planner.model.link_array import KINDS, BoundArrays, LinkArray
 from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS
 from probes.fleet.hosts import Fleet, Host
@@ -91,31 +93,8 @@ def with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, Fleet
     vm_types = {region: vms.vm_type for region, vms in here.items() if vms.vm_type}
     network = with_vm_types(network, catalogue, vm_types)
     sites = {**network.sites, **{name: _site(network.sites[name], here[name]) for name in here}}
-    links, others = (
-        {src: LinkRow(_WithinCaps(maker_of(row), src, sites)) for src, row in of_kind.items()}
-        for of_kind in (network.usual, network.others)
-    )
+    links, others = (_within_caps(found, sites) for found in (network.usual, network.others))
     return network.with_(sites=sites, links=links, others=others)
-
-
-class _WithinCaps(Maker):
-    """Makes the links of another row, with rates that were not measured within the caps of VMs."""
-
-    def __init__(self, links: Maker, src: str, sites: Mapping[str, Site]) -> None:
-        self._links, self._src, self._sites = links, src, sites
-
-    def names(self) -> Iterable[str]:
-        """Return the same destinations."""
-        return self._links.names()
-
-    def make(self, dst: str) -> Link | None:
-        """Return a link with a rate that VMs at its ends can reach."""
-        link = self._links.make(dst)
-        return link and _within_caps(link, self._sites[self._src], self._sites[dst])
-
-    def may_be_private(self) -> bool:
-        """Ask the other row."""
-        return self._links.may_be_private()
 
 
 def _site(site: Site, vms: FleetSite) -> Site:
@@ -137,11 +116,22 @@ def _stated(cap_gbps: Estimate, stated_gbps: float | None) -> Estimate:
     return within(stated_gbps, CAP_ERROR, STATED)
 
 
-def _within_caps(link: Link, src: Site, dst: Site) -> Link:
-    """Return a link whose rate, unless it was measured, is within the caps of its ends."""
-    rate = link.aggregate_gbps
-    cap = least_cap(src, dst, link.address)
-    if rate.source == "measured" or rate.expected <= cap.expected:
-        return link
-    low, high = min(rate.low, cap.low), min(rate.high, cap.high)
-    return replace(link, aggregate_gbps=Estimate(low, cap.expected, high, rate.origin))
+def _within_caps(links: LinkArray, sites: Mapping[str, Site]) -> LinkArray:
+    """Return links whose rates, unless they were measured, are within the caps of their ends."""
+    if not links:
+        return links
+    cells = links.whole.copy()
+    rate = cells["aggregate_gbps"]
+    measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
+    for number, address in enumerate(ADDRESS_KINDS, 1):
+        egress = BoundArrays.of(site.egress(address) for site in sites.values())
+        ingress = BoundArrays.of(site.ingress(address) for site in sites.values())
+        sends = egress.expected[:, None] <= ingress.expected
+        low, expected, high = (
+            np.where(sends, out[:, None], into) for out, into in zip(egress, ingress, strict=True)
+        )
+        over = (cells["address"] == number) & ~measured & (rate["expected"] > expected)
+        rate["low"][over] = np.minimum(rate["low"], low)[over]
+        rate["high"][over] = np.minimum(rate["high"], high)[over]
+        rate["expected"][over] = expected[over]
+    return links.with_cells(cells)

@@ -1,26 +1,24 @@
 """Loads the catalogue: the built-in tables, imported prices on top, then a user's files.
 
-Reading TOML and checking it takes over 100 ms, so the checked result is kept in the user's cache
-folder, under the digest of the files it was made from, as Python keeps its compiled modules
-(`marshal`): reading JSON takes three times as long. The cache only saves time: when it can't be
-read, written or trusted, relayd reads the files instead.
+Reading TOML and checking it takes over 100 ms, so the checked result is kept as JSON in the user's
+cache folder, under the digest of the files and the version of relayd that it was made with. The
+cache only saves time: when it can't be read or written, relayd reads the files instead.
 """
 
 from __future__ import annotations
 
-import marshal
 import os
-import sys
 import tomllib
-from _blake2 import blake2b  # that of `hashlib`, which loads OpenSSL
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
+from hashlib import blake2b
 from math import inf
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
+import orjson
 from platformdirs import user_cache_dir
 
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
@@ -29,7 +27,7 @@ from planner.model.quotas.vcpus import VcpuQuota
 from relayd.catalogue.faults import CatalogueFile, Layer
 from relayd.catalogue.lists import document_of_list
 from relayd.catalogue.overlays import overlays_in_force
-from relayd.catalogue.vm_table import VmPriceTable, VmTable, price_rows_of, rows_of
+from relayd.version import __version__
 
 BUILT_IN = (
     "regions.toml",
@@ -42,10 +40,7 @@ BUILT_IN = (
 )
 # Part of the digest: raise it when the same files have come to mean something else.
 SCHEMA_VERSION = 7
-_HERE = os.path.dirname(os.path.realpath(__file__))
-_RULES = [
-    os.path.join(_HERE, f"{name}.py") for name in ("schema", "entries", "references", "vm_table")
-]
+_PACKAGE = Path(__file__).resolve().parents[1]
 _CACHES_KEPT = 8
 
 
@@ -86,7 +81,7 @@ def load_catalogue(
     content = _checked(files)
     if cache is not None:
         _to_cache(cache, digest, content)
-    return _catalogue_of(content, digest)
+    return catalogue_of(content, digest)
 
 
 def documents_in_force(user_files: Sequence[Path] = ()) -> list[CatalogueFile]:
@@ -96,29 +91,21 @@ def documents_in_force(user_files: Sequence[Path] = ()) -> list[CatalogueFile]:
 
 def built_in_folder() -> Path:
     """Return the folder of the built-in tables: ``configs/`` in a checkout, else in the package."""
-    return Path(_built_in_folder())
-
-
-def _built_in_folder() -> str:
-    package = os.path.dirname(_HERE)
-    packaged = os.path.join(package, "_configs")
-    if os.path.isdir(packaged):
-        return packaged
-    return os.path.join(os.path.dirname(package), "configs")
+    packaged = _PACKAGE / "_configs"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "configs"
 
 
 def _sources(user_files: Sequence[Path], overlays: Sequence[Path] | None) -> list[_Source]:
-    folder = _built_in_folder()
+    folder = built_in_folder()
     imported = overlays_in_force() if overlays is None else overlays
-    files = [_Source(name, _content(os.path.join(folder, name)), "built-in") for name in BUILT_IN]
+    files = [_Source(name, _content(folder / name), "built-in") for name in BUILT_IN]
     files += [_Source(str(path), _content(path), "overlay") for path in imported]
     return files + [_Source(str(p), _content(p), "user") for p in dict.fromkeys(user_files)]
 
 
-def _content(path: str | Path) -> bytes:
+def _content(path: Path) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return path.read_bytes()
     except OSError as error:
         raise CatalogueError(
             str(path),
@@ -132,7 +119,7 @@ def _digest(files: Sequence[_Source]) -> str:
     digest = blake2b(f"relayd catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
     for file in files:
         # The name is told apart from its folder: it ends up in the catalogue as a source.
-        name = os.path.basename(file.name)
+        name = Path(file.name).name
         digest.update(f"\n{name!r} {file.layer} {len(file.content)}\n".encode())
         digest.update(file.content)
     return digest.hexdigest()
@@ -180,15 +167,6 @@ def _document(file: _Source) -> dict[str, Any]:
 
 def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
     """Make a catalogue of plain values, the inverse of :func:`content_of`."""
-    rows = {
-        "vm_types": rows_of(VmType(*row) for row in content["vm_types"]),
-        "vm_prices": price_rows_of(content.get("vm_prices", {})),
-    }
-    return _catalogue_of({**content, **rows}, digest)
-
-
-def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
-    """Make a catalogue of what :func:`relayd.catalogue.schema.check` returns."""
     regions = [Region(*row) for row in content["regions"]]
     prices = tuple(
         EgressPrice(
@@ -204,12 +182,12 @@ def _catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
     return Catalogue(
         regions={region.id: region for region in regions},
         aliases={alias: tuple(members) for alias, members in content["aliases"].items()},
-        vm_types=VmTable(content["vm_types"]),
+        vm_types={row[0]: VmType(*row) for row in content["vm_types"]},
         default_vm_types=content["default_vm_types"],
         egress_prices=prices,
         digest=digest,
         vm_price_ratios=content["vm_price_ratios"],
-        vm_prices=VmPriceTable(content["vm_prices"]),
+        vm_prices=content.get("vm_prices", {}),
         discounts=content.get("discounts", {}),
         # A service of an older version knows of none.
         vcpu_quotas=_quotas_of(content.get("vcpu_quotas", ())),
@@ -253,54 +231,42 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
 # --- cache ------------------------------------------------------------------------------------
 
 
-def _cache_folder() -> str | None:
+def _cache_folder() -> Path | None:
     if chosen := os.environ.get("RELAYD_CACHE_DIR"):
-        return chosen
+        return Path(chosen)
     try:
-        return user_cache_dir("relayd", appauthor=False)
+        return Path(user_cache_dir("relayd", appauthor=False))
     except (OSError, RuntimeError):
         return None
 
 
-def _cache_file(folder: str, digest: str) -> str:
+def _cache_file(folder: Path, digest: str) -> Path:
     # What another version of the rules found valid may not be so by these.
-    rules = [os.stat(file) for file in _RULES]
-    newest, size = max(rule.st_mtime_ns for rule in rules), sum(rule.st_size for rule in rules)
-    # `marshal` writes what its own version of Python reads.
-    name = f"catalogue-{digest}-{newest:x}-{size:x}.{sys.implementation.cache_tag}.cache"
-    return os.path.join(folder, name)
+    return folder / f"catalogue-{digest}-{__version__}.json"
 
 
-def _checksum(payload: bytes, digest: str) -> bytes:
-    return blake2b(payload, key=digest.encode(), digest_size=16).hexdigest().encode()
+def _checksum(payload: bytes) -> bytes:
+    return blake2b(payload, digest_size=16).hexdigest().encode()
 
 
-def _from_cache(folder: str, digest: str) -> Catalogue | None:
+def _from_cache(folder: Path, digest: str) -> Catalogue | None:
     try:
-        with open(_cache_file(folder, digest), "rb") as file:
-            checksum, payload = file.readline().rstrip(b"\n"), file.read()
-        if checksum != _checksum(payload, digest):
+        checksum, _, payload = _cache_file(folder, digest).read_bytes().partition(b"\n")
+        if checksum != _checksum(payload):
             return None
-        # Only after the checksum: `marshal` trusts what it reads.
-        return _catalogue_of(marshal.loads(payload), digest)  # noqa: S302
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError):
+        return catalogue_of(orjson.loads(payload), digest)
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return None
 
 
-def _to_cache(name: str, digest: str, content: dict[str, Any]) -> None:
-    payload, folder = marshal.dumps(content), Path(name)
+def _to_cache(folder: Path, digest: str, content: Mapping[str, Any]) -> None:
+    payload = orjson.dumps(content)
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         older = sorted(folder.glob("catalogue-*"), key=lambda path: path.stat().st_mtime)
         for stale in older[: 1 - _CACHES_KEPT]:
             stale.unlink(missing_ok=True)
         # Renamed into place: another process that loads now sees all of it or nothing.
-        workplace = Path(mkdtemp(dir=folder))
-        try:
-            written = workplace / "catalogue.cache"
-            written.write_bytes(_checksum(payload, digest) + b"\n" + payload)
-            written.replace(_cache_file(name, digest))
-        finally:
-            with suppress(OSError):
-                (workplace / "catalogue.cache").unlink(missing_ok=True)
-                workplace.rmdir()
+        with NamedTemporaryFile(dir=folder, delete=False) as file:
+            file.write(_checksum(payload) + b"\n" + payload)
+        Path(file.name).replace(_cache_file(folder, digest))

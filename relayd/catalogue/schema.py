@@ -8,6 +8,7 @@ Imported only when files have changed since they were last checked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import PurePath
 from typing import Any
 
@@ -36,7 +37,6 @@ from relayd.catalogue.entries import (
 )
 from relayd.catalogue.faults import CatalogueFile, Entry, Fault, as_fault, raise_if_any
 from relayd.catalogue.references import faults_between
-from relayd.catalogue.vm_table import price_rows_of, rows_of
 
 _RESERVED_PROVIDERS = {"provider", "country", "continent", "city", "set"}
 
@@ -361,8 +361,9 @@ def _plain(
                     entry.value.get("as_of", ""),
                 ]
             )
-    result["vm_types"] = rows_of(vm_types)
-    result["vm_prices"] = price_rows_of(vm_prices)
+    vm_types.sort(key=lambda vm: (vm.price_usd_per_h, vm.id))  # the cheapest first
+    result["vm_types"] = [list(astuple(vm)) for vm in vm_types]
+    result["vm_prices"] = vm_prices
     if result["discounts"]:
         for subject, of in _agreed(theirs):
             result["discounts"].setdefault(subject, {}).setdefault(of, 0.0)

@@ -14,11 +14,11 @@ from urllib.parse import quote
 from planner.exploring.outcome import Outcome
 from planner.fields.specified import Specified
 from planner.model.catalogue import Catalogue, Region
-from planner.model.columns.network import NETWORK_COLUMNS, network_of_columns
 from planner.model.document import link_of, network_of
 from planner.model.errors import RelaydError
 from planner.model.link import Link, Site
 from planner.model.network import Network, Snapshot
+from planner.model.network_bytes import NETWORK_COLUMNS, network_of_columns
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
 from probes.samples import Sample

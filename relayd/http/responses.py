@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from aiohttp import ETag, hdrs, web
 
-from planner.model.columns.block import Buffer
 from planner.model.errors import InputError
 from planner.model.network import Snapshot
+from planner.model.network_bytes import Buffer
 from relayd.http.answers import encoded
 
 LOG = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.catalogue import Catalogue
-from planner.model.columns.table import LinkArrays
 from planner.model.errors import RelaydError
+from planner.model.link_array import LinkArray
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.current_samples import LinkShift
@@ -190,7 +190,7 @@ def _possible(samples: Samples, gate: PhysicalGate) -> np.ndarray:
     return possible
 
 
-def _source(links: LinkArrays) -> str:
+def _source(links: LinkArray) -> str:
     """Return ``measured`` if every aggregate was, else ``mixed``."""
     kinds = {origin.kind for origin in links.origins_of("aggregate_gbps")}
     return "measured" if kinds <= {"measured"} else "mixed"

@@ -72,8 +72,8 @@ def _found(before: Network, after: Network) -> Iterator[Effect]:
 
 def _links(network: Network) -> dict[tuple[str, str, AddressKind], Link]:
     """Return the links of usual times, over addresses in use or not."""
-    rows = chain(network.usual.values(), network.others.values())
-    return {(link.src, link.dst, link.address): link for row in rows for link in row.values()}
+    links = chain(network.usual.all_links(), network.others.all_links())
+    return {(link.src, link.dst, link.address): link for link in links}
 
 
 def _moved(

@@ -9,11 +9,15 @@ measurements over private addresses have shown it.
 
 from __future__ import annotations
 
-from planner.model.baseline.graph import link_by_models
+import numpy as np
+
+from planner.model.baseline.modelled_links import by_models
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import AddressKind, WantedAddresses
-from planner.model.link import Link, Site
+from planner.model.estimate import ADDRESS_KINDS, WantedAddresses
+from planner.model.link_array import KINDS, Bools, LinkArray
 from planner.model.network import Network
+
+_PUBLIC, _PRIVATE = (ADDRESS_KINDS.index(kind) + 1 for kind in ADDRESS_KINDS)
 
 
 def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddresses) -> Network:
@@ -32,7 +36,7 @@ def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddress
         ``auto``: private where both ends can. ``private``: also between all regions of one
         provider.
     """
-    sites = network.sites
+    sites, usual = network.sites, network.usual
     may_change = (
         network.others
         or network.has_private_links
@@ -41,36 +45,37 @@ def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddress
     )
     if not may_change:  # the usual case
         return network
-    links: dict[str, dict[str, Link]] = {}
-    others: dict[str, dict[str, Link]] = {}
-    changed = False
-    for src, row in network.usual.items():
-        links[src] = dict(row)
-        for dst, link in row.items():
-            other = network.others.get(src, {}).get(dst)
-            kind = _kind(sites[src], sites[dst], link, other, wanted)
-            if kind != link.address:
-                found = other or link_by_models(
-                    sites[src], sites[dst], link.rtt_ms, catalogue, kind, link.loss_pct
-                )
-                if found is not None:
-                    links[src][dst], other, changed = found, link, True
-            if other is not None:
-                others.setdefault(src, {})[dst] = other
-    return network.with_(links=links, others=others) if changed else network
+    others = network.others.among(sites)
+    kinds = np.where(_private(network, others, wanted), _PRIVATE, _PUBLIC)
+    change = usual.present & (kinds != usual.whole["address"])
+    if not change.any():
+        return network
+    swapped = change & others.present
+    known = others.where(swapped)
+    for address in ADDRESS_KINDS:
+        number = ADDRESS_KINDS.index(address) + 1
+        missing = change & ~swapped & (kinds == number)
+        if missing.any():
+            known = known.over(by_models(usual, sites, catalogue, missing, address))
+    replaced = usual.where(known.present & change)
+    return network.with_(links=known.over(usual), others=replaced.over(others))
 
 
-def _kind(
-    src: Site, dst: Site, link: Link, other: Link | None, wanted: WantedAddresses
-) -> AddressKind:
-    """Return over which kind of address the link of two sites is to be."""
+def _private(network: Network, others: LinkArray, wanted: WantedAddresses) -> Bools:
+    """Return which links are to be over private addresses."""
+    names = list(network.sites)
+    found: Bools = np.zeros((len(names), len(names)), bool)
     if wanted == "public":
-        return "public"
-    same_provider = src.region.partition(":")[0] == dst.region.partition(":")[0]
-    if wanted == "private" and same_provider:
-        return "private"
-    if src.private_network and src.private_network == dst.private_network:
-        return "private"
-    known = link if link.address == "private" else other
-    # From models alone, it is there because another question asked for it.
-    return "private" if known and known.aggregate_gbps.source != "baseline" else "public"
+        return found
+    networks = np.array([site.private_network for site in network.sites.values()])
+    found |= (networks[:, None] == networks) & (networks != "")
+    if wanted == "private":
+        providers = np.array([name.partition(":")[0] for name in names])
+        found |= providers[:, None] == providers
+    baseline = KINDS.index("baseline")
+    usual_is_private = network.usual.whole["address"] == _PRIVATE
+    for links, counts in ((network.usual, usual_is_private), (others, ~usual_is_private)):
+        # From models alone, it is there because another question asked for it.
+        kind = links.kinds(links.whole, "aggregate_gbps")
+        found |= counts & links.present & (kind != baseline)
+    return found

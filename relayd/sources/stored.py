@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from planner.exploring.outcome import Outcome
-from planner.model.baseline.graph import (
-    baseline_network,
-    baseline_regions,
-    baseline_site,
-    baseline_snapshot,
-)
-from planner.model.baseline.modelled_links import with_regions
+from planner.model.baseline.graph import baseline_regions, baseline_site, baseline_snapshot
+from planner.model.baseline.modelled_links import baseline_network, with_regions
 from planner.model.catalogue import Catalogue
-from planner.model.columns.links import LinkColumns
 from planner.model.errors import InputError, RelaydError
 from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
@@ -27,8 +20,6 @@ from planner.model.units import parse_duration_s
 from planner.model.verification import Verified
 from probes.fleet.file import load_fleet
 from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
-from relayd.sources.shared_columns import SharedColumns
-from relayd.store.link_blocks import as_rows
 from relayd.store.links.states import LinkStates
 from relayd.store.location import Location, default_path
 from relayd.store.opening import Store, open_if_there, open_store
@@ -52,19 +43,12 @@ class StoreSource:
         which need not.
     fleet : Path, optional
         Fleet file whose VMs stand at their regions' sites.
-    shared : SharedColumns, optional
-        Where processes that read the whole of a snapshot share its links.
     """
 
     def __init__(
-        self,
-        catalogue: Catalogue,
-        db: Location | str | None,
-        fleet: Path | None = None,
-        shared: SharedColumns | None = None,
+        self, catalogue: Catalogue, db: Location | str | None, fleet: Path | None = None
     ) -> None:
         self.catalogue = catalogue
-        self._shared = shared
         self._fleet = fleet
         self._location = db
         self._opened: _Opened | None = None
@@ -93,9 +77,7 @@ class StoreSource:
             network = baseline_network(self.catalogue, ends=between, further=wanted)
         else:
             name, snapshots = opened.row.id, opened.store.snapshots
-            in_use = self._columns(snapshots.links, name, between)
-            links = as_rows(in_use, opened.stored_sites, between)
-            others = as_rows(self._columns(snapshots.others, name, between), (), between)
+            links, others = snapshots.links(name, between), snapshots.others(name, between)
             network = Network(opened.stored_sites, links, opened.snapshot, others=others)
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(network, self.catalogue, wanted, between)
@@ -103,13 +85,6 @@ class StoreSource:
             link_states=opened.states, verified=opened.verified, newer_samples=opened.newer
         )
         return _with_fleet(network, self.catalogue, opened.fleet)
-
-    def _columns(
-        self, read: Callable[..., LinkColumns], name: str, between: tuple[str, str] | None
-    ) -> LinkColumns:
-        if self._shared is None or between is not None:
-            return read(name, between)
-        return self._shared.get(f"{read.__name__} of {name}", partial(read, name))
 
     def earlier(self, snapshot: str) -> Network:
         """Return the network of an earlier snapshot; see :class:`.Source`."""
@@ -244,8 +219,9 @@ def stored_network(store: Store, snapshot_id: str) -> Network:
     """
     row = store.snapshots.get(snapshot_id)
     sites = {site.region: site for site in store.snapshots.sites(row.id)}
-    links = as_rows(store.snapshots.links(row.id), sites, None)
-    made = Network(sites, links, snapshot_of(row)).with_(aged_to_s=row.created_at_s)
+    made = Network(sites, store.snapshots.links(row.id), snapshot_of(row)).with_(
+        aged_to_s=row.created_at_s
+    )
     return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
 
 

@@ -1,85 +1,136 @@
-"""Reads links of a snapshot from the database: blocks of columns, :mod:`planner.model.columns`."""
+"""The links of a snapshot in the database: its array in tiles of up to 32 x 32 links.
+
+A plan reads the tiles of one row and one column. A tile has what its links rest on as well, and is
+compressed: most records of a tile are much alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 
-from planner.model.columns.block import SIDE, Block
-from planner.model.columns.links import ColumnsRow, LinkColumns
-from planner.model.columns.rows import Among, LinkRow
+import numpy as np
+
+from planner.model.errors import StoreError
 from planner.model.estimate import Origin
-from planner.model.network import Links
+from planner.model.link import LINK_FIGURES
+from planner.model.link_array import EVIDENCE, LINK, LinkArray, Origins, Records
 from relayd.store.database import Database
 
-_BLOCKS = (
+SIDE = 32
+"""Regions of a tile, each way."""
+_COUNT_BYTES = 4
+_TILES = (
     "SELECT src_block, dst_block, content FROM link_blocks WHERE snapshot_key = ? AND in_use = ?"
 )
 _BETWEEN = " AND (src_block = ? OR dst_block = ?)"
 
 
+def save_links(
+    database: Database, key: int, links: LinkArray, origins: Origins, *, in_use: bool
+) -> None:
+    """Save links of a snapshot.
+
+    Parameters
+    ----------
+    database : Database
+    key : int
+        Of the snapshot.
+    links : LinkArray
+        Between its sites, in their order.
+    origins : Origins
+        Under whose numbers the snapshot keeps origins; new ones are added.
+    in_use : bool
+        False for links over the kind of address that is not in use.
+    """
+    evidence = links.evidence.copy()
+    for number in np.unique(links.evidence["origin"]).tolist():
+        now = origins.number_of(links.origins[number])
+        evidence["origin"][links.evidence["origin"] == number] = now
+    rows = []
+    for i in range(0, len(links.regions), SIDE):
+        for j in range(0, len(links.regions), SIDE):
+            present = links.present[i : i + SIDE, j : j + SIDE]
+            if count := int(np.count_nonzero(present)):
+                content = _packed(links.whole[i : i + SIDE, j : j + SIDE], evidence)
+                rows.append((key, int(in_use), i // SIDE, j // SIDE, count, content))
+    database.insert("link_blocks", rows)
+
+
 def read_links(
     database: Database,
     key: int,
-    origins: Callable[[], Mapping[int, Origin]],
+    regions: Sequence[str],
+    origins: Mapping[int, Origin],
     *,
     in_use: bool,
     between: tuple[str, str] | None = None,
-) -> LinkColumns:
+) -> LinkArray:
     """Return links of a snapshot.
 
     Parameters
     ----------
+    database : Database
     key : int
         Of the snapshot.
-    origins : callable
-        Reads the snapshot's origins, by number; called if there are links.
+    regions : sequence of str
+        Of its sites, in their order.
+    origins : mapping
+        The snapshot's origins, by number.
     in_use : bool
         False for links over the kind of address that is not in use.
     between : (src, dst), optional
-        Read only the blocks with links out of the source and into the destination. A region that
-        the database does not know has none.
+        Read only the links out of the source and into the destination. A region that the snapshot
+        does not know has none.
 
     Raises
     ------
     StoreError
-        If a block, or an origin, is not what was stored.
+        If they are not what was stored.
     """
-    names = dict(database.rows("SELECT id, name FROM regions"))
-    sql, values = _BLOCKS, [key, int(in_use)]
+    sql, values = _TILES, [key, int(in_use)]
+    at = [regions.index(end) if end in regions else -SIDE for end in between or ()]
     if between is not None:
-        ids = {name: number for number, name in names.items()}
         sql += _BETWEEN
-        # No block has a negative number.
-        values += [ids.get(name, -SIDE) // SIDE for name in between]
-    blocks = {}
-    for src_block, dst_block, content in database.rows(sql, values):
-        blocks[src_block, dst_block] = Block(content)
-    return LinkColumns(names, blocks, origins() if blocks else {})
+        values += [position // SIDE for position in at]
+    table = np.zeros((len(regions), len(regions)), LINK)
+    parts, before = [np.zeros(0, EVIDENCE)], 0
+    for i, j, content in database.rows(sql, values):
+        place = table[i * SIDE : (i + 1) * SIDE, j * SIDE : (j + 1) * SIDE]
+        tile, evidence = _unpacked(content, place.shape)
+        for name in LINK_FIGURES:
+            tile[name]["evidence"] += np.uint32(before)
+        if between is None:
+            place[...] = tile
+        else:
+            out = np.arange(tile.shape[0]) + i * SIDE == at[0]
+            into = np.arange(tile.shape[1]) + j * SIDE == at[1]
+            wanted = out[:, None] | into
+            place[wanted] = tile[wanted]
+        parts.append(evidence)
+        before += len(evidence)
+    numbers = sorted(origins)
+    found = np.concatenate(parts)
+    found["origin"] = np.searchsorted(numbers, found["origin"]) if numbers else 0
+    return LinkArray(tuple(regions), table, found, tuple(origins[number] for number in numbers))
 
 
-def as_rows(links: LinkColumns, regions: Iterable[str], between: tuple[str, str] | None) -> Links:
-    """Return links by source and destination: all, or those out of one region and into another.
+def _packed(tile: Records, evidence: Records) -> bytes:
+    """Return a tile as bytes: how many rows of evidence, these, and records that number them."""
+    cells = tile.copy()
+    numbers = np.stack([cells[name]["evidence"] for name in LINK_FIGURES])
+    used, place = np.unique(numbers, return_inverse=True)
+    for name, places in zip(LINK_FIGURES, place.reshape(numbers.shape), strict=True):
+        cells[name]["evidence"] = places
+    content = evidence[used].tobytes() + cells.tobytes()
+    return len(used).to_bytes(_COUNT_BYTES, "little") + zlib.compress(content, 1)
 
-    Links are made when they are asked for: of many a plan reads no more than what is expected.
 
-    Parameters
-    ----------
-    regions : iterable of str
-        Sources that come first, with or without links.
-    between : (src, dst), optional
-        Which region and which other one; without it, all links are returned.
-    """
-    if between is None:
-        return {region: links.row(region) for region in dict.fromkeys((*regions, *links.sources()))}
-    src, dst = between
-    into = {dst: None}
-    rows = {region: LinkRow(Among(ColumnsRow(links, region), into)) for region in regions}
-    further = [region for region in links.numbers if region not in rows]
-    rows |= {
-        region: LinkRow(Among(ColumnsRow(links, region), into))
-        for region in further
-        if region != src and links.link(region, dst) is not None
-    }
-    if src in rows or links.destinations(src):
-        rows[src] = links.row(src)
-    return rows
+def _unpacked(content: bytes, shape: tuple[int, ...]) -> tuple[Records, Records]:
+    try:
+        count = int.from_bytes(content[:_COUNT_BYTES], "little")
+        raw = zlib.decompress(content[_COUNT_BYTES:])
+        evidence = np.frombuffer(raw, EVIDENCE, count)
+        return np.frombuffer(raw, LINK, offset=evidence.nbytes).reshape(shape).copy(), evidence
+    except (ValueError, zlib.error) as error:
+        raise StoreError("snapshot", f"has a damaged block of links ({error})") from error

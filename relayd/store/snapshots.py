@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
-from planner.model.columns.links import LinkColumns, Origins
-from planner.model.columns.table import LinkArrays  # with NumPy, which reading does without
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import PRIVATE_CAPS, SITE_FIGURES, Link, Site
+from planner.model.link_array import LinkArray, Origins
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.failures import reason
-from relayd.store.link_blocks import read_links
+from relayd.store.link_blocks import read_links, save_links
 from relayd.store.origins import read_origins, save_origins
 from relayd.store.regions import region_id  # reading looks none up
 from relayd.times import utc_date
@@ -37,6 +35,10 @@ _SITES = (
     "SELECT regions.name, sites.position, sites.region_id, sites.vm_type, "  # noqa: S608
     f"{_SITE_FIGURES} "
     "FROM sites {join} regions ON regions.id = sites.region_id "
+    "WHERE snapshot_key = ? ORDER BY position"
+)
+_NAMES = (
+    "SELECT regions.name FROM sites JOIN regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = ? ORDER BY position"
 )
 
@@ -81,17 +83,20 @@ class Snapshots:
     def save(
         self,
         snapshot: SnapshotRow,
-        links: LinkArrays | Sequence[Link],
+        links: LinkArray | Sequence[Link],
         sites: Sequence[Site],
-        others: LinkArrays | Sequence[Link] = (),
+        others: LinkArray | Sequence[Link] = (),
         event: Mapping[str, object] | None = None,
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
 
         Parameters
         ----------
-        snapshot, links, sites
-        others : LinkArrays or sequence of Link
+        snapshot : SnapshotRow
+        links : LinkArray or sequence of Link
+            Between the sites.
+        sites : sequence of Site
+        others : LinkArray or sequence of Link
             Over the kind of address that is not in use.
         event : mapping, optional
             Detail of the event that tells of the snapshot, stored with it.
@@ -125,12 +130,11 @@ class Snapshots:
                 )
                 numbers = _Numbers(database)
                 origins = Origins()
-                for of_kind, in_use in ((links, 1), (others, 0)):
-                    table = of_kind if isinstance(of_kind, LinkArrays) else LinkArrays.of(of_kind)
-                    of_names = [numbers[name] for name in table.names]
-                    for place, count, content in table.blocks(of_names, origins.number_of):
-                        row = (key, in_use, *place, count, content)
-                        database.insert("link_blocks", [row])
+                names = [site.region for site in sites]
+                of_kind = {True: _between(links, names), False: _between(others, names)}
+                for in_use, found in of_kind.items():
+                    found.check()
+                    save_links(database, key, found, origins, in_use=in_use)
                 database.insert(
                     "sites",
                     [
@@ -155,7 +159,7 @@ class Snapshots:
                 raise InputError(
                     "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
                 ) from error
-            saved = snapshot._replace(links=len(links), sites=len(sites))
+            saved = snapshot._replace(links=of_kind[True].count, sites=len(sites))
             database.change(
                 "UPDATE snapshots SET links = ?, sites = ? WHERE key = ?",
                 (saved.links, saved.sites, key),
@@ -208,14 +212,14 @@ class Snapshots:
         for row in self._database.rows(_HEADS + where, values):
             yield SnapshotRow(*row)
 
-    def links(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkColumns:
+    def links(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkArray:
         """Return the links of a snapshot.
 
         Parameters
         ----------
         snapshot_id : str
         between : (src, dst), optional
-            Read at least the links out of the source and into the destination: all of one-hop
+            Read only the links out of the source and into the destination: all of one-hop
             planning.
 
         Raises
@@ -227,17 +231,17 @@ class Snapshots:
         """
         return self._links(snapshot_id, between, in_use=True)
 
-    def others(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkColumns:
+    def others(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkArray:
         """Return the links over the kind of address that is not in use, where both are known."""
         return self._links(snapshot_id, between, in_use=False)
 
     def _links(
         self, snapshot_id: str, between: tuple[str, str] | None, *, in_use: bool
-    ) -> LinkColumns:
+    ) -> LinkArray:
         key = self._key(snapshot_id)
-        return read_links(
-            self._database, key, partial(self._origins_of, key), in_use=in_use, between=between
-        )
+        regions = [name for (name,) in self._database.rows(_NAMES, (key,))]
+        origins = self._origins_of(key)
+        return read_links(self._database, key, regions, origins, in_use=in_use, between=between)
 
     def _origins_of(self, key: int) -> Mapping[int, Origin]:
         of, origins = self._origins
@@ -304,6 +308,20 @@ class Snapshots:
         if row is None:
             self.get(snapshot_id)  # raises, with the reason
         return int(row[0])
+
+
+def _between(links: LinkArray | Sequence[Link], sites: Sequence[str]) -> LinkArray:
+    """Return links as an array in the order of sites.
+
+    Raises
+    ------
+    InputError
+        If an end of one is no site.
+    """
+    found = links if isinstance(links, LinkArray) else LinkArray.of(links, sites)
+    if strangers := set(found.regions).difference(sites):
+        raise InputError("links", f"lead to {min(strangers)}, which is no site of the snapshot")
+    return found.among(sites)
 
 
 class _Numbers(dict[str, int]):

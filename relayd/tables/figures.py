@@ -1,30 +1,32 @@
-"""One figure of every link of a network, computed on columns: matrices, and times of samples."""
+"""One figure of every link of a network, as arrays: matrices, and times of samples."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.catalogue import Catalogue
-from planner.model.columns.arrays import KINDS, NO_LINK, ArrayReader
-from planner.model.columns.rows import maker_of
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Kind
 from planner.model.link import LINK_FIGURES, Link, LinkFigure
+from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import best_relays
 from relayd.tables.matrices import UNITS, CellSources, Matrix, MatrixMetric
 
-Floats: TypeAlias = NDArray[np.float64]
 Ranks: TypeAlias = NDArray[np.int8]
 """Positions in KINDS, NO_LINK where there is none."""
-Row: TypeAlias = Mapping[str, Link]
 MEASURED = KINDS.index("measured")
+_ESTIMATES: dict[MatrixMetric, LinkFigure] = {
+    "per-flow": "per_flow_mbps",
+    "aggregate": "aggregate_gbps",
+    "rtt": "rtt_ms",
+}
 
 
 def matrix_of(
@@ -34,47 +36,56 @@ def matrix_of(
 
     Parameters
     ----------
+    network : Network
+    catalogue : Catalogue
+        For fees.
+    metric : MatrixMetric
     connections : int
         For ``relay-gain``: TCP connections that a VM opens.
     """
-    regions = tuple(network.sites)
-    values = np.full((len(regions), len(regions)), np.nan)
-    ranks = np.full(values.shape, NO_LINK, np.int8)
-    figures = _figures(metric, network, catalogue, connections)
-    for src, row in network.links.items():
-        at = network.index[src]
-        values[at], of_row = figures(src, row)
-        if of_row is not None:
-            ranks[at] = of_row
-    if metric == "relay-gain":
-        values, ranks = _relay_gain(values, ranks, network)
+    links, ranks = network.links, None
+    if metric in _ESTIMATES:
+        name = _ESTIMATES[metric]
+        values = _expected(links, name)
+        ranks = links.kinds(links.whole, name)
+    elif metric == "relay-gain":
+        values, ranks = _relay_gain(network, connections)
+    elif metric == "fee":
+        prices = CataloguePrices(catalogue, network)
+        values = np.array([prices.usd_per_gb_out_of(src, 1.0) for src in network.sites])
+        values[np.isinf(values) | ~links.present] = np.nan  # a provider without prices
+    elif metric == "age":
+        values = np.maximum(0.0, time.time() - newest_samples_s(links, links.whole))
+    else:
+        values = np.where(links.present, links.whole["loss_pct"], np.nan)
     sources = None
-    if metric in _ESTIMATES or metric == "relay-gain":
+    if ranks is not None:
         ranks[np.isnan(values)] = NO_LINK
         sources = _named(ranks)
+    regions = tuple(network.sites)
     return Matrix(metric, UNITS[metric], regions, values, network.snapshot, sources)
 
 
 def measured_regions(network: Network) -> set[str]:
     """Return the regions that throughput was measured from or to."""
-    regions, reader = list(network.sites), ArrayReader(network.sites)
-    found = set()
-    for src, row in network.links.items():
-        kinds = (reader.origins(row, name).kinds for name in ("per_flow_mbps", "aggregate_gbps"))
-        if len(at := np.flatnonzero(np.any([each == MEASURED for each in kinds], axis=0))):
-            found |= {src, *(regions[position] for position in at)}
-    return found
+    links = network.links
+    found = np.zeros(links.present.shape, bool)
+    for name in ("per_flow_mbps", "aggregate_gbps"):
+        found |= links.kinds(links.whole, name) == MEASURED
+    at = np.union1d(*np.nonzero(found))
+    return {links.regions[position] for position in at.tolist()}
 
 
-def newest_samples_s(row: Row, reader: ArrayReader) -> Floats:
-    """Return the time of the newest sample of each link of a row itself.
+def newest_samples_s(links: LinkArray, cells: Records) -> Floats:
+    """Return the time of the newest sample of each of some records itself.
 
     What is inferred has none: NaN there.
     """
-    newest_s = np.full(len(reader), np.nan)
+    newest_s = np.full(cells.shape, np.nan)
     for name in LINK_FIGURES:
-        found = reader.origins(row, name)
-        newest_s = np.fmax(newest_s, np.where(found.kinds == MEASURED, found.measured_at_s, np.nan))
+        is_measured = links.kinds(cells, name) == MEASURED
+        at_s = np.where(is_measured, links.measured_at_s(cells, name), np.nan)
+        newest_s = np.fmax(newest_s, at_s)
     return newest_s
 
 
@@ -98,28 +109,24 @@ class Knowledge(NamedTuple):
 
 def knowledge(network: Network, now_s: float) -> Knowledge:
     """Return what the links of a network rest on."""
-    reader = ArrayReader(network.sites)
-    counts, outlived = np.zeros(len(KINDS), int), 0
-    times_s = [np.zeros(0)]
-    for row in network.links.values():
-        found = reader.origins(row, "aggregate_gbps")
-        counts += np.bincount(found.kinds[found.kinds != NO_LINK], minlength=len(KINDS))
-        days = (now_s - found.measured_at_s) / SECONDS_PER_DAY
-        is_old = days > found.memory_years * DAYS_PER_YEAR
-        outlived += int((is_old & (found.kinds == MEASURED)).sum())
-        newest_s = newest_samples_s(row, reader)
-        times_s.append(newest_s[~np.isnan(newest_s)])
-    links = dict(zip(KINDS, counts.tolist(), strict=True))
-    return Knowledge(links, outlived, np.concatenate(times_s))
+    links = network.links
+    cells = links.whole[links.present]
+    kinds = links.kinds(cells, "aggregate_gbps")
+    counts = np.bincount(kinds, minlength=len(KINDS)).tolist()
+    days = (now_s - links.measured_at_s(cells, "aggregate_gbps")) / SECONDS_PER_DAY
+    is_old = days > links.prior(cells, "aggregate_gbps")[:, 3] * DAYS_PER_YEAR
+    newest_s = newest_samples_s(links, cells)
+    return Knowledge(
+        dict(zip(KINDS, counts, strict=True)),
+        int((is_old & (kinds == MEASURED)).sum()),
+        newest_s[~np.isnan(newest_s)],
+    )
 
 
 def pairs_by_price(network: Network, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     """Yield a pair of regions with a link for each price of a source, in the order of links."""
-    reader = ArrayReader(network.sites)
     for src, row in network.links.items():
-        is_there = (reader.origins(row, "rtt_ms").kinds != NO_LINK).tolist()
-        ends = (dst for dst in maker_of(row).names() if is_there[network.index[dst]])
-        yield from ((src, dst) for dst in dict.fromkeys(map(catalogue.priced_as, ends)))
+        yield from ((src, dst) for dst in dict.fromkeys(map(catalogue.priced_as, row)))
 
 
 def links_to_watch(network: Network, most: int) -> tuple[list[Link], int]:
@@ -130,18 +137,15 @@ def links_to_watch(network: Network, most: int) -> tuple[list[Link], int]:
     measured; else they are sorted.
     """
     names = sorted(network.sites)
-    reader = ArrayReader(names)
-    rows = [network.links.get(src, {}) for src in names]
-    is_there = np.array([reader.origins(row, "rtt_ms").kinds != NO_LINK for row in rows], bool)
-    newest_s = np.array([newest_samples_s(row, reader) for row in rows], float)
-    is_measured = ~np.isnan(newest_s)
-    is_up = np.ones(is_there.shape, bool)
-    at = {name: position for position, name in enumerate(names)}
+    links = network.links.among(names)
+    is_measured = ~np.isnan(newest_samples_s(links, links.whole))
+    is_up = np.ones(is_measured.shape, bool)
     for src, dst in network.states:
-        is_up[at[src], at[dst]] = False
-    touched = is_there & (is_measured | ~is_up)
-    regions = touched.any(axis=0) | touched.any(axis=1)
-    sources, destinations = np.nonzero(is_there & regions & regions[:, None])
+        is_up[links.index[src], links.index[dst]] = False
+    touched = links.present & (is_measured | ~is_up)
+    regions = np.union1d(*np.nonzero(touched))
+    is_near = np.isin(np.arange(len(names)), regions)
+    sources, destinations = np.nonzero(links.present & is_near & is_near[:, None])
     known = len(sources)
     chosen = np.arange(known)
     if known > most:
@@ -151,52 +155,9 @@ def links_to_watch(network: Network, most: int) -> tuple[list[Link], int]:
     return [network.link(names[src], names[dst]) for src, dst in ends], known
 
 
-_ESTIMATES: dict[MatrixMetric, LinkFigure] = {
-    "per-flow": "per_flow_mbps",
-    "aggregate": "aggregate_gbps",
-    "rtt": "rtt_ms",
-}
-
-
-def _figures(
-    metric: MatrixMetric, network: Network, catalogue: Catalogue, connections: int
-) -> Callable[[str, Row], tuple[Floats, Ranks | None]]:
-    """Return what gives a row of a metric, and the sources of estimates, of a region's links.
-
-    Of ``relay-gain`` it is the rate of the direct path with so many connections.
-    """
-    reader, prices = ArrayReader(network.sites), CataloguePrices(catalogue, network)
-    now_s = time.time()
-
-    def estimates(_: str, row: Row) -> tuple[Floats, Ranks]:
-        found = reader.estimates(row, _ESTIMATES[metric])
-        return found.expected, found.kinds
-
-    def rates(_: str, row: Row) -> tuple[Floats, Ranks]:
-        flow = reader.estimates(row, "per_flow_mbps")
-        whole = reader.estimates(row, "aggregate_gbps")
-        flows_gbps = connections * flow.expected / MBPS_PER_GBPS
-        # The source is that of what binds: so many flows, or the saturated rate.
-        flows_bind = flows_gbps < whole.expected
-        return (
-            np.where(flows_bind, flows_gbps, whole.expected),
-            np.where(flows_bind, flow.kinds, whole.kinds),
-        )
-
-    def fees(src: str, row: Row) -> tuple[Floats, None]:
-        usd_per_gb = np.array(prices.usd_per_gb_out_of(src, 1.0))
-        usd_per_gb[np.isinf(usd_per_gb)] = np.nan  # a provider without prices
-        usd_per_gb[reader.origins(row, "aggregate_gbps").kinds == NO_LINK] = np.nan
-        return usd_per_gb, None
-
-    def ages_s(_: str, row: Row) -> tuple[Floats, None]:
-        return np.maximum(0.0, now_s - newest_samples_s(row, reader)), None
-
-    def losses_pct(_: str, row: Row) -> tuple[Floats, None]:
-        return reader.loss_pct(row), None
-
-    further = {"relay-gain": rates, "fee": fees, "age": ages_s, "loss": losses_pct}
-    return estimates if metric in _ESTIMATES else further[metric]
+def _expected(links: LinkArray, name: LinkFigure) -> Floats:
+    found: Floats = np.where(links.present, links.whole[name]["expected"], np.nan)
+    return found
 
 
 def _named(ranks: Ranks) -> CellSources:
@@ -204,8 +165,18 @@ def _named(ranks: Ranks) -> CellSources:
     return tuple(tuple(map(names.__getitem__, row)) for row in ranks.tolist())
 
 
-def _relay_gain(direct_gbps: Floats, ranks: Ranks, network: Network) -> tuple[Floats, Ranks]:
+def _relay_gain(network: Network, connections: int) -> tuple[Floats, Ranks]:
     """Return the best single relay over direct, and the least sure of the links of both."""
+    links = network.links
+    flows_gbps = connections * _expected(links, "per_flow_mbps") / MBPS_PER_GBPS
+    whole_gbps = _expected(links, "aggregate_gbps")
+    # The source is that of what binds: so many flows, or the saturated rate.
+    flows_bind = flows_gbps < whole_gbps
+    direct_gbps = np.where(flows_bind, flows_gbps, whole_gbps)
+    of_flows, of_whole = (
+        links.kinds(links.whole, name) for name in ("per_flow_mbps", "aggregate_gbps")
+    )
+    ranks = np.where(flows_bind, of_flows, of_whole)
     egress, ingress = (np.array(caps) for caps in network.caps())
     known = np.nan_to_num(direct_gbps)
     best = best_relays(known, egress, ingress)

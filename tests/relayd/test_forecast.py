@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import baseline_network
 from probes.campaign.rounds import fewest_rounds
 from probes.campaign.specification import CampaignSpec
 from probes.campaign.stages import allowance_of

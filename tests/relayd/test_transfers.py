@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import relayd as library
-from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.errors import InputError
 from relayd.catalogue.loading import load_catalogue
 from relayd.sources.memory import MemorySource

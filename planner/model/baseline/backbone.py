@@ -11,11 +11,18 @@ Auckland, Bangkok, Kuala Lumpur, Beijing, Shanghai) keep what their distances sa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from heapq import heappop, heappush
-from math import asin, cos, inf, radians, sin, sqrt
+from math import inf, nan
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from planner.model.catalogue import Region
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.integer[Any]]
 
 EARTH_RADIUS_KM = 6371.0088
 P90_ERROR = 0.18
@@ -24,7 +31,7 @@ FIBRE_MS_PER_KM = 0.0100
 # Regions this near share a city's own network and never reach the backbone.
 METRO_KM = 120.0
 METRO_MS = 2.38
-# Sums over a path in either direction are then the same number, to the last digit.
+# Sums over a path in either direction are then the same number.
 _DECIMALS = 6
 
 HUBS: dict[str, tuple[float, float]] = {
@@ -155,13 +162,24 @@ SCATTERED_AREA = "EA"
 def great_circle_km(
     latitude_a_deg: float, longitude_a_deg: float, latitude_b_deg: float, longitude_b_deg: float
 ) -> float:
-    """Return the great-circle distance in km (haversine formula, mean Earth radius)."""
-    a, b = radians(latitude_a_deg), radians(latitude_b_deg)
-    half_angle = (
-        sin((a - b) / 2) ** 2
-        + cos(a) * cos(b) * sin(radians(longitude_a_deg - longitude_b_deg) / 2) ** 2
+    """Return the great-circle distance in km."""
+    return float(
+        _great_circles_km(latitude_a_deg, longitude_a_deg, latitude_b_deg, longitude_b_deg)
     )
-    return 2 * EARTH_RADIUS_KM * asin(min(1.0, sqrt(half_angle)))
+
+
+def _great_circles_km(
+    latitudes_a_deg: ArrayLike,
+    longitudes_a_deg: ArrayLike,
+    latitudes_b_deg: ArrayLike,
+    longitudes_b_deg: ArrayLike,
+) -> Floats:
+    """Return great-circle distances in km (haversine formula, mean Earth radius)."""
+    a, b = np.radians(latitudes_a_deg), np.radians(latitudes_b_deg)
+    apart = np.radians(np.subtract(longitudes_a_deg, longitudes_b_deg))
+    half_angle = np.sin((a - b) / 2) ** 2 + np.cos(a) * np.cos(b) * np.sin(apart / 2) ** 2
+    found: Floats = 2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(1.0, np.sqrt(half_angle)))
+    return found
 
 
 def distance_km(a: Region, b: Region) -> float | None:
@@ -176,41 +194,56 @@ def distance_km(a: Region, b: Region) -> float | None:
 def rtt_ms(a: Region, b: Region) -> float | None:
     """Return the modelled round-trip time between two regions, in ms.
 
-    What both regions take to reach the backbone, and the shortest path between; two regions of one
-    area may also go straight overland, and two of one city never leave it. The model is symmetric.
     None where a coordinate is missing.
     """
-    distance = distance_km(a, b)
-    if distance is None:
+    if distance_km(a, b) is None:
         return None
-    if distance < METRO_KM:
-        return round(METRO_MS + _LAND_MS_PER_KM * distance, _DECIMALS)
-    shortest = inf
-    if a.area and a.area == b.area != SCATTERED_AREA:
-        shortest = distance * LAND_MS_PER_KM[a.area]
-    place_a, place_b = _place(a), _place(b)
-    # A plan asks for many pairs with one end in common: paths are found from an end that was met
-    # before, and from both where neither was.
-    if place_a not in _KNOWN:
-        if place_b not in _KNOWN:
-            _KNOWN[place_b] = _ms_to_hubs(place_b)
-            _KNOWN[place_a] = _ms_to_hubs(place_a)
-        else:
-            place_a, place_b = place_b, place_a
-    from_a = _KNOWN[place_a]
-    for hub, access_ms in _access_ms(place_b):
-        shortest = min(shortest, from_a[hub] + access_ms)
-    access_ms = ACCESS_MS.get(a.area, _ACCESS_MS) + ACCESS_MS.get(b.area, _ACCESS_MS)
-    return round(access_ms + shortest, _DECIMALS)
+    found, _ = rtts_ms([a, b], np.array([0]), np.array([1]))
+    return float(found[0])
 
 
-_Place = tuple[str, float, float]
-# From a place to every hub; a sum from either end is the same.
-_KNOWN: dict[_Place, dict[str, float]] = {}
+def rtts_ms(regions: Sequence[Region], src: Ints, dst: Ints) -> tuple[Floats, Floats]:
+    """Return the modelled round-trip times of pairs of regions, in ms, and distances in km.
+
+    What both regions take to reach the backbone, and the shortest path between; two regions of one
+    area may also go straight overland, and two of one city never leave it. The model is symmetric.
+    NaN where a coordinate is missing.
+
+    Parameters
+    ----------
+    regions : sequence of Region, length n
+    src, dst : arrays of int
+        Positions of both ends of each pair.
+    """
+    latitudes, longitudes = (
+        np.array([nan if one is None else one for one in column], float)
+        for column in (
+            [region.latitude_deg for region in regions],
+            [region.longitude_deg for region in regions],
+        )
+    )
+    areas = [region.area for region in regions]
+    area = np.array([_AREAS.get(name, -1) for name in areas])
+    access_ms = np.array([ACCESS_MS.get(name, _ACCESS_MS) for name in areas])
+    land = np.array([LAND_MS_PER_KM.get(name, _LAND_MS_PER_KM) for name in areas])
+    to_hubs = _ms_to_hubs(areas, land, latitudes, longitudes)
+    through = (to_hubs[:, :, None] + _between_hubs_ms()).min(axis=1)
+    distance = _great_circles_km(latitudes[src], longitudes[src], latitudes[dst], longitudes[dst])
+    shortest = np.full(len(src), inf)
+    for hub in range(len(HUBS)):
+        np.minimum(shortest, through[src, hub] + to_hubs[dst, hub], out=shortest)
+    overland = (area[src] == area[dst]) & (area[src] >= 0) & (area[src] != _AREAS[SCATTERED_AREA])
+    shortest = np.where(overland, np.minimum(shortest, distance * land[src]), shortest)
+    found: Floats = np.where(
+        distance < METRO_KM,
+        METRO_MS + _LAND_MS_PER_KM * distance,
+        access_ms[src] + access_ms[dst] + shortest,
+    )
+    rounded: Floats = np.round(found, _DECIMALS)
+    return rounded, distance
 
 
-def _place(region: Region) -> _Place:
-    return region.area, region.latitude_deg or 0.0, region.longitude_deg or 0.0
+_AREAS = {area: number for number, area in enumerate(HUBS_OF_AREA)}
 
 
 @cache
@@ -222,40 +255,32 @@ def edges_ms() -> dict[tuple[str, str], float]:
 
 
 @cache
-def _neighbours() -> dict[str, list[tuple[str, float]]]:
-    links: dict[str, list[tuple[str, float]]] = {hub: [] for hub in HUBS}
+def _between_hubs_ms() -> Floats:
+    """Return the shortest paths between all hubs (Floyd and Warshall)."""
+    number = {hub: position for position, hub in enumerate(HUBS)}
+    found = np.full((len(HUBS), len(HUBS)), inf)
+    np.fill_diagonal(found, 0.0)
     for (a, b), ms in edges_ms().items():
-        links[a].append((b, ms))
-        links[b].append((a, ms))
-    return links
+        found[number[a], number[b]] = found[number[b], number[a]] = ms
+    for hub in range(len(HUBS)):
+        found = np.minimum(found, found[:, hub, None] + found[hub])
+    return found
 
 
-@cache
-def _access_ms(place: _Place) -> list[tuple[str, float]]:
-    """Hubs that a region reaches overland, with ms; the nearest alone where scattered."""
-    area, latitude, longitude = place
-    ms_per_km = LAND_MS_PER_KM.get(area, _LAND_MS_PER_KM)
-    reached = [
-        (hub, ms_per_km * great_circle_km(latitude, longitude, *HUBS[hub]))
-        for hub in HUBS_OF_AREA.get(area, HUBS)
-    ]
-    if area == SCATTERED_AREA or area not in HUBS_OF_AREA:
-        return [min(reached, key=lambda hub_and_ms: hub_and_ms[1])]
-    return reached
+def _ms_to_hubs(
+    areas: Sequence[str], ms_per_km: Floats, latitudes: Floats, longitudes: Floats
+) -> Floats:
+    """Return what regions take overland to each hub that they reach, shape (n, hubs).
 
-
-def _ms_to_hubs(place: _Place) -> dict[str, float]:
-    """Shortest path from a region to every hub (Dijkstra)."""
-    settled: dict[str, float] = {}
-    queue = [(ms, hub) for hub, ms in _access_ms(place)]
-    queue.sort()
-    links = _neighbours()
-    while queue:
-        ms, hub = heappop(queue)
-        if hub in settled:
-            continue
-        settled[hub] = ms
-        for neighbour, edge_ms in links[hub]:
-            if neighbour not in settled:
-                heappush(queue, (ms + edge_ms, neighbour))
-    return settled
+    Infinity for those that they do not reach: where scattered, all but the nearest.
+    """
+    hubs = np.array(list(HUBS.values()))
+    reached = np.array([[hub in HUBS_OF_AREA.get(area, HUBS) for hub in HUBS] for area in areas])
+    found = ms_per_km[:, None] * _great_circles_km(
+        latitudes[:, None], longitudes[:, None], hubs[:, 0], hubs[:, 1]
+    )
+    found = np.where(reached, found, inf)
+    nearest = np.array([area == SCATTERED_AREA or area not in HUBS_OF_AREA for area in areas])
+    beyond = found > found.min(axis=1, keepdims=True)
+    found[nearest[:, None] & beyond] = inf
+    return found

@@ -1,23 +1,274 @@
-"""Links that models say, made when asked for: of further regions, and with other VMs.
+"""What models say of links: of all before anything is measured, of further regions, of other VMs.
 
-A network of measurements is extended by regions that nobody measured, or asked for as it would be
-with VMs of another type. What models say is that of :mod:`planner.model.baseline.graph`.
+All of it is arithmetic on arrays, a value for each link. The models of sites are those of
+:mod:`planner.model.baseline.graph`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import exp, log
+from typing import NamedTuple
 
-from planner.model.baseline.graph import baseline_link, baseline_site, link_by_models
+import numpy as np
+
+from planner.model.baseline import backbone
+from planner.model.baseline.graph import (
+    BY_BACKBONE,
+    CAP_ERROR,
+    baseline_site,
+    baseline_sites,
+    baseline_snapshot,
+    flow_cap_gbps,
+    larger_than_law,
+    origin_of_flow,
+    origin_of_law,
+)
 from planner.model.catalogue import Catalogue
-from planner.model.columns.rows import Ageing, Asked, Joined, LinkRow, Maker, maker_of
-from planner.model.link import Expected, Link, Site
+from planner.model.errors import DataError
+from planner.model.estimate import ADDRESS_KINDS, AddressKind, Origin
+from planner.model.link import Site
+from planner.model.link_array import (
+    KINDS,
+    Bools,
+    BoundArrays,
+    EstimateArrays,
+    Floats,
+    Ints,
+    LinkArray,
+    Origins,
+    limits_of,
+)
 from planner.model.link_states import Pair
-from planner.model.network import Links, Network
+from planner.model.network import Network
+from planner.model.throughput import (
+    CLASSES_MS,
+    LAW_CONNECTIONS,
+    MBIT_PER_MB,
+    UNKNOWN_SPREAD,
+    AggregateLaw,
+    law_of,
+)
+from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.model.verification import Verified
 
-MOST_EXPECTED_KEPT = 20_000
+_VM_CAPS = Origin("baseline", "vm-caps")
+
+
+# ---- throughput ----------------------------------------------------------------------------------
+
+
+class ModelledLinks(NamedTuple):
+    """What models say of the throughput of m links, as columns of a :class:`.LinkArray`."""
+
+    flows: EstimateArrays
+    aggregates: EstimateArrays
+    limits: Ints
+    known: Bools
+
+    @classmethod
+    def between(
+        cls,
+        sites: Sequence[Site],
+        catalogue: Catalogue,
+        ends: tuple[Ints, Ints],
+        rtts_ms: BoundArrays,
+        rtt_kinds: Ints,
+        address: AddressKind,
+        origins: Origins,
+    ) -> ModelledLinks:
+        """Return what models say of links between n sites.
+
+        One flow reaches its receiver's window over the round-trip time. Many reach what the
+        providers' law says, within both caps; what neither a law nor a cap is known of is not
+        known.
+
+        Parameters
+        ----------
+        sites : sequence of Site, length n
+        catalogue : Catalogue
+        ends : (array, array), length m
+        rtts_ms : BoundArrays, length m
+        rtt_kinds : array of int, length m
+            Positions in KINDS.
+        address : AddressKind
+        origins : Origins
+        """
+        src, dst = ends
+        egress = BoundArrays.of(site.egress(address) for site in sites).take(src)
+        ingress = BoundArrays.of(site.ingress(address) for site in sites).take(dst)
+        sends = egress.expected <= ingress.expected
+        caps = BoundArrays(*(np.where(sends, a, b) for a, b in zip(egress, ingress, strict=True)))
+        flow_caps = np.array([flow_cap_gbps(site, catalogue, address) for site in sites])[src]
+        windows = BoundArrays.of(site.window_mb for site in sites).take(dst)
+        flows = _flows_mbps(windows, rtts_ms, flow_caps * MBPS_PER_GBPS)
+        window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
+        of_flow = [
+            [origins.number_of(origin_of_flow("baseline", window, rtt)) for rtt in KINDS]
+            for window in KINDS
+        ]
+        rates, number = _laws_gbps(sites, ends, rtts_ms, caps, address, origins)
+        limits = limits_of(rates, caps, flows.scaled(LAW_CONNECTIONS / MBPS_PER_GBPS))
+        return cls(
+            _estimates(flows, np.array(of_flow)[window_kinds, rtt_kinds]),
+            _estimates(rates, number),
+            limits,
+            np.isfinite(rates.expected),
+        )
+
+    def links(
+        self,
+        names: Sequence[str],
+        ends: tuple[Ints, Ints],
+        rtts_ms: EstimateArrays,
+        losses_pct: Floats,
+        address: AddressKind,
+        origins: Origins,
+    ) -> LinkArray:
+        """Return those that are known as links between n named regions."""
+        known = self.known
+        nothing = np.full(int(known.sum()), np.nan)
+        kind = np.full(len(nothing), ADDRESS_KINDS.index(address))
+        figures = [one.take(known) for one in (rtts_ms, self.flows, self.aggregates)]
+        others = [losses_pct[known], *[nothing] * 4, self.limits[known], kind]
+        ends = ends[0][known], ends[1][known]
+        return LinkArray.of_figures(names, origins, ends, figures, others)
+
+
+def _estimates(bounds: BoundArrays, number: Ints) -> EstimateArrays:
+    return EstimateArrays.none(len(bounds.low)).with_bounds(*bounds, number.astype(np.int32))
+
+
+def _flows_mbps(windows_mb: BoundArrays, rtts_ms: BoundArrays, caps_mbps: Floats) -> BoundArrays:
+    """Return the steady throughput of one flow, ``min(W / RTT, cap)``; errors add in squares."""
+    unlimited = MBIT_PER_MB * windows_mb.expected * MS_PER_S / rtts_ms.expected
+    below, above = (
+        np.hypot(windows_mb.expected / windows_mb.low - 1, rtts_ms.high / rtts_ms.expected - 1),
+        np.hypot(windows_mb.high / windows_mb.expected - 1, rtts_ms.expected / rtts_ms.low - 1),
+    )
+    return BoundArrays(
+        np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR)),
+        np.minimum(unlimited, caps_mbps),
+        np.minimum(unlimited * (1 + above), caps_mbps),
+    )
+
+
+def _laws_gbps(
+    sites: Sequence[Site],
+    ends: tuple[Ints, Ints],
+    rtts_ms: BoundArrays,
+    caps: BoundArrays,
+    address: AddressKind,
+    origins: Origins,
+) -> tuple[BoundArrays, Ints]:
+    """Return the saturated throughput of VM pairs, and the number of its origin.
+
+    A VM larger than those that a law is of is expected to reach as much more as its cap allows.
+    Infinite where neither a law nor a cap is known.
+    """
+    src, dst = ends
+    low = caps.expected * exp(-UNKNOWN_SPREAD.below)
+    found = BoundArrays(low, caps.expected.copy(), caps.high.copy())
+    number = np.full(len(src), origins.number_of(_VM_CAPS))
+    distance = np.searchsorted(CLASSES_MS, rtts_ms.high, side="right")
+    names = [site.region.partition(":")[0] for site in sites]
+    providers = list(dict.fromkeys(names))
+    provider = np.array([providers.index(name) for name in names], np.int64)
+    key = (provider[src] * len(providers) + provider[dst]) * (len(CLASSES_MS) + 1) + distance
+    for one in np.unique(key).tolist():
+        pair, near = divmod(one, len(CLASSES_MS) + 1)
+        a, b = (providers[place] for place in divmod(pair, len(providers)))
+        if law := law_of(a, b, address):
+            places = np.flatnonzero(key == one)
+            sources = src[places].tolist()
+            larger_of = {i: larger_than_law(sites[i], law, address) for i in set(sources)}
+            larger = np.array([larger_of[i] for i in sources])
+            spread = law.spread_of_class(near)
+            below = spread.below + np.log(larger)  # what held smaller VMs is not known of each link
+            rates = _steady_gbps(law, rtts_ms.expected[places]) * larger
+            cap = caps.take(places)
+            expected = np.minimum(rates, cap.expected)
+            found.low[places] = np.minimum(np.minimum(rates * np.exp(-below), cap.low), expected)
+            found.expected[places] = expected
+            found.high[places] = np.maximum(
+                expected, np.minimum(rates * exp(spread.above), cap.high)
+            )
+            for times in set(larger_of.values()):
+                widest = max(spread.below + log(times), spread.above)
+                origin = origin_of_law((a, b), exp(widest) - 1)
+                number[places[larger == times]] = origins.number_of(origin)
+    return found, number
+
+
+def _steady_gbps(law: AggregateLaw, rtts_ms: Floats) -> Floats:
+    if law.exponent == 0:
+        return np.full(len(rtts_ms), law.limit_gbps)
+    found: Floats = np.minimum(law.limit_gbps, law.scale_gbps * (rtts_ms / 100.0) ** law.exponent)
+    return found
+
+
+# ---- networks ------------------------------------------------------------------------------------
+
+
+def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -> LinkArray:
+    """Return links between n sites from models alone, but for regions without coordinates.
+
+    Parameters
+    ----------
+    sites : sequence of Site, length n
+    catalogue : Catalogue
+    wanted : array of bool, shape (n, n)
+    """
+    regions = [catalogue.region(site.region) for site in sites]
+    placed = np.array([region.is_placed for region in regions], bool)
+    src, dst = np.nonzero(wanted & placed[:, None] & placed & ~np.eye(len(sites), dtype=bool))
+    origins, ends = Origins(), (src, dst)
+    expected, distance_km = backbone.rtts_ms(regions, src, dst)
+    error = backbone.P90_ERROR
+    least = np.maximum(backbone.FIBRE_MS_PER_KM * distance_km, expected / (1 + error))
+    rtts_ms = BoundArrays(np.minimum(expected, least), expected, expected * (1 + error))
+    kinds = np.full(len(expected), KINDS.index("baseline"))
+    made = ModelledLinks.between(sites, catalogue, ends, rtts_ms, kinds, "public", origins)
+    by_backbone = _estimates(rtts_ms, np.full(len(expected), origins.number_of(BY_BACKBONE)))
+    nothing = np.full(len(expected), np.nan)
+    names = [site.region for site in sites]
+    return made.links(names, ends, by_backbone, nothing, "public", origins)
+
+
+def baseline_network(
+    catalogue: Catalogue,
+    chosen: Mapping[str, str] = {},
+    ends: tuple[str, str] | None = None,
+    further: Iterable[str] = (),
+) -> Network:
+    """Build the graph of the catalogue's regions with no measurement at all.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    chosen : mapping, optional
+        Region or provider to VM type, in place of the catalogue's defaults.
+    ends : (src, dst), optional
+        Build only the links out of src and into dst: all that one transfer's plan needs.
+    further : iterable of str, optional
+        Regions to add that are not part of the catalogue's baseline.
+
+    Raises
+    ------
+    DataError
+        If a region's provider has no VM type.
+    """
+    sites = baseline_sites(catalogue, chosen, (*(ends or ()), *further))
+    links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites, ends))
+    if ends and links.link(*ends) is None:
+        missing = [e for e in ends if catalogue.region(e).latitude_deg is None]
+        raise DataError(
+            f"Nothing is known of {ends[0]} -> {ends[1]}: no measurement, and "
+            f"{' and '.join(missing)} has no coordinates in the catalogue. Import a "
+            "measurement, or add the region to a catalogue file."
+        )
+    return Network(sites, links, baseline_snapshot(catalogue))
 
 
 def with_regions(
@@ -40,110 +291,57 @@ def with_regions(
     if not new:
         return network
     sites = {**network.sites, **{name: baseline_site(name, catalogue) for name in new}}
-    if ends is None:
-        # With the catalogue, so that its identity stays taken.
-        _, known = network.kept.setdefault(("modelled", id(catalogue)), (catalogue, {}))
-        modelled = _with_models(network.usual, sites, new, catalogue, known)
-        return network.with_(sites=sites, links=modelled)
-    links = {src: dict(network.usual.get(src, {})) for src in sites}
-    for name in new:
-        for other in sites:
-            for src, dst in ((name, other), (other, name)):
-                needed = src == ends[0] or dst == ends[1]
-                if src == dst or not needed or dst in links[src]:
-                    continue
-                if link := baseline_link(sites[src], sites[dst], catalogue):
-                    links[src][dst] = link
-    return network.with_(sites=sites, links=links)
+    links = baseline_links(list(sites.values()), catalogue, _wanted(sites, new, ends))
+    return network.with_(sites=sites, links=network.usual.over(links))
 
 
-def _with_models(
-    links: Links,
-    sites: Mapping[str, Site],
-    new: Sequence[str],
-    catalogue: Catalogue,
-    known: dict[Hashable, Expected],
-) -> Links:
-    """Return links, and those into and out of new regions, made from models when asked for."""
-    found: dict[str, Mapping[str, Link]] = {}
-    to_new = dict.fromkeys(new)
-    for src in sites:
-        to = dict.fromkeys((*new[: new.index(src)], *sites)) if src in to_new else to_new
-        modelled = Modelled(src, to, sites, catalogue, known)
-        found[src] = LinkRow(Joined(maker_of(links[src]), modelled) if src in links else modelled)
+def _wanted(sites: Iterable[str], new: Iterable[str], ends: tuple[str, str] | None) -> Bools:
+    """Return the links into and out of new regions; of these, those that a plan needs."""
+    names, added = list(sites), set(new)
+    is_new = np.array([name in added for name in names], bool)
+    found: Bools = is_new[:, None] | is_new
+    if ends is not None:
+        src, dst = (np.array([name == end for name in names], bool) for end in ends)
+        found &= src[:, None] | dst
     return found
 
 
-class Modelled(Maker):
-    """Makes the links from one region to others from models.
+def by_models(
+    links: LinkArray,
+    sites: Mapping[str, Site],
+    catalogue: Catalogue,
+    chosen: Bools,
+    address: AddressKind,
+) -> LinkArray:
+    """Return chosen links over a kind of address, with throughput from models.
+
+    Their round-trip times and loss stay. Those are left out of whose rates nothing is known.
 
     Parameters
     ----------
-    src : str
-    to : mapping
-        Whose keys are the others, in order; the region itself is left out.
+    links : LinkArray
     sites : mapping
-        Of all of them.
+        Of all of their regions, in order.
     catalogue : Catalogue
-    known : dict
-        What is expected of links between such sites, as far as it was asked for: networks that
-        have further regions of the same catalogue share it.
+    chosen : array of bool, shape (n, n)
+    address : AddressKind
     """
-
-    def __init__(
-        self,
-        src: str,
-        to: Mapping[str, object],
-        sites: Mapping[str, Site],
-        catalogue: Catalogue,
-        known: dict[Hashable, Expected],
-    ) -> None:
-        self._src, self._to, self._sites, self._catalogue = src, to, sites, catalogue
-        self._known = known
-
-    def names(self) -> Iterable[str]:
-        """Return the others, but for those whose coordinates are not known."""
-        if not self._has_place(self._src):
-            return []
-        return [dst for dst in self._to if dst != self._src and self._has_place(dst)]
-
-    def make(self, dst: str) -> Link | None:
-        """Return what models say of a link."""
-        if dst == self._src or dst not in self._to:
-            return None
-        return baseline_link(self._sites[self._src], self._sites[dst], self._catalogue)
-
-    def kind(self) -> Hashable:
-        """Return this class, and where what was asked before is kept."""
-        return Modelled, id(self._known)
-
-    def expected_of(self, asked: Asked, aged: Sequence[Ageing] = ()) -> list[Expected | None]:
-        """Return what models expect of links."""
-        known, ages = self._known, tuple(aged)
-        keys = [(maker._src, dst, ages) for maker, dst in asked]
-        found = [known.get(key) for key in keys]
-        new = [
-            at for at, one in enumerate(found) if one is None and asked[at][1] in asked[at][0]._to
-        ]
-        made = super().expected_of([asked[at] for at in new], aged)
-        if len(known) + len(new) > MOST_EXPECTED_KEPT:
-            known.clear()
-        for at, one in zip(new, made, strict=True):
-            if one is not None:
-                found[at] = known[keys[at]] = one
-        return found
-
-    def _has_place(self, name: str) -> bool:
-        region = self._catalogue.regions.get(name)
-        return region is not None and region.is_placed
-
-    def may_be_private(self) -> bool:
-        """Return False: without measurements, links are over public addresses."""
-        return False
-
-    def may_be_measured(self) -> bool:
-        """Return False: models say what is not measured."""
-        return False
+    src, dst = np.nonzero(chosen & links.present)
+    ends = src, dst
+    cells, origins = links.whole[ends], Origins()
+    rtts_ms = BoundArrays(*(cells["rtt_ms"][bound] for bound in BoundArrays._fields))
+    kinds = links.kinds(cells, "rtt_ms").astype(np.int64)
+    made = ModelledLinks.between(
+        list(sites.values()), catalogue, ends, rtts_ms, kinds, address, origins
+    )
+    unknown = EstimateArrays.none(len(cells))
+    found = made.links(links.regions, ends, unknown, cells["loss_pct"], address, origins)
+    both = found.over(links)
+    at = np.nonzero(found.present)
+    of_models = found.table.copy()
+    of_models["rtt_ms"][at] = links.whole["rtt_ms"][at]
+    of_models["rtt_ms"]["evidence"][at] += np.uint32(len(found.evidence))
+    return both.with_cells(of_models)
 
 
 def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
@@ -169,63 +367,26 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
                 private_network=site.private_network,
             )
     changed = {name for name in sites if sites[name] is not network.sites[name]}
+    if not changed:
+        return network
+    is_changed = np.array([name in changed for name in sites], bool)
+    concerned = is_changed[:, None] | is_changed
 
-    def of_vms(links: Links) -> Links:
+    def of_vms(links: LinkArray) -> LinkArray:
         """Return links with those of changed VMs from models."""
-        return {
-            src: LinkRow(WithVms(src, maker_of(row), changed, sites, catalogue))
-            for src, row in links.items()
-        }
+        found = links.where(~concerned)
+        for number, address in enumerate(ADDRESS_KINDS, 1):
+            kind = concerned & (links.whole["address"] == number)
+            if kind.any():
+                found = by_models(links, sites, catalogue, kind, address).over(found)
+        return found
 
     return network.with_(
         sites=sites,
         links=of_vms(network.usual),
-        others=of_vms(network.others),
+        others=of_vms(network.others) if network.others else None,
         verified=_still_shown(network.verified, changed),
     )
-
-
-class WithVms(Maker):
-    """Makes the links from one region as they would be with other VMs in some regions.
-
-    Parameters
-    ----------
-    src : str
-    links : Maker
-        As they are with the VMs of now.
-    changed : set of str
-        The regions with other VMs.
-    sites : mapping
-        Of all regions, with those VMs.
-    catalogue : Catalogue
-    """
-
-    def __init__(
-        self,
-        src: str,
-        links: Maker,
-        changed: set[str],
-        sites: Mapping[str, Site],
-        catalogue: Catalogue,
-    ) -> None:
-        self._src, self._links, self._changed = src, links, changed
-        self._sites, self._catalogue = sites, catalogue
-
-    def names(self) -> Iterable[str]:
-        """Return the same destinations."""
-        return self._links.names()
-
-    def make(self, dst: str) -> Link | None:
-        """Return a link, from models where a VM at its ends is another one."""
-        link = self._links.make(dst)
-        if link is None or not self._changed.intersection((self._src, dst)):
-            return link
-        ends = self._sites[self._src], self._sites[dst]
-        return link_by_models(*ends, link.rtt_ms, self._catalogue, link.address, link.loss_pct)
-
-    def may_be_private(self) -> bool:
-        """Ask for those with the VMs of now: addresses stay."""
-        return self._links.may_be_private()
 
 
 def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from planner.model.columns.rows import expected_in, replaced
 from planner.model.estimate import RateCut
 from planner.model.link import Expected, Link, Site
 from planner.model.link_states import Pair
@@ -24,15 +23,11 @@ def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> 
 
     Only links that it may use are looked at, directly and over one relay.
     """
-    rows: dict[str, dict[str, Link]] = {}
+    changed = []
     for link, cut in _links_that_fall(network, src, dst):
         more = average_gbps(cut, volume_gb) / cut.after_gbps
-        changed = replace(link, aggregate_gbps=link.aggregate_gbps.scaled(more))
-        rows.setdefault(link.src, {})[link.dst] = changed
-    if not rows:
-        return network
-    links = {src: replaced(network.usual[src], row) for src, row in rows.items()}
-    return network.with_(links={**network.usual, **links})
+        changed.append(replace(link, aggregate_gbps=link.aggregate_gbps.scaled(more)))
+    return network.with_(links=network.usual.with_links(changed)) if changed else network
 
 
 def average_gbps(cut: RateCut, volume_gb: float) -> float:
@@ -83,10 +78,7 @@ def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Lin
         ends = [(region, dst) for region in network.sites]
         falls[dst, False] = _that_fall(network, ends, usual.expected_into(dst))
     yield from falls[src, True]
-    row = network.usual.get(src, {})
-    into = falls[dst, False]
-    from_src = expected_in([(row, link.src) for link, _ in into])
-    yield from [fall for fall, seen in zip(into, from_src, strict=True) if seen]
+    yield from [fall for fall in falls[dst, False] if network.usual.link(src, fall[0].src)]
 
 
 def _that_fall(

@@ -59,7 +59,7 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
     lost: list[str] = []
     if old is not None and old.id != now.snapshot.id:
         sites = store.snapshots.sites(old.id)
-        found = changes(store.snapshots.links(old.id), sites, now, now_s)
+        found = changes(store.snapshots.links(old.id).all_links(), sites, now, now_s)
         new, lost = regions_between(sites, now.sites)
     shifts = LevelShifts(store.database).found_since(since_s)
     return {

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from itertools import compress, islice
+from itertools import islice
 from math import inf
 from typing import Any
 
 from aiohttp import web
 
 from planner.model.catalogue import Region
-from planner.model.columns.arrays import KINDS, ArrayReader
-from planner.model.columns.rows import passing
 from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError
 from planner.model.link import Link, Site
@@ -185,21 +183,20 @@ def _links_after(
 ) -> Iterator[Link]:
     """Yield the links that are asked for, by source and destination."""
     targets = sorted(network.sites) if dst is None else [dst]
-    reader = None
-    if query.source:
-        reader, kind = ArrayReader(targets), KINDS.index(query.source)
-    for source in sorted(network.links) if src is None else [src]:
-        if after and source < after[0]:
+    links = network.links
+    for source in sorted(network.sites) if src is None else [src]:
+        if source not in links or (after and source < after[0]):
             continue
-        row, wanted = network.links.get(source, {}), targets
-        if reader:
-            is_wanted = reader.origins(row, "aggregate_gbps").kinds == kind
-            wanted = list(compress(targets, is_wanted))
+        wanted = targets
         if query.provider and query.provider != provider_of(source):
             wanted = [target for target in wanted if provider_of(target) == query.provider]
         if after and source == after[0]:
             wanted = [target for target in wanted if target > after[1]]
-        yield from passing(row, wanted)
+        found = {link.dst: link for link in links.out_of(source)}
+        for target in wanted:
+            link = found.get(target)
+            if link and query.source in (None, "", link.aggregate_gbps.source):
+                yield link
 
 
 def _ends(link: Link) -> tuple[str, str]:

@@ -103,8 +103,7 @@ def _prediction(
     # Reading an old snapshot takes longer than all else here, and its errors change with the next.
     key = f"prediction {before.id}"
     if (kept := current.pages.get(key)) is None:
-        columns = store.snapshots.links(before.id)
-        links = {src: columns.row(src) for src in columns.sources()}
+        links = store.snapshots.links(before.id)
         samples = newest_samples(store.database, before.id, since_s, now_s)
         errors = list(estimate_errors(links, samples))
         inside = sum(error.inside for error in errors)

@@ -8,10 +8,10 @@ from hashlib import blake2b
 
 from aiohttp import ETag, hdrs, web
 
-from planner.model.columns.network import NETWORK_COLUMNS, network_columns
 from planner.model.document import members_of, regions_as_json
 from planner.model.errors import InputError
 from planner.model.network import Network
+from planner.model.network_bytes import NETWORK_COLUMNS, network_columns
 from relayd.catalogue.loading import content_of
 from relayd.http.answers import encoded
 from relayd.http.current_state import Current
@@ -45,7 +45,7 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     """Return the whole network.
 
     Enough to decide without asking again. Bounds are as of the measurements: who keeps it widens
-    them for age. Sent as it is made. Who accepts `application/vnd.relayd.network-columns.v1`, as
+    them for age. Sent as it is made. Who accepts `application/vnd.relayd.network-columns.v2`, as
     relayd's own clients do, gets the columns in which links are stored, some 100 bytes a link.
     """
     request, current = context.request, context.service.current

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.estimate import Origin
 from planner.model.link_states import LinkState
 from planner.model.network import Network

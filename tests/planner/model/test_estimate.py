@@ -52,7 +52,7 @@ _figures = st.builds(
     error=st.none() | st.floats(0, 9),
     between=st.none() | st.tuples(_names, _names),
     vm_type=st.none() | _names,
-    rate_cut=st.none() | st.builds(RateCut, *[st.floats(0.1, 99)] * 4, st.just("time")),
+    rate_cut=st.none() | st.builds(RateCut, *[st.floats(0.1, 99)] * 4, st.just("time"), st.none()),
     note=st.none() | _names,
 )
 _times = st.none() | st.sampled_from([0.0, 1.6e9])

@@ -8,10 +8,8 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline.graph import baseline_network
 from planner.model.baseline.modelled_links import with_regions, with_vm_types
 from planner.model.catalogue import Catalogue
-from planner.model.columns.rows import expected_of, maker_of
 from planner.model.document import document_of, network_of
 from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link_states import LinkState
@@ -202,16 +200,3 @@ def test_other_vms_forget_what_runs_with_the_first_have_shown() -> None:
     assert shown("gcp:us-east1") == known
     assert shown("azure:eastus")[pair].paths == ()
     assert shown("aws:us-east-1") == {}
-
-
-def test_networks_with_further_regions_expect_what_their_links_say() -> None:
-    network = baseline_network(CATALOGUE)
-    spare = [name for name in CATALOGUE.regions if name not in network.sites][:2]
-    for further in (spare[:1], spare, spare[::-1]):
-        whole = with_regions(network, CATALOGUE, further)
-        for src, row in whole.usual.items():
-            links = map(maker_of(row).make, whole.sites)
-            expected = [link.expected if link else None for link in links]
-            for _ in range(2):  # also where it was asked before
-                asked = [(maker_of(row), dst) for dst in whole.sites]
-                assert expected_of(asked) == expected, src

@@ -15,8 +15,7 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.fields.demands import Demands
 from planner.model.answer import Recommendation
-from planner.model.baseline.graph import baseline_network
-from planner.model.baseline.modelled_links import with_vm_types
+from planner.model.baseline.modelled_links import baseline_network, with_vm_types
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network

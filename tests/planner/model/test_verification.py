@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.calibration import calibrated
-from planner.model.columns.rows import Given, LinkRow
 from planner.model.estimate import Estimate, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
@@ -115,21 +114,6 @@ def _plan(network: Network, **request: Any) -> Plan:
     return recommend(
         TransferRequest("s", "d", objective="time", vms=1, **request), network, prices, now_s=NOW_S
     )
-
-
-def test_a_verification_of_a_thousand_paths_replaces_links_of_rows_that_make_them() -> None:
-    figure = Estimate(4.0, 5.0, 6.0, MEASURED)
-    relays = [f"r{number}" for number in range(1100)]
-    from_source = {name: Link("s", name, figure, figure, figure) for name in relays}
-    to_d = {name: {"d": Link(name, "d", figure, figure, figure)} for name in relays}
-    links = {"s": from_source, **to_d}
-    sites = {name: Site(name, "", figure, figure, figure) for name in ("s", "d", *relays)}
-    paths = tuple(VerifiedPath(("s", name, "d"), 64, 0.3, NOW_S - 7200) for name in relays)
-    network = Network(sites, links)
-    rows = {src: LinkRow(Given(row)) for src, row in links.items()}
-    found = calibrated(network.with_(links=rows), replace(_verified(0.3), paths=paths), NOW_S)
-    assert found.links["s"]["r0"] != from_source["r0"]
-    assert found == calibrated(network, replace(_verified(0.3), paths=paths), NOW_S)
 
 
 def test_a_plan_says_when_it_was_verified_and_warns_if_that_failed() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.estimate import BOUNDS, AddressKind
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 import relayd.fs
-from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.errors import InfeasibleError, InputError
 from relayd.catalogue.loading import load_catalogue
 from relayd.fs.forecasting import CopyForecast

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import relayd
-from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.document import document_of, network_of
 from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
 from planner.model.network import Network

@@ -14,7 +14,7 @@ from statistics import mode
 
 import pytest
 
-from planner.model.baseline.graph import baseline_network
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.pricing import CataloguePrices
 from relayd.catalogue.loading import built_in_folder, load_catalogue
 from tests.shared_data import shared

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import csv
-import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline.graph import baseline_link, baseline_site
-from planner.model.catalogue import VmType
+from planner.model.baseline.graph import baseline_site
+from planner.model.baseline.modelled_links import baseline_links
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import LAW_VM_EGRESS_GBPS
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import built_in_folder, load_catalogue
-from relayd.catalogue.vm_table import VmTable, rows_of
 from scripts.catalogue_tables import TABLES
 from tests.shared_data import shared
 
@@ -70,8 +68,8 @@ def test_every_type_can_be_planned_with() -> None:
             src: baseline_site(src, CATALOGUE, {src: name}),
             dst: baseline_site(dst, CATALOGUE),
         }
-        link = baseline_link(sites[src], sites[dst], CATALOGUE)
-        assert link is not None
+        links = baseline_links(list(sites.values()), CATALOGUE, np.ones((2, 2), bool))
+        link = links[src][dst]
         cap = CATALOGUE.vm_types[name].egress_gbps
         assert link.aggregate_gbps.low <= link.aggregate_gbps.expected <= cap
         if cap > 2 * LAW_VM_EGRESS_GBPS[provider]:  # the smaller VMs of the law may be slower
@@ -83,28 +81,6 @@ def test_every_type_can_be_planned_with() -> None:
 
 
 VALUES = st.floats(0.001, 1000)
-
-
-@given(
-    st.dictionaries(
-        st.from_regex(r"[a-z]{1,3}:[A-Za-z0-9._-]{1,6}", fullmatch=True),
-        st.tuples(VALUES, VALUES, st.text(max_size=20)),
-        max_size=12,
-    ),
-    st.text(max_size=8),
-)
-def test_a_table_is_the_mapping_that_it_was_made_of(
-    drawn: dict[str, tuple[float, float, str]], other: str
-) -> None:
-    types = {
-        name: VmType(name, 4, cap, cap, cap, 3.0, price, source=source)
-        for name, (cap, price, source) in drawn.items()
-    }
-    table: VmTable = pickle.loads(pickle.dumps(VmTable(rows_of(types.values()))))
-    assert dict(table) == types
-    assert (other in table) == (other in types)
-    prices = [table[name].price_usd_per_h for name in table]
-    assert prices == sorted(prices)
 
 
 def test_a_type_of_ones_own_changes_one_of_the_list(tmp_path: Path) -> None:

@@ -1,29 +1,29 @@
-"""A figure that is read from columns is the one that each link has, to the last digit."""
+"""A figure that is read from arrays is the one that each link has, whatever was changed."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from math import nan
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.baseline.modelled_links import with_regions, with_vm_types
 from planner.model.calibration import calibrated
-from planner.model.columns.arrays import KINDS, ArrayReader, FigureArrays
-from planner.model.columns.rows import expected_in
 from planner.model.errors import DataError
-from planner.model.estimate import Estimate, Method, Origin, Prior
-from planner.model.link import Link
+from planner.model.estimate import BOUNDS, Estimate, Method, Origin, Prior
+from planner.model.link import LINK_FIGURES, Link
+from planner.model.link_array import KINDS
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.rate_cuts.averages import with_first_rates
 from relayd.tables.figures import matrix_of, measured_regions, newest_samples_s
 from relayd.tables.matrices import MATRIX_METRICS, MatrixMetric
-from tests.planner.model.test_columns import as_columns
 from tests.planner.model.test_network import CATALOGUE, DAY_S, NOW_S, known_networks
 from tests.planner.transfer.strategies import REGIONS, patient
 
@@ -82,20 +82,15 @@ _CHANGES: list[Callable[[Network], Network]] = [
 
 @patient
 @given(_aging(), st.lists(st.sampled_from(_CHANGES), max_size=4), st.sampled_from([1, 3, 64]))
-def test_figures_of_columns_are_those_of_links(
+def test_figures_of_arrays_are_those_of_links(
     network: Network, changes: list[Callable[[Network], Network]], connections: int
 ) -> None:
-    view = as_columns(network)
     for change in changes:
-        network, view = change(network), change(view)
+        network = change(network)
     links = {(link.src, link.dst): link for link in network}
     for metric in MATRIX_METRICS:
-        found, same = (matrix_of(one, CATALOGUE, metric, connections) for one in (view, network))
-        assert found.sources == same.sources
-        if metric == "age":  # which goes on meanwhile
-            continue
-        np.testing.assert_array_equal(found.values, same.values)
-        if metric == "relay-gain":
+        found = matrix_of(network, CATALOGUE, metric, connections)
+        if metric in ("age", "relay-gain"):
             continue
         expected = {pair: _figure(link, metric, network) for pair, link in links.items()}
         for i, src in enumerate(network.sites):
@@ -103,15 +98,19 @@ def test_figures_of_columns_are_those_of_links(
                 value, source = expected.get((src, dst), (nan, None))
                 np.testing.assert_equal(found.values[i, j], value)
                 assert found.sources is None or found.sources[i][j] == source
-    reader = ArrayReader(network.sites)
-    view = pickle.loads(pickle.dumps(view, 5))  # of which no link is made yet
-    for src, row in view.links.items():
-        for dst, at_s in zip(network.sites, newest_samples_s(row, reader), strict=True):
-            link = links.get((src, dst))
-            np.testing.assert_equal(at_s, nan if link is None else _newest_s(link))
-    into = [(view.links.get(src, {}), dst) for dst in network.sites for src in network.sites]
-    pairs = ((src, dst) for dst in network.sites for src in network.sites)
-    assert expected_in(into) == [links[ends].expected if ends in links else None for ends in pairs]
+    view = pickle.loads(pickle.dumps(network, 5))  # of which no link is made yet
+    assert view == network
+    at_s = newest_samples_s(view.links, view.links.whole)
+    for (i, src), (j, dst) in product(enumerate(network.sites), repeat=2):
+        link = links.get((src, dst))
+        np.testing.assert_equal(at_s[i, j], nan if link is None else _newest_s(link))
+        assert (dst in view.links[src]) == ((src, dst) in links)
+        expected_link = link and link.expected
+        assert view.expected_out_of(src)[j] == view.expected_into(dst)[i] == expected_link
+        for bound in BOUNDS:
+            rate = link.rate_gbps(connections, bound) if link else 0.0
+            assert view.rates(connections, bound).out_of(src)[j] == rate
+            assert view.rates(connections, bound).into(dst)[i] == rate
     assert measured_regions(view) == {
         end
         for pair, link in links.items()
@@ -120,19 +119,21 @@ def test_figures_of_columns_are_those_of_links(
     }
 
 
-def test_many_figures_age_as_one_does() -> None:
-    drawn, count = np.random.default_rng(1), 3000
-    expected, prior_expected = drawn.lognormal(1.0, 1.0, (2, count))
-    memory_years, days = drawn.uniform(0.1, 5.0, count), drawn.uniform(0.0, 900.0, count)
-    measured_at_s = NOW_S - days * DAY_S
-    kinds = np.zeros(count, np.int8)
-    figures = FigureArrays(expected, kinds, measured_at_s, prior_expected, memory_years)
-    aged = figures.aged(NOW_S, NOW_S - 30 * DAY_S, None).expected
-    for value, *figure in zip(aged, *(column.tolist() for column in figures), strict=True):
-        own, _, at_s, middle, years = figure
-        prior = Prior(middle / 2, middle, middle * 2, years)
-        one = Estimate(own, own, own, Origin("measured", newest_s=at_s), prior)
-        assert value == one.aged(NOW_S, NOW_S - 30 * DAY_S).expected
+@patient
+@given(_aging(), st.floats(0, 900), st.none() | st.floats(0, 900))
+def test_many_links_age_as_one_does(
+    network: Network, days: float, since_days: float | None
+) -> None:
+    to_s = NOW_S + days * DAY_S
+    since_s = None if since_days is None else NOW_S + since_days * DAY_S
+    aged = network.usual.aged(to_s, since_s)
+    for link in network.usual.all_links():
+        one, also = link.aged(to_s, since_s), aged[link.src][link.dst]
+        for name in LINK_FIGURES:
+            first, second = getattr(one, name), getattr(also, name)
+            assert (first.origin, first.prior) == (second.origin, second.prior)
+            for bound in BOUNDS:
+                assert getattr(first, bound) == pytest.approx(getattr(second, bound), rel=1e-9)
 
 
 def _figure(link: Link, metric: MatrixMetric, network: Network) -> tuple[float, str | None]:

@@ -1,0 +1,820 @@
+"""All links of a network as one structured array, of which a link is a row made when looked at.
+
+Between n regions stands a square array of n x n records of 112 bytes, :data:`LINK`. A figure of a
+link has its three bounds there, and the number of a row of a second table, :data:`EVIDENCE`: what
+an estimate rests on, which many links share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import nan
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.errors import InputError
+from planner.model.estimate import (
+    ADDRESS_KINDS,
+    AGELESS,
+    BOUNDS,
+    DAYS_PER_YEAR,
+    SECONDS_PER_DAY,
+    Bound,
+    Estimate,
+    Kind,
+    Origin,
+    Prior,
+    faded,
+)
+from planner.model.link import (
+    AT_LIMIT,
+    FADING,
+    LIMITED_BY,
+    LINK_FIGURES,
+    Expected,
+    Link,
+    LinkFigure,
+)
+from planner.model.units import MBPS_PER_GBPS
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.integer[Any]]
+Bools: TypeAlias = NDArray[np.bool_]
+Records: TypeAlias = NDArray[Any]
+"""Structured: of :data:`LINK` or :data:`EVIDENCE`."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""From the surest on: a figure made of several is as sure as the last of them."""
+NO_LINK = -1
+FIGURE = np.dtype(
+    [("low", "<f8"), ("expected", "<f8"), ("high", "<f8"), ("evidence", "<u4")], align=True
+)
+LINK = np.dtype(
+    [
+        *((name, FIGURE) for name in LINK_FIGURES),
+        ("loss_pct", "<f8"),  # NaN where it was not measured
+        ("limited_by", "u1"),  # position in LIMITED_BY
+        ("address", "u1"),  # position in ADDRESS_KINDS, and 1; 0 where there is no link
+    ],
+    align=True,
+)
+"""One link: its estimates, its loss, its limit and its kind of address."""
+EVIDENCE = np.dtype(
+    [
+        ("newest_s", "<f8"),
+        ("oldest_s", "<f8"),
+        ("prior", "<f8", (4,)),
+        ("origin", "<u4"),
+        ("samples", "<u4"),
+        ("links", "<u4"),
+    ],
+    align=True,
+)
+"""What an estimate rests on; NaN where there is no time, or no prior."""
+_NO_PRIOR = (nan,) * 4
+_NO_EVIDENCE: Records = np.zeros(0, EVIDENCE)
+
+
+class Origins:
+    """Numbers for the origins of links, without the counts and times of their samples."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Origin, int] = {}
+        self.all: list[Origin] = []
+        """By number."""
+        # Most estimates share the very figures of another; hashing them takes longer.
+        self._seen: dict[tuple[str, str, str | None, int], tuple[int, Origin]] = {}
+
+    def number_of(self, origin: Origin) -> int:
+        """Return the number of an origin, a new one where it is new."""
+        kind, method, _, _, _, _, address, figures = origin
+        seen = (kind, method, address, id(figures))
+        found = self._seen.get(seen)
+        if found is None:
+            shared = Origin(kind, method, address=address, figures=figures)
+            number = self.numbers.setdefault(shared, len(self.numbers))
+            if number == len(self.all):
+                self.all.append(shared)
+            # The origin is kept, so that no other object has the id of its figures.
+            found = self._seen[seen] = (number, origin)
+        return found[0]
+
+
+class BoundArrays(NamedTuple):
+    """BoundArrays of one quantity as arrays, a value for each site or link."""
+
+    low: Floats
+    expected: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, estimates: Iterable[Estimate]) -> BoundArrays:
+        """Return the bounds of estimates."""
+        found = np.array([(one.low, one.expected, one.high) for one in estimates], float)
+        return cls(*found.reshape(-1, 3).T)
+
+    def take(self, places: Ints) -> BoundArrays:
+        """Return those in some places."""
+        return BoundArrays(*(bound[places] for bound in self))
+
+    def scaled(self, factor: float) -> BoundArrays:
+        """Return the bounds of so many times the quantity."""
+        return BoundArrays(*(bound * factor for bound in self))
+
+
+class EstimateArrays(NamedTuple):
+    """Estimates as arrays of one shape.
+
+    Attributes
+    ----------
+    low, expected, high : array
+        NaN where there is none.
+    origin : array of int
+        Number of the origin.
+    samples, links : array of int
+    newest_s, oldest_s : array
+        NaN where there is none.
+    """
+
+    low: Floats
+    expected: Floats
+    high: Floats
+    origin: NDArray[np.int32]
+    samples: NDArray[np.int32]
+    links: NDArray[np.int32]
+    newest_s: Floats
+    oldest_s: Floats
+
+    @classmethod
+    def none(cls, *shape: int) -> EstimateArrays:
+        """Return arrays without an estimate."""
+        return cls._make(
+            np.zeros(shape, np.int32) if name in _COUNTED else np.full(shape, nan)
+            for name in cls._fields
+        )
+
+    @classmethod
+    def of(cls, estimates: Sequence[Estimate | None], origins: Origins) -> EstimateArrays:
+        """Return estimates as arrays of their number."""
+        found = cls.none(len(estimates))
+        for place, one in enumerate(estimates):
+            if one is not None:
+                found.set(place, one, origins)
+        return found
+
+    @property
+    def known(self) -> Bools:
+        """Where there is an estimate."""
+        return ~np.isnan(self.expected)
+
+    def at(self, place: Any, origins: Origins) -> Estimate | None:
+        """Return one of the estimates."""
+        low, expected, high, number, *counts = [column[place].item() for column in self]
+        if expected != expected:
+            return None
+        return Estimate(low, expected, high, _with_counts(origins.all[number], *counts))
+
+    def set(self, place: Any, estimate: Estimate, origins: Origins) -> None:
+        """Put one in a place."""
+        origin = estimate.origin
+        values = (
+            *(estimate.low, estimate.expected, estimate.high, origins.number_of(origin)),
+            *(origin.samples, origin.links, origin.newest_s, origin.oldest_s),
+        )
+        columns: Sequence[NDArray[Any]] = self
+        for column, value in zip(columns, values, strict=True):
+            column[place] = nan if value is None else value
+
+    def take(self, places: Any) -> EstimateArrays:
+        """Return those in some places."""
+        return EstimateArrays._make(column[places] for column in self)
+
+    def put(self, places: Any, others: EstimateArrays) -> None:
+        """Put others in some places."""
+        columns: Sequence[NDArray[Any]] = self
+        for column, values in zip(columns, others, strict=True):
+            column[places] = values
+
+    def with_bounds(
+        self, low: Floats, expected: Floats, high: Floats, origin: NDArray[np.int32]
+    ) -> EstimateArrays:
+        """Return others that rest on the same samples."""
+        return self._replace(low=low, expected=expected, high=high, origin=origin)
+
+
+_COUNTED = ("origin", "samples", "links")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkArray(Mapping[str, "LinkRow"]):
+    """Directed links between regions: a mapping of source to destination to :class:`.Link`.
+
+    Attributes
+    ----------
+    regions : tuple of str, length n
+        Their positions are rows and columns of the table.
+    table : array of LINK, shape (n, n)
+        May be mapped from a file; it is never written to.
+    evidence : array of EVIDENCE
+        What estimates rest on, by the number that they have in the table.
+    origins : tuple of Origin
+        By their number in the evidence, without counts and times of samples.
+    patches : mapping
+        Row and column to a record, as a tuple, that stands for the table's.
+    """
+
+    regions: tuple[str, ...] = ()
+    table: Records = field(default_factory=lambda: np.zeros((0, 0), LINK))
+    evidence: Records = field(default_factory=lambda: _NO_EVIDENCE)
+    origins: tuple[Origin, ...] = ()
+    patches: Mapping[tuple[int, int], tuple[Any, ...]] = field(default_factory=dict)
+
+    # ---- making ------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, links: Iterable[Link], regions: Iterable[str] = ()) -> LinkArray:
+        """Return links as an array.
+
+        Parameters
+        ----------
+        links : iterable of Link
+        regions : iterable of str, optional
+            Regions that come first, with or without links.
+
+        Raises
+        ------
+        InputError
+            If a link comes twice.
+        """
+        found = list(links)
+        ends = (end for link in found for end in (link.src, link.dst))
+        names = tuple(dict.fromkeys((*regions, *ends)))
+        index = {name: number for number, name in enumerate(names)}
+        made = _Records()
+        rows = made.of(found)
+        src = np.array([index[link.src] for link in found], np.int64)
+        dst = np.array([index[link.dst] for link in found], np.int64)
+        return cls(names, _laid(names, src, dst, rows), *made.evidence())
+
+    @classmethod
+    def of_figures(
+        cls,
+        names: Sequence[str],
+        origins: Origins,
+        ends: tuple[Ints, Ints],
+        figures: Sequence[EstimateArrays],
+        others: Sequence[NDArray[Any]],
+    ) -> LinkArray:
+        """Return m links between n regions whose figures are arrays.
+
+        Parameters
+        ----------
+        names : sequence of str, length n
+        origins : Origins
+        ends : (array, array), length m
+            Numbers of the ends of each link.
+        figures : sequence of EstimateArrays, length m
+            In the order of :data:`~planner.model.link.LINK_FIGURES`.
+        others : sequence of arrays, length m
+            Loss in percent, the four numbers of the aggregate's prior, limit (position in
+            LIMITED_BY) and kind of address (position in ADDRESS_KINDS).
+        """
+        loss_pct, *prior, limit, address = others
+        rows = np.zeros(len(ends[0]), LINK)
+        parts: list[Records] = []
+        for name, one in zip(LINK_FIGURES, figures, strict=True):
+            for bound in BOUNDS:
+                rows[name][bound] = getattr(one, bound)
+            evidence = np.zeros(len(rows), EVIDENCE)
+            for column in ("newest_s", "oldest_s", "origin", "samples", "links"):
+                evidence[column] = getattr(one, column)
+            evidence["prior"] = np.transpose(prior) if name == "aggregate_gbps" else nan
+            distinct, number = _distinct(evidence)
+            rows[name]["evidence"] = number + sum(map(len, parts))
+            parts.append(distinct)
+        rows["loss_pct"], rows["limited_by"], rows["address"] = loss_pct, limit, address + 1
+        table = _laid(tuple(names), *ends, rows)
+        return cls(tuple(names), table, np.concatenate(parts), tuple(origins.all))
+
+    def __reduce__(self) -> tuple[type[LinkArray], tuple[Any, ...]]:
+        """Leave out what was made of it."""
+        return LinkArray, (self.regions, self.table, self.evidence, self.origins, self.patches)
+
+    # ---- links -------------------------------------------------------------------------------
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Region id to its position."""
+        return {name: position for position, name in enumerate(self.regions)}
+
+    def __getitem__(self, src: str) -> LinkRow:
+        row = self._rows.get(src)
+        if row is None:
+            row = self._rows.setdefault(src, LinkRow(self, src, self.index[src]))
+        return row
+
+    def get(  # type: ignore[override]
+        self, src: str, default: Mapping[str, Link] | None = None
+    ) -> Mapping[str, Link]:
+        """Return the links out of a region; of one that is not there, what is given, or none."""
+        return self[src] if src in self.index else default or {}
+
+    @cached_property
+    def _rows(self) -> dict[str, LinkRow]:
+        return {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.regions)
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    def __bool__(self) -> bool:
+        """Whether there is any link."""
+        return bool(self.present.any())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another mapping has the same links."""
+        if not isinstance(other, LinkArray):
+            return super().__eq__(other)
+        if self is other:
+            return True
+        if self.regions != other.regions or (self.present != other.present).any():
+            return False
+        own, theirs = self.whole[self.present], other.whole[other.present]
+        if (own["limited_by"] != theirs["limited_by"]).any():
+            return False
+        if (own["address"] != theirs["address"]).any():
+            return False
+        if not np.array_equal(own["loss_pct"], theirs["loss_pct"], equal_nan=True):
+            return False
+        return all(self._same_figures(own[name], theirs[name], other) for name in LINK_FIGURES)
+
+    def _same_figures(self, own: Records, theirs: Records, other: LinkArray) -> bool:
+        for bound in BOUNDS:
+            if not np.array_equal(own[bound], theirs[bound], equal_nan=True):
+                return False
+        pairs = {*zip(own["evidence"].tolist(), theirs["evidence"].tolist(), strict=True)}
+        return all(self._evidence_of(a) == other._evidence_of(b) for a, b in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Say how many links there are."""
+        return f"<LinkArray of {self.count} links between {len(self.regions)} regions>"
+
+    def all_links(self) -> Iterator[Link]:
+        """Yield all links by source and destination, without keeping them."""
+        for src in self.regions:
+            yield from self.out_of(src)
+
+    def out_of(self, src: str) -> list[Link]:
+        """Return the links out of a region, without keeping them."""
+        cells = self.row(self.index[src])
+        at = np.flatnonzero(cells["address"])
+        records = zip(at.tolist(), cells[at].tolist(), strict=True)
+        return [self._link(src, self.regions[place], record) for place, record in records]
+
+    def link(self, src: str, dst: str) -> Link | None:
+        """Return a link, made from its record; None where there is none."""
+        i, j = self.index.get(src, NO_LINK), self.index.get(dst, NO_LINK)
+        if i < 0 or j < 0:
+            return None
+        record = self.patches.get((i, j)) or self.table[i, j].item()
+        return self._link(src, dst, record) if record[-1] else None
+
+    def _link(self, src: str, dst: str, record: tuple[Any, ...]) -> Link:
+        *figures, loss_pct, limit, address = record
+        rtt_ms, per_flow_mbps, aggregate_gbps = (
+            Estimate(low, expected, high, *self._evidence_of(number))
+            for low, expected, high, number in figures
+        )
+        return Link(
+            src,
+            dst,
+            rtt_ms,
+            per_flow_mbps,
+            aggregate_gbps,
+            None if loss_pct != loss_pct else loss_pct,
+            LIMITED_BY[limit],
+            ADDRESS_KINDS[address - 1],
+        )
+
+    def _evidence_of(self, number: int) -> tuple[Origin, Prior | None]:
+        found = self._made.get(number)
+        if found is None:
+            newest_s, oldest_s, prior, origin, samples, links = self.evidence[number].item()
+            found = self._made[number] = (
+                _with_counts(self.origins[origin], samples, links, newest_s, oldest_s),
+                None if prior[0] != prior[0] else Prior(*prior.tolist()),
+            )
+        return found
+
+    @cached_property
+    def _made(self) -> dict[int, tuple[Origin, Prior | None]]:
+        return {}
+
+    # ---- arrays ------------------------------------------------------------------------------
+
+    def row(self, position: int) -> Records:
+        """Return the records of the links out of a region."""
+        cells: Records = self.table[position]
+        if self.patches:
+            cells = cells.copy()
+            for (i, j), record in self.patches.items():
+                if i == position:
+                    cells[j] = record
+        return cells
+
+    def column(self, position: int) -> Records:
+        """Return the records of the links into a region."""
+        cells: Records = self.table[:, position]
+        if self.patches:
+            cells = cells.copy()
+            for (i, j), record in self.patches.items():
+                if j == position:
+                    cells[i] = record
+        return cells
+
+    @cached_property
+    def whole(self) -> Records:
+        """The records of all links, shape (n, n)."""
+        if not self.patches:
+            return self.table
+        cells: Records = self.table.copy()
+        for at, record in self.patches.items():
+            cells[at] = record
+        return cells
+
+    @cached_property
+    def present(self) -> Bools:
+        """Where there is a link, shape (n, n)."""
+        found: Bools = self.table["address"] != 0
+        for at, record in self.patches.items():
+            found[at] = record[-1] != 0
+        return found
+
+    @property
+    def count(self) -> int:
+        """How many links there are."""
+        return int(np.count_nonzero(self.present))
+
+    @cached_property
+    def has_private(self) -> bool:
+        """Whether any link is over private addresses."""
+        private = ADDRESS_KINDS.index("private") + 1
+        return bool((self.table["address"] == private).any()) or any(
+            record[-1] == private for record in self.patches.values()
+        )
+
+    def kinds(self, cells: Records, name: LinkFigure) -> NDArray[np.int8]:
+        """Return the kind of an estimate of some records: a position in KINDS, or NO_LINK."""
+        of_origin = np.array([KINDS.index(origin.kind) for origin in self.origins] or [0], np.int8)
+        found: NDArray[np.int8] = self._of_evidence(of_origin, cells, name)
+        found[cells["address"] == 0] = NO_LINK
+        return found
+
+    def measured_at_s(self, cells: Records, name: LinkFigure) -> Floats:
+        """Return from when an estimate of some records ages; NaN where it does not."""
+        if not len(self.evidence):
+            return np.full(cells.shape, nan)
+        at_s = np.where(self._ageless[self.evidence["origin"]], nan, self.evidence["newest_s"])
+        found: Floats = at_s[cells[name]["evidence"]]
+        found[cells["address"] == 0] = nan
+        return found
+
+    def prior(self, cells: Records, name: LinkFigure) -> Floats:
+        """Return the four numbers of a prior of some records, in a last dimension."""
+        if not len(self.evidence):
+            return np.full((*cells.shape, 4), nan)
+        found: Floats = self.evidence["prior"][cells[name]["evidence"]]
+        found[cells["address"] == 0] = nan
+        return found
+
+    def _of_evidence(self, of_origin: NDArray[Any], cells: Records, name: LinkFigure) -> Any:
+        if not len(self.evidence):
+            return np.zeros(cells.shape, of_origin.dtype)
+        return of_origin[self.evidence["origin"]][cells[name]["evidence"]]
+
+    @cached_property
+    def _ageless(self) -> Bools:
+        return np.array([origin.method in AGELESS for origin in self.origins], np.bool_)
+
+    def expected(self, cells: Records) -> list[Expected | None]:
+        """Return what is expected of some records; None where there is no link."""
+        rtts, flows, rates = (cells[name]["expected"].tolist() for name in LINK_FIGURES)
+        cut = np.array([origin.rate_cut is not None for origin in self.origins] or [False])
+        numbers = np.zeros(len(cells), np.int64)
+        if cut.any():
+            numbers = self.evidence["origin"][cells["aggregate_gbps"]["evidence"]]
+        cuts = [origin.rate_cut for origin in self.origins] or [None]
+        there = (cells["address"] != 0).tolist()
+        return [
+            Expected(rtt, flow, rate, cuts[number]) if is_there else None
+            for rtt, flow, rate, number, is_there in zip(
+                rtts, flows, rates, numbers, there, strict=True
+            )
+        ]
+
+    def origins_of(self, name: LinkFigure) -> list[Origin]:
+        """Return the origins that a figure of some link has, without counts and times."""
+        numbers = self.evidence["origin"][self.whole[name]["evidence"][self.present]]
+        return [self.origins[number] for number in np.unique(numbers).tolist()]
+
+    # ---- others made of these ----------------------------------------------------------------
+
+    def with_links(self, links: Iterable[Link]) -> LinkArray:
+        """Return these links with some replaced or added, between the same regions."""
+        made = _Records(len(self.evidence), len(self.origins))
+        found = list(links)
+        records = made.of(found).tolist()
+        evidence, origins = made.evidence()
+        places = [(self.index[link.src], self.index[link.dst]) for link in found]
+        return LinkArray(
+            self.regions,
+            self.table,
+            np.concatenate([self.evidence, evidence]),
+            self.origins + origins,
+            {**self.patches, **dict(zip(places, records, strict=True))},
+        )
+
+    def over(self, other: LinkArray) -> LinkArray:
+        """Return these links, and those of another array where there are none of these."""
+        regions = tuple(dict.fromkeys((*self.regions, *other.regions)))
+        first, second = self.among(regions), other.among(regions)
+        cells = second.whole.copy()
+        for name in LINK_FIGURES:
+            cells[name]["evidence"][second.present] += np.uint32(len(self.evidence))
+        cells[first.present] = first.whole[first.present]
+        evidence = second.evidence.copy()
+        evidence["origin"] += len(self.origins)
+        return LinkArray(
+            regions, cells, np.concatenate([self.evidence, evidence]), self.origins + other.origins
+        )
+
+    def where(self, chosen: Bools, other: LinkArray | None = None) -> LinkArray:
+        """Return these links where they are chosen, and elsewhere none, or those of another array.
+
+        Parameters
+        ----------
+        chosen : array of bool, shape (n, n)
+        other : LinkArray, optional
+            Of the same regions; its evidence must be that of this one.
+        """
+        cells = np.zeros(self.table.shape, LINK) if other is None else other.whole.copy()
+        cells[chosen] = self.whole[chosen]
+        return LinkArray(self.regions, cells, self.evidence, self.origins)
+
+    def among(self, regions: Iterable[str]) -> LinkArray:
+        """Return the links between some regions, in the order of these."""
+        names = tuple(regions)
+        if names == self.regions:
+            return self
+        at = [self.index.get(name, NO_LINK) for name in names]
+        new = np.array([place for place, number in enumerate(at) if number >= 0], np.int64)
+        old = np.array([number for number in at if number >= 0], np.int64)
+        cells = np.zeros((len(names), len(names)), LINK)
+        if len(old):
+            cells[np.ix_(new, new)] = self.table[np.ix_(old, old)]
+        place = dict(zip(old.tolist(), new.tolist(), strict=True))
+        patches = {
+            (place[i], place[j]): record
+            for (i, j), record in self.patches.items()
+            if i in place and j in place
+        }
+        return LinkArray(names, cells, self.evidence, self.origins, patches)
+
+    def with_cells(self, cells: Records) -> LinkArray:
+        """Return links of the same regions and evidence with other records."""
+        return LinkArray(self.regions, cells, self.evidence, self.origins)
+
+    def aged(self, to_s: float, since_s: float | None = None) -> LinkArray:
+        """Return the links as their age lets them stand; see :meth:`.Estimate.aged`."""
+        patches = self.patches
+        if patches:
+            made = self._aged(np.array(list(patches.values()), LINK), to_s, since_s).tolist()
+            patches = dict(zip(patches, made, strict=True))
+        at = np.nonzero(self.table["address"])
+        own = self.table[at]
+        cells, aged = self.table, self._aged(own, to_s, since_s)
+        if aged is not own:
+            cells = np.zeros(self.table.shape, LINK)
+            cells[at] = aged
+        elif patches is self.patches:
+            return self
+        return LinkArray(self.regions, cells, self.evidence, self.origins, patches)
+
+    def _aged(self, cells: Records, to_s: float, since_s: float | None) -> Records:
+        found = cells
+        for name in LINK_FIGURES:
+            days = (to_s - self.measured_at_s(cells, name)) // SECONDS_PER_DAY
+            if since_s is not None:
+                before = (since_s - self.measured_at_s(cells, name)) // SECONDS_PER_DAY
+                days -= np.maximum(0.0, before)
+            prior, otherwise = self.prior(cells, name), FADING[name]
+            has_prior = ~np.isnan(prior[..., 0])
+            due = (days > 0) & (cells[name]["expected"] > 0) & np.isfinite(cells[name]["expected"])
+            due &= has_prior if otherwise is None else True
+            if not due.any():
+                continue
+            bounds = [cells[name][bound][due] for bound in BOUNDS]
+            own = _logs(*bounds)
+            low, middle, high, years = prior[due].T
+            around = _logs(low, middle, high)
+            if otherwise is not None:
+                stays = ~has_prior[due]
+                years = np.where(stays, otherwise.memory_years, years)
+                around = (
+                    np.where(stays, own[0], around[0]),
+                    np.where(stays, otherwise.spread, around[1]),
+                    np.where(stays, otherwise.spread, around[2]),
+                )
+            kept = np.exp(-days[due] / (DAYS_PER_YEAR * years))
+            expected, below, above = faded(kept, own, around)
+            if found is cells:
+                found = cells.copy()
+            for bound, level in zip(
+                BOUNDS, (expected - below, expected, expected + above), strict=True
+            ):
+                found[name][bound][due] = np.exp(level)
+        return found
+
+    def check(self) -> None:
+        """Refuse bounds that are out of order, or no numbers.
+
+        Raises
+        ------
+        InputError
+            Names the first such link.
+        """
+        for name in LINK_FIGURES:
+            low, expected, high = (self.whole[name][bound] for bound in BOUNDS)
+            wrong = np.argwhere(~((low <= expected) & (expected <= high)) & self.present)
+            if len(wrong):
+                i, j = wrong[0].tolist()
+                raise InputError(
+                    f"{self.regions[i]} -> {self.regions[j]}",
+                    f"has bounds of {name} that are out of order or no numbers",
+                    value=f"{low[i, j]:g} <= {expected[i, j]:g} <= {high[i, j]:g}",
+                    remedy="Give low, expected and high in this order.",
+                )
+
+
+class LinkRow(Mapping[str, Link]):
+    """Destination to link, of one source; a link is made when first asked for."""
+
+    __slots__ = ("_at", "_links", "_made", "src")
+
+    def __init__(self, links: LinkArray, src: str, at: int) -> None:
+        self.src = src
+        self._links, self._at = links, at
+        self._made: dict[str, Link] = {}
+
+    def __getitem__(self, dst: str) -> Link:
+        found = self._made.get(dst) or self._links.link(self.src, dst)
+        if found is None:
+            raise KeyError(dst)
+        return self._made.setdefault(dst, found)
+
+    def get(self, dst: str, default: Any = None) -> Any:
+        """Return the link to a region, or something else where there is none."""
+        found = self._made.get(dst) or self._links.link(self.src, dst)
+        return default if found is None else self._made.setdefault(dst, found)
+
+    def __contains__(self, dst: object) -> bool:
+        at = self._links.index.get(dst)  # type: ignore[call-overload]
+        return at is not None and bool(self._links.present[self._at, at])
+
+    def __iter__(self) -> Iterator[str]:
+        regions = self._links.regions
+        return iter([regions[at] for at in np.flatnonzero(self._links.present[self._at]).tolist()])
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._links.present[self._at]))
+
+    def __repr__(self) -> str:
+        """Show all links, as a dict does."""
+        return repr(dict(self))
+
+
+class _Records:
+    """Makes records of links, and the evidence that they refer to.
+
+    Parameters
+    ----------
+    evidence, origins : int
+        How many come before.
+    """
+
+    def __init__(self, evidence: int = 0, origins: int = 0) -> None:
+        self._first, self._first_origin = evidence, origins
+        self._numbers: dict[tuple[Origin, Prior | None], int] = {}
+
+    def of(self, links: Sequence[Link]) -> Records:
+        """Return a record for each link."""
+        rows = [
+            (
+                *(self._figure(getattr(link, name)) for name in LINK_FIGURES),
+                nan if link.loss_pct is None else link.loss_pct,
+                LIMITED_BY.index(link.limited_by),
+                ADDRESS_KINDS.index(link.address) + 1,
+            )
+            for link in links
+        ]
+        return np.array(rows, LINK)
+
+    def _figure(self, one: Estimate) -> tuple[float, float, float, int]:
+        numbers = self._numbers
+        number = numbers.setdefault((one.origin, one.prior), len(numbers))
+        return one.low, one.expected, one.high, number + self._first
+
+    def evidence(self) -> tuple[Records, tuple[Origin, ...]]:
+        """Return the evidence that records refer to, and its origins."""
+        origins = Origins()
+        rows = [
+            (
+                nan if origin.newest_s is None else origin.newest_s,
+                nan if origin.oldest_s is None else origin.oldest_s,
+                prior or _NO_PRIOR,
+                origins.number_of(origin) + self._first_origin,
+                origin.samples,
+                origin.links,
+            )
+            for origin, prior in self._numbers
+        ]
+        return np.array(rows, EVIDENCE), tuple(origins.all)
+
+
+def rates_gbps(cells: Records, connections: int, bound: Bound = "expected") -> Floats:
+    """Return :meth:`.Link.rate_gbps` of records of links; 0 where there is no link."""
+    flows_mbps = cells["per_flow_mbps"][bound]
+    found: Floats = np.minimum(
+        connections * flows_mbps / MBPS_PER_GBPS, cells["aggregate_gbps"][bound]
+    )
+    return found
+
+
+def limits_of(
+    rates_gbps: BoundArrays, caps_gbps: BoundArrays, windows_gbps: BoundArrays | None = None
+) -> Ints:
+    """Return what holds each rate where it is, as positions in LIMITED_BY.
+
+    A cap of its VMs, else what windows allow over round-trip times, else it is not known.
+    """
+    found = np.full(len(rates_gbps.low), LIMITED_BY.index("unknown"))
+    if windows_gbps is not None:
+        found[_are_at(rates_gbps, windows_gbps)] = LIMITED_BY.index("window")
+    found[_are_at(rates_gbps, caps_gbps)] = LIMITED_BY.index("vm")
+    return found
+
+
+def _are_at(rates: BoundArrays, limits: BoundArrays) -> Bools:
+    level = AT_LIMIT * limits.expected
+    found: Bools = (rates.expected >= level) & (level > 0) & (rates.high >= limits.low)
+    return found
+
+
+def _laid(names: Sequence[str], src: Ints, dst: Ints, rows: Records) -> Records:
+    """Return records in a square table, each once."""
+    table = np.zeros((len(names), len(names)), LINK)
+    table[src, dst] = rows
+    if np.count_nonzero(table["address"]) != len(rows):
+        keys = src * len(names) + dst
+        twice = next(key for key in keys.tolist() if np.count_nonzero(keys == key) > 1)
+        i, j = divmod(twice, len(names))
+        raise InputError(f"{names[i]} -> {names[j]}", "comes twice", remedy="Give each link once.")
+    return table
+
+
+def _distinct(rows: Records) -> tuple[Records, Ints]:
+    """Return the distinct rows of a table, and which of them each row is."""
+    bits = rows.view(np.uint64).reshape(len(rows), EVIDENCE.itemsize // 8)
+    weights = np.random.default_rng(0).integers(1, 1 << 63, bits.shape[1], np.uint64) | 1
+    # Sorting one number a row takes a tenth of sorting rows.
+    hashed = ((bits ^ (bits >> np.uint64(29))) * weights).sum(axis=1, dtype=np.uint64)
+    _, first, number = np.unique(hashed, return_index=True, return_inverse=True)
+    if (bits[first][number] != bits).any():  # two rows have one hash
+        _, first, number = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    return rows[first], number.reshape(-1)
+
+
+def _logs(low: Floats, expected: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return what is expected, and how far its bounds are below and above, as logarithms."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(expected), np.log(expected / low), np.log(high / expected)
+
+
+def _with_counts(
+    origin: Origin, samples: int, links: int, newest_s: float, oldest_s: float
+) -> Origin:
+    """Return an origin with the counts and times of its samples; NaN where there is no time."""
+    return origin._replace(
+        samples=samples,
+        links=links,
+        newest_s=newest_s if newest_s == newest_s else None,
+        oldest_s=oldest_s if oldest_s == oldest_s else None,
+    )

@@ -1,0 +1,164 @@
+"""Links as an array are the same links, also as bytes, and derived as each would be."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.errors import FormatError, InputError
+from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, Origin, Prior
+from planner.model.link import LIMITED_BY, LINK_FIGURES, Link
+from planner.model.link_array import LINK, EstimateArrays, LinkArray, Origins
+from planner.model.network import Network
+from planner.model.network_bytes import network_columns, network_of_columns
+from tests.planner.model.test_network import NOW_S, known_networks
+from tests.planner.transfer.strategies import REGIONS, patient
+
+_MANY = [f"own:r{number}" for number in range(9)]
+_times = st.none() | st.floats(0, NOW_S)
+_origins = st.builds(
+    Origin,
+    st.sampled_from(["measured", "inferred", "baseline"]),
+    st.sampled_from(["median-of-samples", "provider-pair-law"]),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 9),
+    _times,
+    _times,
+    st.sampled_from([None, "public", "private", "both"]),
+    st.none()
+    | st.builds(
+        Figures, connections=st.integers(1, 3), note=st.text(max_size=3), rate_cut=st.none()
+    ),
+)
+_bounds = st.lists(st.floats(0, inf) | st.just(-0.0), min_size=3, max_size=3).map(sorted)
+_estimates = st.builds(
+    lambda bounds, origin: Estimate(bounds[0], bounds[1], bounds[2], origin), _bounds, _origins
+)
+_priors = st.builds(Prior, *[st.floats(0, 1e9)] * 4)
+_aggregates = st.builds(
+    lambda estimate, prior: replace(estimate, prior=prior), _estimates, st.none() | _priors
+)
+_pairs = st.tuples(st.sampled_from(_MANY), st.sampled_from(_MANY))
+_links = st.dictionaries(
+    _pairs,
+    st.tuples(
+        _estimates,
+        _estimates,
+        _aggregates,
+        st.none() | st.floats(0, 100),
+        st.sampled_from(LIMITED_BY),
+        st.sampled_from(ADDRESS_KINDS),
+    ),
+    max_size=20,
+).map(lambda found: {pair: Link(*pair, *figures) for pair, figures in found.items()})
+
+
+def test_a_link_takes_about_a_hundred_bytes() -> None:
+    assert LINK.itemsize <= 112
+
+
+@patient
+@given(_links, _links, st.permutations(_MANY))
+def test_links_come_back_as_they_were(
+    links: dict[tuple[str, str], Link], others: dict[tuple[str, str], Link], order: list[str]
+) -> None:
+    found = LinkArray.of(links.values(), _MANY)
+    again: LinkArray = pickle.loads(pickle.dumps(found))
+    assert again == found
+    assert {(one.src, one.dst): one for one in again.all_links()} == links
+    assert found.count == len(links)
+    assert found.has_private == any(link.address == "private" for link in links.values())
+    changed = found.with_links(others.values())
+    for derived, expected in (
+        (changed, links | others),
+        (changed.with_cells(changed.whole), links | others),
+        (found.over(LinkArray.of(others.values())), others | links),
+        (found.among(order[:4]), {p: one for p, one in links.items() if {*p} <= {*order[:4]}}),
+        (changed.among(order), links | others),
+        (found.where(np.eye(9, dtype=bool)), {p: one for p, one in links.items() if p[0] == p[1]}),
+    ):
+        for src in _MANY:
+            assert dict(derived.get(src)) == {
+                dst: link for (a, dst), link in expected.items() if a == src
+            }
+            assert all(derived.link(src, dst) == expected.get((src, dst)) for dst in _MANY)
+
+
+@patient
+@given(_links)
+def test_links_made_of_arrays_are_those_made_of_links(links: dict[tuple[str, str], Link]) -> None:
+    rows, origins = list(links.values()), Origins()
+    figures = [
+        EstimateArrays.of([getattr(link, name) for link in rows], origins) for name in LINK_FIGURES
+    ]
+    priors = [link.aggregate_gbps.prior or [nan] * 4 for link in rows]
+    others = [
+        np.array([nan if link.loss_pct is None else link.loss_pct for link in rows]),
+        *np.array(priors, float).reshape(-1, 4).T,
+        np.array([LIMITED_BY.index(link.limited_by) for link in rows], int),
+        np.array([ADDRESS_KINDS.index(link.address) for link in rows], int),
+    ]
+    src, dst = (
+        np.array([_MANY.index(getattr(link, end)) for link in rows], int) for end in ("src", "dst")
+    )
+    made = LinkArray.of_figures(_MANY, origins, (src, dst), figures, others)
+    assert made == LinkArray.of(rows, _MANY)
+
+
+@patient
+@given(known_networks(), st.booleans(), st.data())
+def test_a_network_sent_as_bytes_comes_back_the_same(
+    network: Network, aged: bool, data: st.DataObject
+) -> None:
+    if aged:
+        network = network.with_(aged_to_s=NOW_S)
+    network = network.with_(others={src: network.usual[src] for src in list(network.sites)[:2]})
+    content = b"".join(network_columns(network))
+    again = network_of_columns(content)
+    assert again == network
+    assert again.aged_to_s == network.aged_to_s
+    assert list(again.sites) == list(network.sites)
+    assert b"".join(network_columns(again)) == content
+    cut = data.draw(st.integers(0, len(content) - 1))
+    with pytest.raises(FormatError, match="same version"):
+        network_of_columns(content[:cut])
+
+
+def test_a_row_makes_a_link_once() -> None:
+    figure = Estimate(1.0, 2.0, 3.0)
+    links = {dst: Link(_MANY[0], dst, figure, figure, figure) for dst in _MANY[1:3]}
+    row = LinkArray.of(links.values(), _MANY)[_MANY[0]]
+    assert row[_MANY[2]] is row[_MANY[2]] is row.get(_MANY[2])
+    with pytest.raises(KeyError):
+        row[_MANY[0]]
+    assert row.get(_MANY[0], "no link") == "no link"
+    assert dict(row) == row == links
+    assert repr(row) == repr(links)
+
+
+@pytest.mark.parametrize(
+    "wrong", [Estimate(3.0, 2.0, 4.0), Estimate(1.0, nan, 2.0), Estimate(1.0, 2.0, nan)]
+)
+def test_what_is_no_range_is_refused_by_name(wrong: Estimate) -> None:
+    right = Estimate(1.0, 2.0, 3.0)
+    link = Link(_MANY[0], _MANY[1], right, right, right)
+    with pytest.raises(InputError, match=r"own:r0 -> own:r1.*bounds of per_flow_mbps"):
+        LinkArray.of([replace(link, per_flow_mbps=wrong)], _MANY).check()
+    with pytest.raises(InputError, match="comes twice"):
+        LinkArray.of([link, link], _MANY)
+
+
+def test_a_network_is_laid_out_in_the_order_of_its_sites() -> None:
+    rates_gbps = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], float)
+    network = Network.from_matrices(REGIONS[:3], rates_gbps)
+    sites = dict(reversed(list(network.sites.items())))
+    turned = network.with_(sites=sites)
+    assert turned.usual.regions == tuple(sites)
+    assert {(one.src, one.dst): one for one in turned} == {(a.src, a.dst): a for a in network}
+    assert turned.rates(64).out_of(REGIONS[0]) == [2.0, 1.0, 0.0]
