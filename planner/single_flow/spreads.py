@@ -9,10 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from math import exp, hypot, log, sqrt
+from math import sqrt
 from typing import Any, TypeVar
 
-from planner.model.estimate import Estimate
 from planner.model.throughput import LawSpread, learned_spread
 
 Number = TypeVar("Number", bound=Any)
@@ -86,15 +85,3 @@ class FlowSpreads:
         """Return the spread of tests into a kind of receiver at a distance."""
         number = bisect_right(CLASSES_MS, rtt_ms)
         return self._learned.get((kind, number), self._ours[number])
-
-
-def spread_by(estimate: Estimate, spread: LawSpread) -> Estimate:
-    """Return an estimate with an independent error more."""
-    low, expected, high = estimate.low, estimate.expected, estimate.high
-    below, above = (
-        hypot(log(expected / low), spread.below),
-        hypot(log(high / expected), spread.above),
-    )
-    return Estimate(
-        expected * exp(-below), expected, expected * exp(above), estimate.origin, estimate.prior
-    )

@@ -129,7 +129,7 @@ class OptionEvaluator:
             kept.clear()
         self._links = kept.setdefault(request.connections, {})
         self._limits: dict[int, tuple[Allocation, list[Limit]]] = {}
-        self._rtt_ms: dict[tuple[int | None, Bound], float] = {}
+        self._rtt_ms: dict[int | None, float] = {}
 
     def option(self, allocation: Allocation, hour_usd: float) -> Option:
         """Return an allocation's duration, and its value where an hour is worth so much."""
@@ -150,19 +150,12 @@ class OptionEvaluator:
         counts[self.request.dst] = allocation.dst_vms
         return counts
 
-    def path_rtt_ms(self, relay: int | None, bound: Bound = "expected") -> float:
+    def path_rtt_ms(self, relay: int | None) -> float:
         """Return the round-trip time of a path: the sum of its links'."""
-        rtt_ms = self._rtt_ms.get((relay, bound))
-        if rtt_ms is None:
-            src, dst = self.request.src, self.request.dst
-            if relay is None:
-                rtt_ms = float(getattr(self.network.link(src, dst).rtt_ms, bound))
-            else:
-                via = self.regions[relay]
-                first, second = self.network.link(src, via), self.network.link(via, dst)
-                rtt_ms = float(getattr(first.rtt_ms, bound) + getattr(second.rtt_ms, bound))
-            self._rtt_ms[relay, bound] = rtt_ms
-        return rtt_ms
+        if relay not in self._rtt_ms:
+            links = [self.network.link(*pair) for pair in self.pairs_of(relay)]
+            self._rtt_ms[relay] = float(sum(link.rtt_ms.expected for link in links))
+        return self._rtt_ms[relay]
 
     @cached_property
     def relay_rtts_ms(self) -> list[float]:

@@ -89,11 +89,6 @@ class VmPrograms:
         """Position of the VMs at relays that carry nothing."""
         return 4 + 2 * len(self.relays)
 
-    @property
-    def beyond_column(self) -> int:
-        """Position of the VMs at relays beyond those decided on."""
-        return 5 + 2 * len(self.relays)
-
     def solved(self, program: BoxedSimplex, src: Range, dst: Range) -> list[float] | None:
         """Return a program's optimum within the limits of all links; None if it has none."""
         src_column, dst_column = self.src_column, self.dst_column
