@@ -15,8 +15,7 @@ from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.network import Network
 from relayd.questions.disputes import dispute_notes
-from relayd.questions.newer_samples import newer_sample_notes
-from relayd.times import seconds_of, utc_date
+from relayd.times import seconds_of, utc_date, utc_text
 
 MOST_NAMED = 3
 OLD_PRICE_S = DAYS_PER_YEAR * SECONDS_PER_DAY
@@ -145,3 +144,23 @@ def price_age_s(price: EgressPrice, now_s: float) -> float | None:
 def _named(names: list[str], what: str) -> str:
     shown = ", ".join(names[:MOST_NAMED])
     return f"{shown} and {len(names) - MOST_NAMED} more {what}" if names[MOST_NAMED:] else shown
+
+
+_WHY = {
+    "none": "no snapshot has been made of them. `relayd store rebuild` makes one.",
+    "begun": "a snapshot of them was begun at {at} and has not ended. If it was interrupted, "
+    "`relayd store rebuild` makes one.",
+    "failed": "making a snapshot of them failed at {at}. `relayd store rebuild` tries again, and "
+    "says what is wrong.",
+}
+
+
+def newer_sample_notes(network: Network) -> tuple[str, ...]:
+    """Return a sentence on samples that the network's snapshot does not know, if there are any."""
+    newer = network.newer_samples
+    if newer is None:
+        return ()
+    why = _WHY[newer.reason].format(at=utc_text(newer.tried_at_s or 0.0))
+    are = "sample is" if newer.samples == 1 else "samples are"
+    since = utc_text(newer.since_s)
+    return (f"{newer.samples:,} {are} not in this answer, stored since {since}: {why}",)

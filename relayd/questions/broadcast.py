@@ -9,8 +9,7 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.errors import InputError
 from relayd.questions.ages import dated, refuse_old
-from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
+from relayd.questions.resolving import NetworkView, by_regions, notes_of, prices, vm_types
 
 
 def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan:

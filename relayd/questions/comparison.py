@@ -13,8 +13,7 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from relayd.questions.ages import dated, refuse_old
-from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import notes_of, prices, vm_types
+from relayd.questions.resolving import NetworkView, notes_of, prices, vm_types
 
 
 def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:

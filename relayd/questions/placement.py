@@ -11,8 +11,14 @@ from planner.placement.reduce import recommend_reduce
 from planner.placement.request import ReduceRequest, TasksRequest
 from planner.placement.tasks import recommend_tasks
 from relayd.questions.ages import dated, refuse_old
-from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, forbidden, notes_of, prices, vm_types
+from relayd.questions.resolving import (
+    NetworkView,
+    by_regions,
+    forbidden,
+    notes_of,
+    prices,
+    vm_types,
+)
 
 
 def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:

@@ -11,8 +11,7 @@ from planner.replanning.progress import in_progress
 from planner.replanning.recommendation import replan
 from planner.replanning.request import ReplanRequest
 from relayd.questions.ages import dated, refuse_old
-from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import prices, vm_types
+from relayd.questions.resolving import NetworkView, prices, vm_types
 
 
 def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:

@@ -2,15 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from planner.fields.shared import PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
+from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
+from planner.model.estimate import WantedAddresses
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-from relayd.questions.network_view import NetworkView
+
+if TYPE_CHECKING:  # rooms of questions that are not asked
+    from planner.schedule.tariff import Tariff
+    from planner.schedule.timed_transfer import TimedTransfer
+    from planner.transfer.leased_link import LeasedLink
+
+R = TypeVar("R", "LeasedLink", "Tariff", "TimedTransfer")
+
+
+class NetworkView(Protocol):
+    """The part of :class:`relayd.Wan` that answers are made with."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Regions, VM types and prices."""
+
+    def network_between(
+        self,
+        src: str,
+        dst: str,
+        vm_types: Mapping[str, str] = ...,
+        addresses: WantedAddresses = ...,
+    ) -> Network:
+        """Return at least the links that a plan between two regions needs."""
+
+    def network_of(
+        self,
+        regions: Sequence[str],
+        vm_types: Mapping[str, str] = ...,
+        addresses: WantedAddresses = ...,
+    ) -> Network:
+        """Return the whole graph, with regions of the catalogue that it does not have yet."""
+
+    def known_regions(self) -> list[str]:
+        """Return the ids of all regions of the graph."""
+
+    def resolve(self, name: str, field: str = ..., prefer_provider: str | None = ...) -> Resolution:
+        """Return the region that a name or alias stands for."""
+
+    def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[str, ...]]:
+        """Return both ends of a transfer as region ids, with notes on what was chosen."""
 
 
 def by_regions(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> dict[str, Any]:
@@ -87,3 +129,24 @@ def vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
             )
         chosen[place] = vm_id
     return chosen
+
+
+def with_ends(wan: NetworkView, item: R, where: str, remedy: str) -> R:
+    """Return what leads from one region to another with ids of regions in place of names.
+
+    Parameters
+    ----------
+    wan : NetworkView
+    item : LeasedLink, Tariff or TimedTransfer
+    where : str
+        What errors call it, such as ``transfers backup``.
+    remedy : str
+        What to do where both names mean one region.
+    """
+    src = wan.resolve(item.src, f"{where}, src").region_id
+    dst = wan.resolve(item.dst, f"{where}, dst").region_id
+    if src == dst:
+        raise InputError(
+            f"{where}, dst", f"is the source itself ({src})", value=item.dst, remedy=remedy
+        )
+    return item.with_(src=src, dst=dst)

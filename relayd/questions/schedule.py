@@ -4,42 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.model.errors import InputError
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import EVERYWHERE, ScheduleRequest
 from relayd.questions.ages import dated, refuse_old
-from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
+from relayd.questions.resolving import (
+    NetworkView,
+    by_regions,
+    notes_of,
+    prices,
+    vm_types,
+    with_ends,
+)
+
+STAYS = "What stays in a region needs no schedule."
+RECEIVER = "A tariff is of a link between two regions: give the one that receives."
 
 
 def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     """Answer a :class:`~planner.schedule.request.ScheduleRequest` with names of regions."""
     names = dict.fromkeys(name for t in request.transfers for name in (t.src, t.dst))
     found = {name: wan.resolve(name, "transfers") for name in names}
-    transfers = []
-    for transfer in request.transfers:
-        src, dst = found[transfer.src].region_id, found[transfer.dst].region_id
-        if src == dst:
-            raise InputError(
-                f"transfers {transfer.id}, dst",
-                f"is the source itself ({src})",
-                value=transfer.dst,
-                remedy="What stays in a region needs no schedule.",
-            )
-        transfers.append(replace(transfer, src=src, dst=dst))
-    tariffs = []
-    for tariff in request.tariffs:
-        src = wan.resolve(tariff.src, f"tariffs {tariff.id}, src").region_id
-        dst = wan.resolve(tariff.dst, f"tariffs {tariff.id}, dst").region_id
-        if src == dst:
-            raise InputError(
-                f"tariffs {tariff.id}, dst",
-                f"is the source itself ({src})",
-                value=tariff.dst,
-                remedy="A tariff is of a link between two regions: give the one that receives.",
-            )
-        tariffs.append(replace(tariff, src=src, dst=dst))
+    transfers = [with_ends(wan, t, f"transfers {t.id}", STAYS) for t in request.transfers]
+    tariffs = [
+        with_ends(wan, tariff, f"tariffs {tariff.id}", RECEIVER) for tariff in request.tariffs
+    ]
     ends = {f"transfers ({name})": resolution.region_id for name, resolution in found.items()}
     for known in request.existing.transfers if request.existing else ():
         ends |= {f"existing, transfer {known.id}, {e}": getattr(known, e) for e in ("src", "dst")}

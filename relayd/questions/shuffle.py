@@ -10,8 +10,7 @@ from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from relayd.questions.ages import dated, refuse_old
 from relayd.questions.matrix_threads import one_matrix_thread
-from relayd.questions.network_view import NetworkView
-from relayd.questions.resolving import by_regions, notes_of, prices, vm_types
+from relayd.questions.resolving import NetworkView, by_regions, notes_of, prices, vm_types
 
 
 def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:

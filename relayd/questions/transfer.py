@@ -7,15 +7,19 @@ from dataclasses import replace
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.calibration import calibrated
+from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
-from planner.transfer.leased_link import LeasedLink
+from planner.model.network import Network
+from planner.model.units import MBPS_PER_GBPS, gbps_text
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
-from planner.transfer.request import TransferRequest
+from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
+from probes.importers.physics import PhysicalGate
+from probes.samples import Sample
 from relayd.questions.ages import dated, refuse_old
-from relayd.questions.network_view import NetworkView
-from relayd.questions.outcomes import possible_outcomes
-from relayd.questions.resolving import by_regions, prices, vm_types
+from relayd.questions.resolving import NetworkView, by_regions, prices, vm_types, with_ends
+
+RECEIVER = "A lease is of a link between two regions: give the one that receives."
 
 
 def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
@@ -42,7 +46,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         dst=target,
         relays=relays,
         outcomes=[_outcome(wan, outcome) for outcome in request.outcomes],
-        leases=[_lease(wan, lease) for lease in request.leases],
+        leases=[with_ends(wan, lease, f"leases {lease.id}", RECEIVER) for lease in request.leases],
         **common,
     )
     network = wan.network_between(source, target, vm_types(wan, request), request.addresses)
@@ -75,17 +79,34 @@ def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
     return replace(outcome, **found)
 
 
-def _lease(wan: NetworkView, lease: LeasedLink) -> LeasedLink:
-    """Return a lease with ids of regions in place of names."""
-    src, dst = (
-        wan.resolve(getattr(lease, end), f"leases {lease.id}, {end}").region_id
-        for end in ("src", "dst")
-    )
-    if src == dst:
-        raise InputError(
-            f"leases {lease.id}, dst",
-            f"is the source itself ({src})",
-            value=lease.dst,
-            remedy="A lease is of a link between two regions: give the one that receives.",
+def possible_outcomes(
+    catalogue: Catalogue, network: Network, request: TransferRequest
+) -> tuple[list[Outcome], tuple[str, ...]]:
+    """Return the outcomes that VMs at both ends can have had, and a warning of the others.
+
+    Whoever may report transfers can say that one was done at once, and who writes rows can mistake
+    the unit. A transfer may have used as many VMs as plans take unasked, or as this one may.
+    """
+    gate = PhysicalGate(catalogue)
+    vms = max(MOST_VMS_UNASKED, request.vms or 0, *request.vms_in.values())
+    possible: list[Outcome] = []
+    faults: list[str] = []
+    for one in request.outcomes:
+        src_vm, dst_vm = (
+            network.sites[end].vm_type if end in network.sites else "" for end in (one.src, one.dst)
         )
-    return replace(lease, src=src, dst=dst)
+        mbps = MBPS_PER_GBPS * one.rate_gbps / vms
+        of_one_vm = Sample(
+            *(one.src, one.dst, "aggregate_mbps", mbps, one.ended_s, "transfer"),
+            src_vm=src_vm,
+            dst_vm=dst_vm,
+        )
+        if fault := gate.fault(of_one_vm):
+            faults.append(f"{one.id} ({gbps_text(one.rate_gbps)} Gbit/s): {fault}")
+        else:
+            possible.append(one)
+    if not faults:
+        return possible, ()
+    count = "1 outcome does" if len(faults) == 1 else f"{len(faults)} outcomes do"
+    said = f"{count} not count, were it of {vms} VMs at each end: {faults[0]}."
+    return possible, (said,)
