@@ -23,10 +23,9 @@ from relayd.store.failures import (
     unreadable,
 )
 from relayd.store.schema import check_readable, migrate, version
-from relayd.store.sqlite.database import APPLICATION_ID, SqliteDatabase
+from relayd.store.sqlite.database import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDatabase
 
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
-_ID_OF_OLDER_BUILDS = 0x72656C79
 _WAL_KEPT_BYTES = 16 * 2**20
 CACHE_KIB = 65_536
 """Of a writer: the pages that a million samples touch, so that none is written twice."""
@@ -124,7 +123,7 @@ def _refuse_foreign(target: Path, named: Path) -> None:
 
 
 def _check_application(found: int, named: Path) -> None:
-    if found == _ID_OF_OLDER_BUILDS:
+    if found == ID_OF_OLDER_BUILDS:
         raise older_build(named)
     if found != APPLICATION_ID:
         raise foreign(named)

@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from planner.model.errors import InputError, StoreError
-from relayd.store.failures import failure, of_file, of_sqlite
+from relayd.store.failures import failure, of_file, of_sqlite, older_build
 from relayd.store.location import Location
 from relayd.store.opening import Store, open_store
 from relayd.store.schema import SCHEMA_VERSION
-from relayd.store.sqlite.database import APPLICATION_ID, SqliteDatabase
+from relayd.store.sqlite.database import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDatabase
 
 _IN_USE = ("batches", "quarantined_samples", "snapshots", "campaigns", "tokens", "verifications")
 
@@ -127,6 +127,8 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
 def _refuse_foreign(copy: sqlite3.Connection, path: Path) -> None:
     (application,) = copy.execute("PRAGMA application_id").fetchone()
     (version,) = copy.execute("PRAGMA user_version").fetchone()
+    if application == ID_OF_OLDER_BUILDS:
+        raise older_build(path)
     if application != APPLICATION_ID or not 0 < version <= SCHEMA_VERSION:
         raise InputError(
             "FILE",
