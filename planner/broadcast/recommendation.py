@@ -71,8 +71,7 @@ def recommend_broadcast(
     decider = BroadcastDecider(request, problem, network)
     decision = decider.decide()
     chosen = decision.chosen
-    builder = _BroadcastPlanBuilder(decider)
-    adviser = _Adviser(decider, decision, network, prices)
+    answer = _BroadcastAnswer(decider, decision, network, prices)
     low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_s)
     rate = problem.volume_gbit / chosen.transfer_s
     search = decider.search
@@ -80,8 +79,8 @@ def recommend_broadcast(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
-        verdict=builder.verdict(chosen),
-        reason=adviser.reason(),
+        verdict=answer.verdict(),
+        reason=answer.reason(),
         throughput_gbps=rate,
         throughput_gbps_low=problem.volume_gbit / (high_s - chosen.ramp_s),
         throughput_gbps_high=problem.volume_gbit / (low_s - chosen.ramp_s),
@@ -93,65 +92,77 @@ def recommend_broadcast(
         gap=decision.gap,
         volume_gb=request.volume_gb,
         cost_usd=chosen.cost,
-        trees=builder.trees(chosen, adviser.opened, network),
+        trees=answer.trees(),
         destinations=tuple(
             Delivery(problem.regions[site], chosen.transfer_s + ramp_s)
             for site, ramp_s in chosen.ramps_s.items()
         ),
-        vms=builder.vms(chosen),
-        direct=builder.option(search.star),
-        best_relay=builder.option(search.best_relay),
-        optimum=builder.option(decision.optimum) if decision.optimum is not chosen else None,
+        vms=answer.vms(chosen),
+        direct=answer.option(search.star),
+        best_relay=answer.option(search.best_relay),
+        optimum=answer.option(decision.optimum) if decision.optimum is not chosen else None,
         gain=decision.gain.expected if decision.gain else None,
         gain_low=decision.gain.low if decision.gain else None,
         gain_high=decision.gain.high if decision.gain else None,
         probability=decision.gain.probability if decision.gain else None,
-        connections=adviser.opened.by_region,
-        measure_first=adviser.measure_first(),
-        bottlenecks=adviser.bottlenecks(),
-        advice=adviser.advice(),
-        warnings=notes + adviser.warnings(),
-        confidence=adviser.confidence(),
-        frontier=builder.frontier() if request.frontier else (),
+        connections=answer.opened.by_region,
+        measure_first=answer.measure_first(),
+        bottlenecks=answer.bottlenecks(),
+        advice=answer.advice(),
+        warnings=notes + answer.warnings(),
+        confidence=answer.confidence(),
+        frontier=answer.frontier() if request.frontier else (),
     )
     return identified(plan)
 
 
-class _BroadcastPlanBuilder:
-    """Builds the parts of a plan: turns positions and volumes into names and rates."""
+class _BroadcastAnswer:
+    """Turns a decision into names and rates, and explains it."""
 
-    def __init__(self, decider: BroadcastDecider) -> None:
-        self.decider = decider
-        self.problem, self.request = decider.problem, decider.request
+    def __init__(
+        self,
+        decider: BroadcastDecider,
+        decision: BroadcastDecision,
+        network: Network,
+        prices: Prices,
+    ) -> None:
+        self.decider, self.decision = decider, decision
+        self.network, self.prices = network, prices
+        self.request, self.problem = decider.request, decider.problem
+        self.chosen = decision.chosen
+        self.opened = OpenedConnections(
+            network,
+            self.problem.resources,
+            self.problem.regions,
+            self.chosen.links_gbit / self.chosen.transfer_s,
+            self.chosen.vms,
+            self.request.connections,
+        )
 
-    def verdict(self, candidate: BroadcastCandidate) -> BroadcastVerdict:
-        if not self.decider.forwarding(candidate):
+    def verdict(self) -> BroadcastVerdict:
+        if not self.decider.forwarding(self.chosen):
             return "direct"
-        return "tree" if len(candidate.trees) == 1 else "trees"
+        return "tree" if len(self.chosen.trees) == 1 else "trees"
 
-    def trees(
-        self, candidate: BroadcastCandidate, opened: OpenedConnections, network: Network
-    ) -> tuple[TreePlan, ...]:
-        problem, regions = self.problem, self.problem.regions
-        usd_per_gbit = problem.fees.usd_per_gbit(candidate.links_gbit)
-        rate = problem.volume_gbit / candidate.transfer_s
-        is_relay = problem.is_relay
+    def trees(self) -> tuple[TreePlan, ...]:
+        problem, chosen, regions = self.problem, self.chosen, self.problem.regions
+        usd_per_gb = problem.fees.usd_per_gbit(chosen.links_gbit) * BITS_PER_BYTE
         found = []
-        for arcs, share in zip(candidate.trees, candidate.shares.tolist(), strict=True):
-            links = []
-            for tail, head in arcs:
-                links.append(
-                    TreeLink(
-                        regions[tail],
-                        regions[head],
-                        rate * share,
-                        opened.count(rate * share, (tail, head)),
-                        float(usd_per_gbit[tail, head]) * BITS_PER_BYTE,
-                        network.link(regions[tail], regions[head]).address,
-                    )
+        for arcs, share in zip(chosen.trees, chosen.shares.tolist(), strict=True):
+            rate = problem.volume_gbit / chosen.transfer_s * share
+            links = tuple(
+                TreeLink(
+                    regions[tail],
+                    regions[head],
+                    rate,
+                    self.opened.count(rate, (tail, head)),
+                    float(usd_per_gb[tail, head]),
+                    self.network.link(regions[tail], regions[head]).address,
                 )
-            relays = tuple(regions[head] for _, head in arcs if is_relay[head])
-            found.append(TreePlan(share, rate * share, relays, tuple(links)))
+                for tail, head in arcs
+            )
+            relays = tuple(regions[head] for _, head in arcs if problem.is_relay[head])
+            found.append(TreePlan(share, rate, relays, links))
         return tuple(sorted(found, key=lambda tree: -tree.share))
 
     def vms(self, candidate: BroadcastCandidate) -> dict[str, int]:
@@ -181,30 +192,6 @@ class _BroadcastPlanBuilder:
                 self.vms(point),
             )
             for point in self.decider.search.frontier()
-        )
-
-
-class _Adviser:
-    """Explains one decision."""
-
-    def __init__(
-        self,
-        decider: BroadcastDecider,
-        decision: BroadcastDecision,
-        network: Network,
-        prices: Prices,
-    ) -> None:
-        self.decider, self.decision = decider, decision
-        self.network, self.prices = network, prices
-        self.request, self.problem = decider.request, decider.problem
-        self.chosen = decision.chosen
-        self.opened = OpenedConnections(
-            network,
-            self.problem.resources,
-            self.problem.regions,
-            self.chosen.links_gbit / self.chosen.transfer_s,
-            self.chosen.vms,
-            self.request.connections,
         )
 
     # ---- why ---------------------------------------------------------------------------------
@@ -280,27 +267,24 @@ class _Adviser:
         time_s = wider.time_with_s(links, np.maximum(self.chosen.vms, 1.0))
         if self.chosen.transfer_s < time_s * WORTH_ADVISING:
             return []
-        needed = max(self._connections(time_s).values())
-        if needed <= self.request.connections:
+        rates = links / time_s
+        most = self.request.connections
+        needed = max(
+            connections_by_region(
+                problem.resources, problem.regions, rates, self.chosen.vms, most
+            ).values()
+        )
+        if needed <= most:
             return []
         saved_s = self.chosen.transfer_s - time_s
         return [
             Advice(
-                f"Open up to {needed} connections a VM instead of {self.request.connections}",
+                f"Open up to {needed} connections a VM instead of {most}",
                 f"{gbps_text(problem.volume_gbit / time_s)} Gbit/s to each destination, "
                 f"{duration_text(saved_s)} sooner",
                 0.0,
             )
         ]
-
-    def _connections(self, time_s: float) -> dict[str, int]:
-        return connections_by_region(
-            self.problem.resources,
-            self.problem.regions,
-            self.chosen.links_gbit / time_s,
-            self.chosen.vms,
-            self.request.connections,
-        )
 
     def measure_first(self) -> tuple[MeasureFirst, ...]:
         """Return the ramps of direct links in place of which others forward, the slowest first."""

@@ -63,10 +63,10 @@ def recommend_schedule(
         bound_usd = schedule.bound_usd  # holds with what is no longer used
         schedule = Scheduler(request, pending, now_s, network, prices, unused)
         schedule.bound_usd = min(schedule.bound_usd, bound_usd)
-    return _Answer(schedule, progress, now_s).plan(network, notes)
+    return _ScheduleAnswer(schedule, progress, now_s).plan(network, notes)
 
 
-class _Answer:
+class _ScheduleAnswer:
     """Puts together the answer of one schedule."""
 
     def __init__(self, schedule: Scheduler, progress: ScheduleProgress, now_s: float) -> None:

@@ -59,7 +59,7 @@ class Scheduler:
         unused: Collection[str],
     ) -> None:
         self.request, self.pending = request, pending
-        self.found: ScheduleProblem | None = None
+        self.found: ScheduleProblem  # if anything is pending
         self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
         self.untimed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is None]
         self.admitted: set[int] = set()
@@ -87,7 +87,6 @@ class Scheduler:
 
     def _send_in_time(self) -> None:
         """Admit, explain what is refused, and schedule what is admitted."""
-        assert self.found
         program, regions = self.program, self.found.problem.regions
         order = sorted(range(len(self.timed)), key=self._rank)
         admitted: set[int] = set()
@@ -143,7 +142,6 @@ class Scheduler:
         )
 
     def _send_in_slot(self, slot: int, rates: dict[int, dict[Route, float]]) -> None:
-        assert self.found
         numbers = sorted(rates)
         loads = np.zeros((len(numbers), len(self.found.resources.rows)))
         for at, number in enumerate(numbers):
@@ -181,7 +179,6 @@ class Scheduler:
         What is delivered is sent early. What fills a disk would lie there for longer, and might
         exceed it: it keeps its rate, or is sent late where nothing else is.
         """
-        assert self.found
         row_vms = self.found.resources.row_vms
         loads, row_vms = self._with_tariffs(slot, numbers, rates, loads, row_vms)
         delivers = [
@@ -223,7 +220,6 @@ class Scheduler:
         return np.column_stack([loads, *columns]), np.concatenate([row_vms, most])
 
     def _usage(self, prices: Prices) -> Usage:
-        assert self.found
         found = self.found
         return Usage(
             found.problem, found.resources, self.request, prices, self.sending, found.tariffs
@@ -233,7 +229,6 @@ class Scheduler:
         """Give what is left to transfers without a deadline, each over its cheapest path."""
         if not self.untimed:
             return
-        assert self.found
         usage = self._usage(prices)
         hops = {number: self._cheapest_hop(number) for number in self.untimed}
         of = self.found.problem.usd_per_gbit
@@ -258,7 +253,6 @@ class Scheduler:
             self.sending.append(Sending(number, share.start_s, share.end_s, (src, dst), rates))
 
     def _possible_hops(self, number: int) -> list[int]:
-        assert self.found
         src, dst = self._ends(number)
         resources = self.found.resources
         hops = [dst] if resources.rate_gbps[src, dst] > 0 else []
@@ -277,7 +271,6 @@ class Scheduler:
         return min(self._possible_hops(number), key=dearness)
 
     def _ends(self, number: int) -> tuple[int, int]:
-        assert self.found
         regions = self.found.problem.regions
         transfer = self.pending[number].transfer
         return regions.index(transfer.src), regions.index(transfer.dst)

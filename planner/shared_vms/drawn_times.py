@@ -21,7 +21,7 @@ from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.vm_limits import PAIR_CONNECTIONS
-from planner.solvers.joint import BOUND_SCORE, DRAWS, MOST_SPREAD, quantiles
+from planner.solvers.joint import DRAWS, quantiles, spread
 
 # What tells the factors of a site apart.
 EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
@@ -203,14 +203,8 @@ def _over(amount: Floats, limit: Floats) -> Floats:
 
 
 def _spreads(expected: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the spreads of factors, see :func:`planner.solvers.joint.spread`."""
-    found = []
-    for bound in (low, high):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.abs(np.log(bound / expected)) / BOUND_SCORE
-        certain = (expected <= 0) | (bound == expected)
-        found.append(np.where(certain, 0.0, np.minimum(spread, MOST_SPREAD)))
-    return found[0], found[1]
+    """Return the spreads of factors below and above what is expected."""
+    return spread(expected, low), spread(expected, high)
 
 
 def _exp(logarithms: Floats) -> Floats:

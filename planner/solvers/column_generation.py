@@ -422,33 +422,23 @@ def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: 
     time_s, usd : float
         What the simpler routing may take and cost at most; where none keeps to it, the paths stay.
     """
-    resources, n = columns.resources, columns.resources.count
-    i, k, j = np.nonzero(routing.paths_gbit)
-    gbit, pair, onward = routing.paths_gbit[i, k, j], i * n + j, k != j
-    volumes = columns.demands_gbit.ravel()
-    share = gbit / volumes[pair]
-    largest = np.zeros(n * n)
-    np.maximum.at(largest, pair, share)
-
-    def links(path_gbit: Floats) -> Floats:
-        first = np.bincount(i * n + k, path_gbit, n * n)
-        second = np.bincount((k * n + j)[onward], path_gbit[onward], n * n)
-        return np.asarray(first + second, dtype=float).reshape(n, n)
-
+    resources, volumes, paths = columns.resources, columns.demands_gbit, routing.paths_gbit
+    share = np.divide(paths, volumes[:, None], out=np.zeros_like(paths), where=paths > 0)
+    largest = share.max(axis=1)[:, None]
+    i, j = np.nonzero(volumes)
     for sliver in SLIVERS:
-        kept = share >= np.minimum(sliver, largest[pair])
-        simple = np.where(kept, gbit, 0.0)
+        kept = (share > 0) & (share >= np.minimum(sliver, largest))
+        simple = np.where(kept, paths, 0.0)
         # What the others carried goes to the path whose rows are least loaded.
-        loads = resources.loads(links(simple)) / resources.row_vms
+        loads = resources.loads(links_of(simple)) / resources.row_vms
         prices = np.exp(STEEPNESS * (loads / loads.max() - 1)) / resources.row_vms
-        of_link = resources.link_prices(prices)
-        of_path = np.where(kept, of_link[i, k] + np.where(onward, of_link[k, j], 0.0), np.inf)
-        order = np.lexsort((of_path, pair))
-        pairs, first_of_pair = np.unique(pair[order], return_index=True)
-        simple[order[first_of_pair]] += (volumes - np.bincount(pair, simple, n * n))[pairs]
-        fees = float((links(simple) * columns.usd_per_gbit).sum())
-        if resources.time_s(links(simple)) <= time_s and fees <= usd:
-            paths = np.zeros_like(routing.paths_gbit)
-            paths[i, k, j] = simple
-            return paths
-    return routing.paths_gbit
+        first = resources.link_prices(prices)
+        onward = first.copy()
+        np.fill_diagonal(onward, 0.0)
+        cheapest = np.where(kept, first[:, :, None] + onward, np.inf).argmin(axis=1)
+        simple[i, cheapest[i, j], j] += (volumes - simple.sum(axis=1))[i, j]
+        links = links_of(simple)
+        fees = float((links * columns.usd_per_gbit).sum())
+        if resources.time_s(links) <= time_s and fees <= usd:
+            return simple
+    return paths

@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from planner.model.shared_resources import KINDS, Floats, Integers, SiteResources
+from planner.model.shared_resources import KINDS, Floats, Integers, SiteResources, links_of
 
 FULL, TINY = 1e-9, 1e-15
 # Transfers that end within this share of the least time direct end together: steps are few, and
@@ -34,22 +34,19 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
         At least 1 where there is volume, else 0.
     """
     source, destination = np.nonzero(paths_gbit.sum(axis=1))
-    resources, most = _with_shared_paths(resources, paths_gbit, time_s)
+    used = np.sign(links_of(paths_gbit))
+    resources = resources.with_path_rows(resources.path_rows_above(used, 0.0))
     pair, row, load = pair_loads(resources, paths_gbit, source, destination)
     room = resources.row_vms - np.bincount(row, load / time_s, len(resources.rows))
     ones = np.ones(len(source))
-    speed, _ = filled(ones, (pair, row, load / time_s), ones > 0, room, most[source, destination])
+    speed, _ = filled(ones, (pair, row, load / time_s), ones > 0, room)
     result = np.zeros(paths_gbit.shape[::2])
     result[source, destination] = speed
     return result
 
 
 def filled(
-    levels: Floats,
-    loads: tuple[np.ndarray, np.ndarray, Floats],
-    growing: np.ndarray,
-    room: Floats,
-    most: Floats | float = np.inf,
+    levels: Floats, loads: tuple[np.ndarray, np.ndarray, Floats], growing: np.ndarray, room: Floats
 ) -> tuple[Floats, Floats]:
     """Return levels that have grown together, each until a row of its own is full; and the room.
 
@@ -62,8 +59,6 @@ def filled(
     growing : array of bool
         Which of them grow.
     room : array, length rows
-    most : array, optional
-        What no level exceeds.
     """
     levels, growing, room = levels.copy(), growing.copy(), np.maximum(room, 0.0)
     level, row, load = loads
@@ -72,46 +67,15 @@ def filled(
         growth = np.bincount(row[still], load[still], len(room))
         used = growth > 0
         steps = np.divide(room, growth, out=np.full_like(room, np.inf), where=used)
-        left = (most - levels)[growing]
-        step = max(0.0, min(float(steps.min(initial=np.inf)), float(left.min())))
+        step = float(steps.min(initial=np.inf))
         if not isfinite(step):
             break  # what still grows loads no row
         levels[growing] += step
         room = np.maximum(0.0, room - step * growth)
         full = used & (steps <= step * (1 + FULL) + TINY)
         room[full] = 0.0
-        stop = levels >= most * (1 - FULL)
-        stop[level[full[row]]] = True
-        growing &= ~stop
+        growing[level[full[row]]] = False
     return levels, room
-
-
-def _with_shared_paths(
-    resources: SiteResources, paths_gbit: Floats, time_s: float
-) -> tuple[SiteResources, Floats]:
-    """Return the resources with rows of the paths that several pairs share, and pairs' own limits.
-
-    A link that one pair alone uses needs no row: it limits that pair's speed, shape (n, n).
-    """
-    n = resources.count
-    most = np.full((n, n), np.inf)
-    i, k, j = np.nonzero(paths_gbit)
-    amount, relayed = paths_gbit[i, k, j], k != j
-    pieces = (
-        (i, j, i, k, amount),
-        (i[relayed], j[relayed], k[relayed], j[relayed], amount[relayed]),
-    )
-    pairs = np.zeros((n, n), dtype=np.int64)
-    for _, _, tail, head, _ in pieces:
-        np.add.at(pairs, (tail, head), 1)
-    for src, dst, tail, head, volume in pieces:
-        alone = pairs[tail, head] == 1
-        tail, head, volume = tail[alone], head[alone], volume[alone]
-        path_gbit = time_s * resources.rate_gbps[tail, head] * resources.pair_vms[tail, head]
-        np.minimum.at(most, (src[alone], dst[alone]), path_gbit / volume)
-    return resources.with_path_rows(
-        resources.path_rows_above(np.where(pairs > 1, 1.0, 0.0), 0.0)
-    ), most
 
 
 def loads_of_links(
