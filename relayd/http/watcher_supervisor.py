@@ -7,14 +7,16 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.settings import ServiceSettings, watch_options
 from relayd.store import Location
-from relayd.watch.watcher import Watcher
+
+if TYPE_CHECKING:
+    from relayd.watch.watcher import Watcher
 
 LOG = logging.getLogger(__name__)
 RETRY_AFTER_S = 5.0
@@ -126,6 +128,8 @@ class WatcherSupervisor:
         }
 
     def _make(self) -> Watcher:
+        from relayd.watch.watcher import Watcher  # loads asyncssh
+
         assert self._settings.fleet
         return Watcher(
             self._db,
