@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -333,3 +334,10 @@ async def while_held(
         if task.cancelled() or task.exception() is not None:
             raise lapsed(lease.fence.role)
     return task.result()
+
+
+def cancelled_by_sigterm() -> None:
+    """Have SIGTERM cancel the current task, so that it cleans up as it does after Ctrl-C."""
+    task = asyncio.current_task()
+    assert task
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -20,8 +20,7 @@ from probes.fleet.hosts import Fleet
 from relayd.campaigns.caps import measured_caps
 from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
-from relayd.campaigns.running import CampaignReport, CampaignRunner
-from relayd.campaigns.termination import cancelled_by_sigterm
+from relayd.campaigns.running import CampaignReport, CampaignRunner, cancelled_by_sigterm
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.probe_answer import ProgressDisplay, print_forecast, print_report, say
 from relayd.cli.options import agreed, catalogue_of, store_location, whole_number

@@ -21,7 +21,7 @@ from probes.fleet.hosts import Fleet
 from probes.verification.limits import VerificationLimits
 from probes.verification.runs import available
 from relayd.campaigns.inputs import MeasuredFleet
-from relayd.campaigns.termination import cancelled_by_sigterm
+from relayd.campaigns.running import cancelled_by_sigterm
 from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human

@@ -24,8 +24,7 @@ from probes.campaign.tasks import PHASES
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
-from relayd.campaigns.running import CampaignRunner
-from relayd.campaigns.termination import cancelled_by_sigterm
+from relayd.campaigns.running import CampaignRunner, cancelled_by_sigterm
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.campaigns.supervisor import fleet_of
 from relayd.http.problems import ProblemError, problem_of
