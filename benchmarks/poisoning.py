@@ -21,7 +21,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.samples import OWN, Metric, Reported, Sample, Samples
+from probes.samples import OWN, Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
@@ -43,6 +43,17 @@ NOISE = {"rtt_ms": 0.01, "per_flow_mbps": 0.06, "aggregate_mbps": 0.05}
 CAPS: tuple[Metric, ...] = ("egress_cap_mbps", "ingress_cap_mbps")
 MOST_MOVED = 0.15
 Series = tuple[str, str, Metric]
+
+
+class Reported(NamedTuple):
+    """A sample with who reported it, its place in the order of arrival, and when it arrived."""
+
+    sample: Sample
+    source: str
+    id: int
+    arrived_at_s: float
+
+
 Attack: TypeAlias = "Callable[[World, random.Random], list[Reported]]"
 
 

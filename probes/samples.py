@@ -305,28 +305,6 @@ def _metric_number(name: str) -> int:
         raise InputError("metric", "is not one that relayd knows", value=name) from None
 
 
-class Reported(NamedTuple):
-    """A sample with who reported it.
-
-    Attributes
-    ----------
-    source : str
-        Such as ``token ci``, ``address 192.0.2.7`` or ``files``; :data:`OWN` is trusted.
-    id : int
-        Ascending in the order of arrival.
-    arrived_at_s : float
-        Seconds since 1970 (UTC).
-    vouched : bool
-        Whether an operator said that it is right, whatever physics say.
-    """
-
-    sample: Sample
-    source: str = OWN
-    id: int = 0
-    arrived_at_s: float = inf
-    vouched: bool = False
-
-
 class Quarantined(NamedTuple):
     """A sample that can't be a measurement, and why: kept apart, and nothing rests on it."""
 

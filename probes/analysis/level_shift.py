@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, inf, log
+from statistics import median
 from typing import NamedTuple
-
-from probes.medians import median
 
 ALLOWANCE = 1.0
 """``k``: half of the shift, in spreads, that is looked for."""

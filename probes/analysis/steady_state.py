@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
+from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,7 +26,6 @@ import numpy as np
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.series.steady import MIN_INTERVAL_S, SETTLED_WITHIN, Interval
 from probes.analysis.stopping import median_interval
-from probes.medians import median
 
 Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from probes.estimation.flows import Pairs
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.link_samples import Counted, LinkSamples, number_of, steady_values
 from probes.estimation.origins import measured
-from probes.medians import median
 from probes.samples import Samples
 
 

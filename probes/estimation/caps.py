@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from statistics import median
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -26,7 +27,6 @@ from probes.estimation.agreement import figures_with
 from probes.estimation.groups import Bools, Floats, Ints, bounds_of
 from probes.estimation.link_samples import CAP_NOISE, Counted, LinkSamples, own_marks
 from probes.estimation.origins import no_surer_than, of_rows
-from probes.medians import median
 from probes.samples import Rows, Sample, Samples
 
 MOST_OPEN_CAP = 1.25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from probes.estimation.groups import Floats, Groups, Ints, bounds_of
 from probes.estimation.link_samples import LinkSamples, number_of, own_marks, steady_values
 from probes.estimation.origins import are_own, no_surer_than, of_rows
 from probes.estimation.site_arrays import egress, flow_caps_gbps, ingress
-from probes.medians import median
 from probes.samples import Rows
 
 WINDOW_SPREAD_OF_TYPE = 0.15

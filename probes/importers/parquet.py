@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, BinaryIO, get_args
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.errors import FormatError, not_installed
-from planner.model.estimate import AddressKind
 from probes.importers import limits
 from probes.importers.endpoints import split
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import ADDRESSES, METRICS, ROW, Samples, Skipped
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,8 +56,7 @@ LONG_DETAIL = "detail has over 100,000 characters"
 NO_OBJECT = "detail is no JSON object"
 NUL = "a text holds the character U+0000"
 
-_METRICS = frozenset(get_args(Metric))
-_ADDRESSES = frozenset({None, *get_args(AddressKind)})
+_ADDRESSES = [address or "" for address in ADDRESSES]
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -74,23 +75,25 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     InputError
         If pyarrow is not installed.
     """
-    return samples_of(read_batches(stream, options.name, TYPES), options)
+    first = 1
+    for batch in read_batches(stream, options.name, TYPES):
+        samples, faults = samples_of(batch, options)
+        yield from imported(range(first, first + len(batch)), samples, faults)
+        first += len(batch)
 
 
-def samples_of(
-    batches: Iterable[tuple[Sequence[int], pyarrow.RecordBatch]], options: ImportOptions
+def imported(
+    numbers: Sequence[int], samples: Samples, faults: dict[int, str]
 ) -> Iterator[ImportedRow]:
-    """Yield a sample a row of batches, which come with the numbers of their rows."""
-    for numbers, batch in batches:
-        rows = zip(*_lists(batch, options.name), strict=True)
-        for number, row in zip(numbers, rows, strict=True):
-            yield _sample(number, row, options)
+    """Yield samples, and rows that are none with their numbers."""
+    for place, sample in enumerate(samples):
+        yield Skipped(numbers[place], faults[place]) if place in faults else sample
 
 
 def read_batches(
     stream: BinaryIO, name: str, columns: Collection[str]
-) -> Iterator[tuple[Sequence[int], pyarrow.RecordBatch]]:
-    """Yield numbers and rows of a file, many at once; texts as codes, each once in memory.
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of a file, many at once; texts as codes, each once in memory.
 
     Parameters
     ----------
@@ -118,11 +121,9 @@ def read_batches(
         file = pyarrow.parquet.ParquetFile(
             stream, read_dictionary=texts, page_checksum_verification=True
         )
-        number = 1
         for batch in file.iter_batches(BATCH_ROWS, columns=names):
             batch.validate(full=True)  # damage may be in codes, or in texts
-            yield range(number, number + len(batch)), batch
-            number += len(batch)
+            yield batch
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         said = str(error).partition("\n")[0][:200]
         raise FormatError(
@@ -148,111 +149,156 @@ def _columns(found: Sequence[str], name: str) -> list[str]:
     return [column for column in TYPES if column in found]
 
 
-def _lists(batch: pyarrow.RecordBatch, name: str) -> list[list[Any]]:
-    """Return the columns of a batch as lists in the order of :data:`TYPES`, each of its type."""
-    import pyarrow
+class _Batch(NamedTuple):
+    """Columns of a batch, each of its type."""
 
-    found = []
-    for column, alias in TYPES.items():
-        if column not in batch.schema.names:
-            found.append([None] * len(batch))
-            continue
-        values = batch.column(column)
+    rows: pyarrow.RecordBatch
+    file: str
+
+    def texts(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return the texts of a column, and which of them each row has; ``""`` for none."""
+        values = self._of_type(column, "string").dictionary_encode()
+        names = [*values.dictionary.to_pylist(), ""]
+        codes = values.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+        return [name or "" for name in names], codes.astype(np.int64)
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Return a column of numbers, NaN where there is none."""
+        values = self._of_type(column, TYPES[column]).cast("float64")
+        return np.array(values.to_numpy(zero_copy_only=False))
+
+    def are_missing(self, column: str) -> NDArray[np.bool_]:
+        """Return in which rows a column has no value."""
+        found: NDArray[np.bool_] = (
+            self._of_type(column, TYPES[column]).is_null().to_numpy(zero_copy_only=False)
+        )
+        return found
+
+    def _of_type(self, column: str, alias: str) -> pyarrow.Array:
+        import pyarrow
+
+        wanted = pyarrow.type_for_alias(alias)
+        if column not in self.rows.schema.names:
+            return pyarrow.nulls(len(self.rows), wanted)
+        values = self.rows.column(column)
         try:
             if isinstance(values, pyarrow.DictionaryArray) and alias == "string":
-                once = values.dictionary.cast(pyarrow.string()).to_pylist()
-                codes = values.indices.to_pylist()
-                found.append([None if code is None else once[code] for code in codes])
-            else:
-                found.append(values.cast(pyarrow.type_for_alias(alias)).to_pylist())
+                return values
+            return values.cast(wanted)
         except pyarrow.ArrowException:
             raise FormatError(
-                name,
+                self.file,
                 f"has a column {column} that is not of {alias}",
                 value=str(values.type),
                 remedy="Convert it, and write the file again.",
             ) from None
-    return found
 
 
-def _sample(number: int, row: tuple[Any, ...], options: ImportOptions) -> ImportedRow:
-    (
-        src_name,
-        dst_name,
-        metric,
-        value,
-        at_s,
-        tool,
-        connections,
-        duration_s,
-        warmed_up,
-        src_zone,
-        dst_zone,
-        src_vm,
-        dst_vm,
-        detail,
-        address,
-        new_level,
-        intervals,
-    ) = row
-    src, dst = split(src_name or ""), split(dst_name or "")
-    if src is None or dst is None:
-        return Skipped(number, BAD_REGION)
-    sample = Sample(
-        src[0],
-        dst[0],
-        metric,
-        value,
-        at_s,
-        tool or NO_TOOL,
-        connections,
-        duration_s,
-        warmed_up or False,
-        src_zone or src[1],
-        dst_zone or dst[1],
-        src_vm or options.src_vm,
-        dst_vm or options.dst_vm,
-        detail or "",
-        address,
-        new_level or False,
-        intervals,
-    )
-    problem = _fault(sample)
-    return Skipped(number, problem) if problem else sample
+class _Faults(dict[int, str]):
+    """Why rows are no samples, by their places; the first reason counts."""
+
+    def add(self, wrong: NDArray[np.bool_], reason: str) -> None:
+        for place in np.flatnonzero(wrong).tolist():
+            self.setdefault(place, reason)
 
 
-def _fault(sample: Sample) -> str:
-    """Why a row is no sample; ``""`` if it is one."""
-    metric, at_s = sample.metric, sample.measured_at_s
-    if metric not in _METRICS:
-        return BAD_METRIC
-    one_region = sample.src == sample.dst
-    if one_region is not (metric in limits.OF_ONE_VM):
-        return SAME_REGION if one_region else NOT_SAME_REGION
-    if not at_s or not limits.MIN_TIME_S <= at_s <= limits.MAX_TIME_S:
-        return BAD_TIME
-    if sample.connections is not None and not 1 <= sample.connections <= limits.MAX_CONNECTIONS:
-        return BAD_CONNECTIONS
-    if sample.duration_s is not None and not 0 < sample.duration_s <= limits.MAX_DURATION_S:
-        return BAD_DURATION
-    if sample.intervals is not None and not 1 <= sample.intervals <= limits.MAX_INTERVALS:
-        return BAD_INTERVALS
-    if sample.address not in _ADDRESSES:
-        return BAD_ADDRESS
-    names = (sample.tool, sample.src_zone, sample.dst_zone, sample.src_vm, sample.dst_vm)
-    if max(map(len, names)) > MOST_NAME:
-        return LONG_NAME
-    if len(sample.detail) > MOST_DETAIL:
-        return LONG_DETAIL
-    return _fault_of_texts(names, sample.detail) or limits.fault(metric, sample.value, "value")
+def samples_of(
+    rows: pyarrow.RecordBatch, options: ImportOptions, tables: Samples | None = None
+) -> tuple[Samples, dict[int, str]]:
+    """Return the rows of a batch, and why some of them are no samples, by their places.
+
+    Parameters
+    ----------
+    options : ImportOptions
+        What messages call the file, and VM types for rows that name none.
+    tables : Samples, optional
+        Whose names and details the rows share.
+
+    Raises
+    ------
+    FormatError
+        If a column is of another type.
+    """
+    tables = Samples() if tables is None else tables
+    found = Samples(np.zeros(len(rows), ROW), tables.names, tables.details)
+    batch, faults = _Batch(rows, options.name), _Faults()
+    _take_ends(batch, found, faults)
+    _take_numbers(batch, found.rows, faults)
+    addresses, place = batch.texts("address")
+    found.rows["address"] = _coded(addresses, place, _ADDRESSES)
+    faults.add(found.rows["address"] < 0, BAD_ADDRESS)
+    _take_texts(batch, found, faults, options)
+    values, missing = found.rows["value"], batch.are_missing("value")
+    for number, metric in enumerate(METRICS):
+        chosen = np.flatnonzero(found.rows["metric"] == number)
+        for at in chosen[~limits.are_possible(metric, values[chosen])].tolist():
+            value = None if missing[at] else float(values[at])
+            faults.setdefault(at, limits.fault(metric, value, "value"))
+    return found, faults
+
+
+def _coded(
+    texts: Sequence[str], place: NDArray[np.int64], known: Sequence[str]
+) -> NDArray[np.int8]:
+    """Return which of the known texts each row has; -1 for none."""
+    codes = {text: code for code, text in enumerate(known)}
+    return np.array([codes.get(text, -1) for text in texts], np.int8)[place]
+
+
+def _take_ends(batch: _Batch, found: Samples, faults: _Faults) -> None:
+    """Read regions, zones that their names end in, and the metric."""
+    rows = found.rows
+    for end in ("src", "dst"):
+        names, place = batch.texts(end)
+        ends = [split(name) for name in names]
+        faults.add(np.array([one is None for one in ends])[place], BAD_REGION)
+        for part, field in enumerate((end, f"{end}_zone")):
+            rows[field] = found.names.numbers(one[part] if one else "" for one in ends)[place]
+    metrics, place = batch.texts("metric")
+    rows["metric"] = _coded(metrics, place, METRICS)
+    faults.add(rows["metric"] < 0, BAD_METRIC)
+    of_one_vm = np.isin(rows["metric"], [METRICS.index(metric) for metric in limits.OF_ONE_VM])
+    one_region = rows["src"] == rows["dst"]
+    faults.add(one_region & ~of_one_vm, SAME_REGION)
+    faults.add(~one_region & of_one_vm, NOT_SAME_REGION)
+
+
+def _take_numbers(batch: _Batch, rows: NDArray[np.void], faults: _Faults) -> None:
+    at_s = batch.numbers("measured_at_s")
+    faults.add(~limits.are_times(at_s), BAD_TIME)
+    rows["measured_at_s"], rows["value"] = at_s, batch.numbers("value")
+    for field, least, most, reason in (
+        ("connections", 1, limits.MAX_CONNECTIONS, BAD_CONNECTIONS),
+        ("duration_s", np.nextafter(0, 1), limits.MAX_DURATION_S, BAD_DURATION),
+        ("intervals", 1, limits.MAX_INTERVALS, BAD_INTERVALS),
+    ):
+        values = batch.numbers(field)
+        right = (values >= least) & (values <= most)
+        rows[field] = np.where(right, values, 0)
+        faults.add(~right & ~batch.are_missing(field), reason)
+    for flag in ("warmed_up", "new_level"):
+        rows[flag] = batch.numbers(flag) == 1
+
+
+def _take_texts(batch: _Batch, found: Samples, faults: _Faults, options: ImportOptions) -> None:
+    rows, nul = found.rows, np.zeros(len(found), np.bool_)
+    usual = {"tool": NO_TOOL, "src_vm": options.src_vm, "dst_vm": options.dst_vm}
+    for field in ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm"):
+        texts, place = batch.texts(field)
+        faults.add(np.array([len(text) > MOST_NAME for text in texts])[place], LONG_NAME)
+        nul |= np.array(["\0" in text for text in texts])[place]
+        numbers = found.names.numbers(text or usual.get(field, "") for text in texts)[place]
+        rows[field] = np.where(numbers, numbers, rows[field])
+    details, place = batch.texts("detail")
+    faults.add(np.array([len(text) > MOST_DETAIL for text in details])[place], LONG_DETAIL)
+    faults.add(nul | np.array(["\0" in text for text in details])[place], NUL)
+    faults.add(np.array([not _is_detail(text) for text in details])[place], NO_OBJECT)
+    rows["detail"] = found.details.numbers(details)[place]
 
 
 @lru_cache(maxsize=256)  # many samples say the same
-def _fault_of_texts(names: tuple[str, ...], detail: str) -> str:
-    if any("\0" in text for text in (*names, detail)):
-        return NUL
+def _is_detail(text: str) -> bool:
     try:
-        is_object = not detail or isinstance(json.loads(detail), dict)
+        return not text or isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
-        is_object = False
-    return "" if is_object else NO_OBJECT
+        return False

@@ -20,7 +20,7 @@ from probes.estimation import Estimator
 from probes.estimation.current_samples import PRIVATE, newest_of_series, with_first
 from probes.estimation.groups import Groups
 from probes.estimation.link_samples import number_of, steady_values
-from probes.estimation.vm_types import THROUGHPUT, VmVote, taken_with, vm_type_of, votes_of
+from probes.estimation.vm_types import taken_with, vm_type_of, votes_of
 from probes.samples import METRICS, Metric, Samples
 from relayd.history.source import SampleHistory
 
@@ -233,12 +233,7 @@ class ReplayHistory:
             catalogue,
             regions={name: replace(catalogue.region(name), baseline=True) for name in self.regions},
         )
-        further = [
-            VmVote(one.src, one.dst, one.src_vm, one.dst_vm, one.samples)
-            for one in history.votes()
-            if one.metric in THROUGHPUT
-        ]
-        votes = votes_of(self._samples, further)
+        votes = votes_of(self._samples, history.votes())
         types = {name: vm_type_of(name, votes, catalogue) for name in self.regions}
         self._vm_types = {name: vm_type for name, vm_type in types.items() if vm_type}
         self.sites = {name: baseline_site(name, catalogue, self._vm_types) for name in self.regions}

@@ -4,13 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 
+from probes.estimation.vm_types import VmVote
+from probes.samples import Metric, Samples
 from relayd.history.data_set import DataSetHistory
 from relayd.history.source import SampleHistory
-from relayd.history.stored import StoredHistory
-from relayd.store import open_store
+from relayd.store import Store, open_store
 from relayd.store.location import Location
+from relayd.store.samples.retention import vm_votes
+from relayd.store.transfers import Transfers, WantedTransfers
+
+MOST_TRANSFERS = 100_000
+
+
+class StoredHistory(SampleHistory):
+    """The samples of a store that count.
+
+    Parameters
+    ----------
+    store : Store
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def parts(
+        self,
+        metric: Metric | None = None,
+        begin_s: float = -inf,
+        end_s: float = inf,
+        *,
+        details: bool = False,
+    ) -> Iterator[Samples]:
+        """Yield samples in one part."""
+        yield self._store.samples.read(
+            metric=metric, since_s=begin_s, until_s=end_s, details=details
+        )
+
+    def votes(self) -> Iterator[VmVote]:
+        """Return what summarised samples say of VM types."""
+        return vm_votes(self._store)
+
+    def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
+        """Yield source, destination, GB and seconds of transfers that programs reported."""
+        transfers = Transfers(self._store.database)
+        for row in transfers.page(WantedTransfers("finished"), limit=MOST_TRANSFERS):
+            if row.ended_s is not None and row.began_s >= (since_s or 0.0):
+                yield row.src, row.dst, row.volume_gb, row.ended_s - row.began_s
+
+    def about(self) -> dict[str, str]:
+        """Return how much there is, in words."""
+        counts = self._store.samples.counts()
+        return {"samples in the store": f"{counts.samples:,}", "batches": f"{counts.batches:,}"}
 
 
 @contextmanager
@@ -26,8 +73,10 @@ def open_history(where: Location) -> Iterator[SampleHistory]:
     ------
     StoreError
         If it is a store that can't be read.
-    InputError, FormatError
-        If it is a folder that holds no Parquet files, or a damaged one.
+    InputError
+        If it is a folder that holds no Parquet files.
+    FormatError
+        From what reads samples, if a file is damaged.
     """
     if isinstance(where, Path) and where.is_dir():
         yield DataSetHistory(where)

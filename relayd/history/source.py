@@ -3,102 +3,55 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from probes.samples import Metric, Samples
-from relayd.store.samples.columns import BothKinds, Columns, DetailedTest, Setup
-
-
-class SeriesSpan(NamedTuple):
-    """Samples of one series that were taken in one way: how many, and when.
-
-    Attributes
-    ----------
-    src, dst, setup : int
-        Keys of a history's ``regions`` and ``setups``.
-    metric : Metric
-    samples : int
-    first_s, last_s : float
-        Seconds since 1970.
-    """
-
-    src: int
-    dst: int
-    metric: Metric
-    setup: int
-    samples: int
-    first_s: float
-    last_s: float
-
-
-class Vote(NamedTuple):
-    """Samples that are summarised, and still say of which VM type the regions are."""
-
-    metric: str
-    src: str
-    dst: str
-    src_vm: str
-    dst_vm: str
-    samples: int
+from probes.estimation.vm_types import VmVote
+from probes.samples import ADDRESSES, Metric, Samples
 
 
 class SampleHistory(ABC):
-    """Samples in columns. Rows are of :data:`~relayd.store.samples.columns.ROW`.
-
-    Attributes
-    ----------
-    regions : dict of int to str
-    setups : dict of int to Setup
-    """
-
-    regions: dict[int, str]
-    setups: dict[int, Setup]
+    """The samples of a store or of a data set."""
 
     @abstractmethod
-    def series(self) -> list[SeriesSpan]:
-        """Return what there is."""
+    def parts(
+        self,
+        metric: Metric | None = None,
+        begin_s: float = -inf,
+        end_s: float = inf,
+        *,
+        details: bool = False,
+    ) -> Iterator[Samples]:
+        """Yield samples in parts that fit into memory, and share their names.
+
+        Parameters
+        ----------
+        metric : Metric, optional
+            Only this metric.
+        begin_s, end_s : float
+            Only what was measured from one time until before another, seconds since 1970.
+        details : bool
+            With what their tools said, else without.
+        """
+
+    def read(
+        self,
+        metric: Metric | None = None,
+        begin_s: float = -inf,
+        end_s: float = inf,
+        *,
+        details: bool = False,
+    ) -> Samples:
+        """Return the samples of :meth:`parts` as one, by source, destination, metric and time."""
+        found = Samples.concat(self.parts(metric, begin_s, end_s, details=details))
+        rows = found.rows
+        return found[np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))]
 
     @abstractmethod
-    def votes(self) -> Iterable[Vote]:
+    def votes(self) -> Iterable[VmVote]:
         """Return what summarised samples say of VM types."""
-
-    @abstractmethod
-    def read(self, *, details: bool = False) -> Samples:
-        """Return all samples, with what their tools said or without."""
-
-    @abstractmethod
-    def most_connections(self, metric: Metric) -> int:
-        """Return the most connections of any sample of a metric; 0 if no sample states them."""
-
-    @abstractmethod
-    def between(
-        self, metric: Metric, regions: Collection[int], begin_s: float, end_s: float
-    ) -> NDArray[np.void]:
-        """Return the samples among regions from one time until before another, in any order."""
-
-    @abstractmethod
-    def before(
-        self, metric: Metric, regions: Collection[int], before_s: float, most: int
-    ) -> NDArray[np.void]:
-        """Return of each link among regions the newest samples from before a time."""
-
-    @abstractmethod
-    def columns(self, metric: Metric, since_s: float | None) -> Columns:
-        """Return all samples of a metric, or those since a time."""
-
-    @abstractmethod
-    def details(
-        self, metric: Metric, since_s: float | None, *, steady: bool = False
-    ) -> Iterator[DetailedTest]:
-        """Yield samples whose tool said more, or those that kept their intervals."""
-
-    @abstractmethod
-    def address_kinds(self, metric: Metric, since_s: float | None) -> Iterator[BothKinds]:
-        """Yield the values of links that were probed over both kinds of address."""
 
     @abstractmethod
     def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
@@ -107,3 +60,22 @@ class SampleHistory(ABC):
     @abstractmethod
     def about(self) -> dict[str, str]:
         """Return how much there is, in words."""
+
+
+def series_codes(samples: Samples) -> np.ndarray:
+    """Return a number for each sample's link, metric and whether it is over private addresses."""
+    rows = samples.rows
+    link = rows["src"].astype(np.int64) << 32 | rows["dst"].astype(np.int64) << 8
+    private = rows["address"] == ADDRESSES.index("private")
+    found: np.ndarray = link + rows["metric"] * 2 + private
+    return found
+
+
+def newest_of(samples: Samples, most: int) -> Samples:
+    """Return the newest samples of each link, metric and kind of address, by these and time."""
+    codes, rows = series_codes(samples), samples.rows
+    order = np.lexsort((rows["value"], rows["measured_at_s"], codes))
+    codes = codes[order]
+    ends = np.append(np.flatnonzero(np.diff(codes)) + 1, len(codes))[: len(codes)]
+    from_the_end = np.repeat(ends, np.diff(ends, prepend=0)) - np.arange(len(codes))
+    return samples[order[from_the_end <= most]]

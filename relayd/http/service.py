@@ -40,7 +40,6 @@ from relayd.store.changes import record_change
 from relayd.store.kept_token import FirstToken, first_token
 from relayd.store.links.states import LinkStates
 from relayd.store.samples.decisions import all_heeded
-from relayd.store.samples.newest import newest_samples
 from relayd.store.tokens import Token, Tokens
 from relayd.store.verifications import Verifications
 
@@ -272,7 +271,7 @@ class Service:
     ) -> None:
         """Compare samples taken between two snapshots with the estimates of the first."""
         found = await self.store.read(
-            lambda store: newest_samples(store.database, before.id, before.as_of_s, after.as_of_s)
+            lambda store: store.samples.newest(before.id, before.as_of_s, after.as_of_s)
         )
         self.metrics.estimated(estimate_errors(network.links, found))
 

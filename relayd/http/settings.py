@@ -17,7 +17,7 @@ from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.extras import is_installed
 from relayd.store.location import is_loopback
-from relayd.store.samples.writing import LIMITS
+from relayd.store.samples.ingest import LIMITS
 from relayd.store.tokens import Token
 from relayd.watch.settings import LEAST_INTERVAL_S, MOST_INTERVAL_S, QuietHours, WatchOptions
 from relayd.watch.webhook import Webhook

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +15,21 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
 from probes.analysis.cold_tests import steady_rates
 from probes.analysis.series.periodicity import DAY_S
-from probes.samples import Metric
+from probes.samples import ADDRESSES, Metric, Sample, Samples
 from relayd.backtesting.history import ReplayHistory
 from relayd.history.source import SampleHistory
-from relayd.store.samples.columns import BothKinds, Columns, DetailedTest
 
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.void]
+Values = NDArray[np.float64]
+_PUBLIC, _PRIVATE = map(ADDRESSES.index, ("public", "private"))
 
 # Which metrics slow start lowers, and whether they are of one connection.
 _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
 
 
 class ReportData:
-    """Samples as columns, with what the catalogue says of the regions.
+    """Samples by metric, with what the catalogue says of the regions.
 
     Parameters
     ----------
@@ -48,25 +50,26 @@ class ReportData:
     ) -> None:
         self.samples = samples
         self.since_s = since_s
-        self._columns: dict[str, Columns] = {}
+        self._begin_s = -inf if since_s is None else since_s
+        self._samples: dict[str, Samples] = {}
         self._medians: dict[str, dict[tuple[str, str], float]] = {}
         self.corrected: dict[Metric, int] = {}
         self.catalogue = catalogue
 
-    def columns(self, metric: Metric) -> Columns:
+    def samples_of(self, metric: Metric) -> Samples:
         """Return all samples of a metric, with rates of cold tests corrected to steady ones."""
-        if metric not in self._columns:
-            columns = self.samples.columns(metric, self.since_s)
-            self._columns[metric] = columns
+        if metric not in self._samples:
+            self._samples[metric] = self.samples.read(metric, self._begin_s)
             if metric in _FROM_COLD:
-                self._correct(columns, metric)
-        return self._columns[metric]
+                self._correct(metric)
+        return self._samples[metric]
 
-    def _correct(self, columns: Columns, metric: Metric) -> None:
+    def _correct(self, metric: Metric) -> None:
         """Correct tests that include slow start, where the round-trip time is known."""
         rtts = self.medians("rtt_ms")
         count = 0
-        for src, dst, rows in columns.by_pair():  # parts of the whole, changed in place
+        for (src, dst, _), part in self._samples[metric].groups():
+            rows = part.rows  # of the whole, changed in place
             rtt_ms = rtts.get((src, dst), rtts.get((dst, src)))
             cold = ~rows["warmed_up"] & (rows["duration_s"] > 0)
             if rtt_ms is None or not cold.any():
@@ -79,27 +82,26 @@ class ReportData:
 
     def count(self, metric: Metric) -> int:
         """Return how many samples of a metric there are."""
-        return len(self.columns(metric))
+        return len(self.samples_of(metric))
 
     def pairs(self, metric: Metric) -> Iterator[tuple[str, str, Rows]]:
         """Yield source, destination and samples of each link, oldest first."""
-        for src, dst, rows in self.columns(metric).by_pair():
+        for (src, dst, _), part in self.samples_of(metric).groups():
             if src != dst:
-                yield src, dst, rows
+                yield src, dst, part.rows
 
     def vm_types(self, metric: Metric, row: np.void) -> str:
         """Return the VM types of a sample, such as ``m5.8xlarge > n2-standard-32``."""
-        setup = self.columns(metric).setups[int(row["setup"])]
-        return f"{setup.src_vm or '?'} > {setup.dst_vm or '?'}"
+        names = list(self.samples_of(metric).names)
+        return f"{names[row['src_vm']] or '?'} > {names[row['dst_vm']] or '?'}"
 
     def rates_of_vms(self, metric: Metric) -> dict[str, dict[str, list[float]]]:
         """Return the rates of each VM, by VM type: sources are their region and zone."""
-        columns = self.columns(metric)
         found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for row in columns.rows:
-            setup, region = columns.setups[int(row["setup"])], columns.regions[int(row["src"])]
-            vm_type = f"{region.partition(':')[0]}:{setup.src_vm or '?'}"
-            found[vm_type][region + setup.src_zone].append(float(row["value"]))
+        samples = self.samples_of(metric)
+        columns = map(samples.column, ("src", "src_zone", "src_vm", "value"))
+        for region, zone, vm, value in zip(*columns, strict=True):
+            found[f"{region.partition(':')[0]}:{vm or '?'}"][region + zone].append(value)
         return dict(sorted(found.items()))
 
     def series_by_zone(
@@ -109,17 +111,12 @@ class ReportData:
 
         Times are numbers of steps since 1970.
         """
-        columns = self.columns(metric)
-        zones = {
-            number: f"{setup.src_zone} > {setup.dst_zone}"
-            for number, setup in columns.setups.items()
-        }
-        for _, _, rows in self.pairs(metric):
+        for (src, dst, _), part in self.samples_of(metric).groups():
             found: dict[str, dict[float, float]] = defaultdict(dict)
-            for row in rows:
-                of_zone = found[zones[int(row["setup"])]]
-                of_zone[float(row["at_s"]) // step_s] = float(row["value"])
-            if len(found) > 1:
+            columns = map(part.column, ("src_zone", "dst_zone", "measured_at_s", "value"))
+            for src_zone, dst_zone, at_s, value in zip(*columns, strict=True):
+                found[f"{src_zone} > {dst_zone}"][at_s // step_s] = value
+            if len(found) > 1 and src != dst:
                 yield found
 
     def predictions(self, metric: Metric) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -138,29 +135,33 @@ class ReportData:
             for name in np.unique(names[foreseen]).tolist():
                 yield name, step.covered[foreseen & (names == name)]
 
-    def steady_tests(self, metric: Metric) -> Iterator[DetailedTest]:
+    def steady_tests(self, metric: Metric) -> Iterator[Sample]:
         """Yield the tests that kept their intervals."""
-        return self.samples.details(metric, self.since_s, steady=True)
+        samples = self.samples.read(metric, self._begin_s, details=True)
+        return iter(samples[samples.rows["intervals"] > 0])
 
-    def detailed_tests(self, metric: Metric) -> Iterator[DetailedTest]:
+    def detailed_tests(self, metric: Metric) -> Iterator[Sample]:
         """Yield the samples whose tool said more than their figure."""
-        return self.samples.details(metric, self.since_s)
+        samples = self.samples.read(metric, self._begin_s, details=True)
+        return iter(samples[samples.rows["detail"] > 0])
 
     def finished_transfers(self) -> Iterator[tuple[str, str, float, float]]:
         """Yield source, destination, GB and seconds of transfers that programs reported."""
         return self.samples.finished_transfers(self.since_s)
 
-    def address_kinds(self, metric: Metric) -> Iterator[BothKinds]:
-        """Yield the values of links that were measured over both private and public addresses."""
-        return self.samples.address_kinds(metric, self.since_s)
+    def address_kinds(self, metric: Metric) -> Iterator[tuple[str, str, Values, Values]]:
+        """Yield links measured over both kinds of address: values of private and public ones."""
+        for (src, dst, _), part in self.samples.read(metric, self._begin_s).groups():
+            values, address = part.rows["value"], part.rows["address"]
+            private, public = values[address == _PRIVATE], values[address == _PUBLIC]
+            if src != dst and len(private) and len(public):
+                yield src, dst, private, public
 
     def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
         """Return the median of each pair's samples, in the order of the store."""
         if metric not in self._medians:
             self._medians[metric] = {
-                (src, dst): float(np.median(rows["value"]))
-                for src, dst, rows in self.columns(metric).by_pair()
-                if src != dst
+                (src, dst): float(np.median(rows["value"])) for src, dst, rows in self.pairs(metric)
             }
         return self._medians[metric]
 
@@ -184,7 +185,7 @@ class ReportData:
     @cached_property
     def span_s(self) -> tuple[float, float] | None:
         """First and last time of any sample that was read so far; None without any."""
-        times = [c.rows["at_s"] for c in self._columns.values() if len(c)]
+        times = [one.rows["measured_at_s"] for one in self._samples.values() if len(one)]
         if not times:
             return None
         return float(min(t.min() for t in times)), float(max(t.max() for t in times))

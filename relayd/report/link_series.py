@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,6 @@ from probes.analysis.series.spectrum import strongest_period
 from probes.samples import Metric
 from relayd.report.document import Report, Section
 from relayd.store import Store
-from relayd.store.samples.columns import read_columns
 from relayd.times import utc_text
 
 MOST_SHIFTS = 10
@@ -53,7 +53,10 @@ def report_series(
     since_s : float, optional
         Only what was measured since, seconds since 1970.
     """
-    rows = read_columns(store.database, metric, since_s=since_s, pair=(src, dst)).rows
+    samples = store.samples.read(
+        src=src, dst=dst, metric=metric, since_s=-inf if since_s is None else since_s, details=False
+    )
+    rows = samples.rows
     if metric in COUNTED:
         sections = [_events(rows)]
     else:
@@ -61,7 +64,9 @@ def report_series(
     for section in sections:
         section.samples = len(rows)
         section.concluded = bool(section.figures)
-    first_last = [utc_text(float(at)) for at in rows["at_s"][[0, -1]]] if len(rows) else ["never"]
+    first_last = (
+        [utc_text(float(at)) for at in rows["measured_at_s"][[0, -1]]] if len(rows) else ["never"]
+    )
     about = {"samples": f"{len(rows):,}", "measured": " to ".join(dict.fromkeys(first_last))}
     return Report(f"{metric} of {src} > {dst}", about, tuple(sections))
 
@@ -73,7 +78,7 @@ def _memory(rows: NDArray[np.void]) -> Section:
         "Autocorrelation; Bartlett's bounds, integrated time of correlation.",
     )
     found = section.conclude(
-        "autocorrelation", lambda: autocorrelation(rows["at_s"], rows["value"])
+        "autocorrelation", lambda: autocorrelation(rows["measured_at_s"], rows["value"])
     )
     if found is not None:
         section.say(
@@ -98,7 +103,7 @@ def _periods(rows: NDArray[np.void]) -> Section:
     for name, period_s in PERIOD_NAMES.items():
         found = section.conclude(
             name,
-            lambda p=period_s: periodicity(rows["at_s"], rows["value"], p),  # type: ignore[misc]
+            lambda p=period_s: periodicity(rows["measured_at_s"], rows["value"], p),  # type: ignore[misc]
         )
         if found is not None:
             section.say(
@@ -110,7 +115,7 @@ def _periods(rows: NDArray[np.void]) -> Section:
                 )
             )
     any_period = section.conclude(
-        "any_period", lambda: strongest_period(rows["at_s"], rows["value"])
+        "any_period", lambda: strongest_period(rows["measured_at_s"], rows["value"])
     )
     if any_period is not None:
         section.say(
@@ -138,7 +143,9 @@ def _forecast(rows: NDArray[np.void], horizon_s: float) -> Section:
         "The level, the time of day and the present, each day forecast from the days before; skill "
         "is the share of the error of 'same as now' that is saved.",
     )
-    found = section.conclude("forecast", lambda: forecast(rows["at_s"], rows["value"], horizon_s))
+    found = section.conclude(
+        "forecast", lambda: forecast(rows["measured_at_s"], rows["value"], horizon_s)
+    )
     if found is not None:
         ahead = f"In {found.horizon_s / 3600:.3g} h"
         if found.useful:
@@ -165,7 +172,7 @@ def _levels(rows: NDArray[np.void]) -> Section:
     rates = rows["value"]
     if len(rates):
         alike = rows["connections"] == rows["connections"].max()
-        rates, times = rates[alike], rows["at_s"][alike]
+        rates, times = rates[alike], rows["measured_at_s"][alike]
     if len(rates) <= max(LEARNT_FROM, FEWEST_TESTS):
         error = TooFewError("samples with the same connections", len(rates), LEARNT_FROM + 1)
         section.say(f"Levels: no conclusion. {error}")

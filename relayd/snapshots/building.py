@@ -17,7 +17,6 @@ from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.current_samples import LinkShift
 from probes.estimation.estimator import Dispute
-from probes.estimation.vm_types import THROUGHPUT, VmVote
 from probes.importers.physics import PhysicalGate
 from probes.samples import Sample, Samples
 from relayd.sources.stored import snapshot_of
@@ -169,11 +168,7 @@ def estimated(
         more = Samples.of(accepted)
         more.rows["id"] = np.arange(through + 1, through + 1 + len(more))
         samples = Samples.concat([samples, more])
-    votes = [
-        VmVote(src, dst, src_vm, dst_vm, count, source)
-        for metric, src, dst, src_vm, dst_vm, count, source in vm_votes(store)
-        if metric in THROUGHPUT
-    ]
+    votes = vm_votes(store)
     return Estimation(Estimator(samples, catalogue, chosen, stated_gbps, votes), impossible)
 
 

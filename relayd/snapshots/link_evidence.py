@@ -13,8 +13,8 @@ from planner.model.network import Network
 from probes.estimation.current_samples import PRIVATE, current_samples, with_first
 from probes.estimation.link_samples import LinkSamples
 from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
+from probes.samples import Samples
 from relayd.store.opening import Store
-from relayd.store.samples.reading import StoredSample
 from relayd.times import utc_text
 
 MOST_LINKS_READ = 24
@@ -44,13 +44,13 @@ class SeriesEvidence:
 
     Attributes
     ----------
-    samples : list of StoredSample
+    samples : Samples
         Those that counted, the newest first; empty where ``was_read`` is false.
     left_out : list of LeftOut
     """
 
     series: UsedSeries
-    samples: list[StoredSample]
+    samples: Samples
     left_out: list[LeftOut]
     was_read: bool = True
 
@@ -97,7 +97,7 @@ def evidence_of(
             [
                 _used(store, series, network, through, address)
                 if number < MOST_LINKS_READ
-                else SeriesEvidence(series, [], [], was_read=False)
+                else SeriesEvidence(series, Samples(), [], was_read=False)
                 for number, series in enumerate(origin.series[:MOST_LINKS_NAMED])
             ],
             max(0, len(origin.series) - MOST_LINKS_NAMED),
@@ -150,6 +150,4 @@ def _used(
     leave_out(why, recent - len(counted.rows))
     fitting = counted.places[counted.rows["value"] <= series.most]
     leave_out("so fast that the VMs' caps were the limit", len(counted.rows) - len(fitting))
-    newest = of_link.samples[fitting[::-1]]
-    stored = map(StoredSample, newest.column("id"), newest.column("batch_id"), newest)
-    return SeriesEvidence(series, list(stored), left_out)
+    return SeriesEvidence(series, of_link.samples[fitting[::-1]], left_out)

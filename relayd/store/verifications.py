@@ -16,7 +16,7 @@ from probes.samples import Sample
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.regions import region_id
-from relayd.store.samples.writing import write_live
+from relayd.store.samples.ingest import write_live
 
 _COLUMNS = (
     "plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, alone, "

@@ -19,7 +19,6 @@ from probes.liveness.link_health import (
 )
 from probes.samples import Sample
 from relayd.store.links.states import Kept
-from relayd.store.samples.reading import StoredSample
 from relayd.times import utc_text
 
 TOOL = "relayd-watch"
@@ -125,9 +124,9 @@ class WatchedLinks:
         after = after_probe(before, probe, self.policy, self.usual_ms.get(pair), loaded=loaded)
         return self._updated(pair, before, after)
 
-    def measured(self, stored: Iterable[StoredSample]) -> None:
+    def measured(self, samples: Iterable[Sample]) -> None:
         """Count throughput samples, the oldest first."""
-        for _, _, sample in stored:
+        for sample in samples:
             pair = (sample.src, sample.dst)
             link = (
                 self._network.usual.get(sample.src, {}).get(sample.dst) if self._network else None

@@ -12,7 +12,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link_states import Pair
 from planner.model.network import Network
 from probes.estimation.current_samples import LinkShift
-from probes.samples import OWN, Metric, Samples
+from probes.samples import OWN, Metric, Sample
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store
@@ -21,7 +21,6 @@ from relayd.store.links.level_shifts import LevelShifts
 from relayd.store.links.states import LinkStates
 from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import append
-from relayd.store.samples.reading import StoredSample
 from relayd.store.samples.retention import compact
 from relayd.store.transfers import Transfers
 from relayd.times import utc_text
@@ -184,35 +183,21 @@ def _detail(shift: LinkShift) -> dict[str, object]:
     }
 
 
-def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[StoredSample]:
+def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[Sample]:
     """Return the throughput samples of pairs since a time, the oldest first.
 
     Those of the own prober, or of a link's only source: what somebody else reports of a link that
     the prober measures does not degrade it.
     """
-    database = store.database
-    regions = dict(database.rows("SELECT name, id FROM regions"))
-    metrics = dict(database.rows("SELECT name, id FROM metrics"))
-    new: dict[tuple[str, str, Metric], Samples] = {}
+    found: list[Sample] = []
     for src, dst in pairs:
         for metric in THROUGHPUT:
-            key = (regions.get(src), regions.get(dst), metrics.get(metric))
-            if None not in key and database.row(
-                "SELECT 1 FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? "
-                "AND measured_at_s >= ? LIMIT 1",
-                (*key, since_s),
-            ):
-                new[src, dst, metric] = store.samples.read(
-                    src=src, dst=dst, metric=metric, since_s=since_s
-                )
-    if not new:
-        return []
-    found: list[StoredSample] = []
-    for series, samples in new.items():
-        sources = store.samples.sources(*series)
-        if OWN in sources:
-            samples = samples[samples.rows["source"] == samples.names[OWN]]
-        elif len(sources) > 1:
-            continue
-        found += map(StoredSample, samples.column("id"), samples.column("batch_id"), samples)
-    return sorted(found, key=lambda stored: stored.sample.measured_at_s)
+            samples = store.samples.read(src=src, dst=dst, metric=metric, since_s=since_s)
+            if not len(samples):
+                continue
+            sources = store.samples.sources(src, dst, metric)
+            if OWN in sources:
+                found += samples[samples.rows["source"] == samples.names[OWN]]
+            elif len(sources) == 1:
+                found += samples
+    return sorted(found, key=lambda sample: sample.measured_at_s)

@@ -44,8 +44,8 @@ def test_a_page_whose_name_was_rebound_reads_and_changes_nothing(
     for path, body, kind in WRITES:
         assert service.ask("POST", path, body, {"Content-Type": kind, **rebound}).status == 421
     with open_store(measured, mode="read") as store:
-        found = store.samples.history("aws:us-east-1", "aws:sa-east-1", "rtt_ms")
-        assert SAMPLE["value"] not in [each.sample.value for each in found]
+        found = store.samples.read(src="aws:us-east-1", dst="aws:sa-east-1", metric="rtt_ms")
+        assert SAMPLE["value"] not in found.column("value")
 
 
 @pytest.mark.parametrize(

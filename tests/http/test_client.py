@@ -486,7 +486,8 @@ def test_samples_are_sent_once_and_told_of(tmp_path: Path) -> None:
         assert (again.accepted, again.duplicates, again.rejected) == (0, 30, 1)
         assert again.rejections[0].row == 31
         with relayd.store.open_store(db, mode="read") as store:
-            assert len(store.samples.history("aws:us-east-1", "gcp:us-east1", "rtt_ms")) == 30
+            sent = store.samples.read(src="aws:us-east-1", dst="gcp:us-east1", metric="rtt_ms")
+            assert len(sent) == 30
         event = next(event for event in events if event.kind == "snapshot")
         eventually(lambda: wan.snapshot.id == event.subject)
         events.close()

@@ -33,10 +33,8 @@ def lines(*samples: Any) -> bytes:
 
 def stored(db: Path) -> list[float]:
     with open_store(db, mode="read") as store:
-        return [
-            found.sample.value
-            for found in store.samples.history("aws:us-east-1", "aws:sa-east-1", "rtt_ms")
-        ]
+        found = store.samples.read(src="aws:us-east-1", dst="aws:sa-east-1", metric="rtt_ms")
+        return found.column("value")
 
 
 def test_each_sample_is_kept_once_and_wrong_ones_are_told(store: Path) -> None:

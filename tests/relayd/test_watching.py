@@ -524,7 +524,7 @@ def test_others_may_send_samples_while_throughput_is_judged(db: Path) -> None:
         with open_store(db, mode="write") as writer:
             append(writer, [usual._replace(value=3900.0)])
         (own,) = new_throughput(store, [_PAIR], usual.measured_at_s)
-        assert own.sample.value == 3900.0
+        assert own.value == 3900.0
 
 
 def test_without_a_budget_nothing_is_asked(db: Path, tmp_path: Path) -> None:

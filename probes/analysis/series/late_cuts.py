@@ -9,12 +9,12 @@ alone make the estimate.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from planner.model.estimate import CutCause, RateCut
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.steady_state import changes_in, drop_cause
-from probes.medians import median
 from probes.samples import Sample
 
 FALLS = ("drop", "burst")

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, log
+from statistics import median
 from typing import Literal, TypeAlias
 
 from probes.analysis.evidence import FALSE_ALARMS
-from probes.medians import median
 
 LevelPattern: TypeAlias = Literal["two-level", "shift", "undecided"]
 FEWEST_TESTS = 6

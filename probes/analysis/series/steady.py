@@ -7,9 +7,8 @@ while; a median of what follows is none of these.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import NamedTuple
-
-from probes.medians import median
 
 MIN_INTERVALS = 8
 """Fewer intervals do not show what comes after the transient."""

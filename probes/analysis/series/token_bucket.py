@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.evidence import require
-from probes.medians import median
 
 Refilling: TypeAlias = Literal["bucket", "anew", "undecided"]
 FEWEST_TESTS = 3

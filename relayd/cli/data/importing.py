@@ -16,7 +16,6 @@ from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import ImportOptions, addressed, read
-from probes.importers.parquet import samples_of
 from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample, Skipped
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
@@ -161,8 +160,7 @@ def _import(
     batch = Batch(name, options.format, digest, described)
     with path.open("rb") as stream:
         if file.data_set:
-            newest = samples_of(file.data_set.newest(path, MOST_JUDGED), chosen)
-            rows = addressed(newest, chosen)
+            rows = addressed(file.data_set.newest_rows(path, MOST_JUDGED, chosen), chosen)
         else:
             rows = read(options.format, stream, chosen)
         gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from planner.model.estimate import Bound, Estimate
 from planner.model.link import Link
 from planner.model.units import MBPS_PER_GBPS
-from relayd.store.samples.newest import NewSample
+from probes.samples import Sample
 
 _BOUNDS: tuple[Bound, ...] = ("low", "expected", "high")
 
@@ -33,7 +33,7 @@ class EstimateError(NamedTuple):
 
 
 def estimate_errors(
-    links: Mapping[str, Mapping[str, Link]], samples: Iterable[NewSample]
+    links: Mapping[str, Mapping[str, Link]], samples: Iterable[Sample]
 ) -> Iterator[EstimateError]:
     """Yield how far estimates are from samples that they do not rest on.
 
@@ -44,7 +44,7 @@ def estimate_errors(
     ----------
     links : mapping
         Source to destination to link.
-    samples : iterable of NewSample
+    samples : iterable of Sample
     """
     for sample in samples:
         link = links.get(sample.src, {}).get(sample.dst)
@@ -57,7 +57,7 @@ def estimate_errors(
             yield EstimateError(sample.metric, estimate.source, ratio, inside)
 
 
-def _expected(link: Link, sample: NewSample) -> tuple[Estimate, tuple[float, ...]]:
+def _expected(link: Link, sample: Sample) -> tuple[Estimate, tuple[float, ...]]:
     """Return the estimate that a sample tests, and what it lets expect, with bounds."""
     if sample.metric == "rtt_ms":
         return link.rtt_ms, _bounds(link.rtt_ms)

@@ -13,6 +13,7 @@ from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate
 from planner.model.network import Snapshot
 from probes.analysis.binning import bins, histogram, joined
+from probes.samples import Samples
 from relayd.http.answers import encoded
 from relayd.http.models.common import attributes_as
 from relayd.http.models.network import (
@@ -33,7 +34,6 @@ from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evide
 from relayd.store.links.events import NEWEST, Position, link_events
 from relayd.store.links.series import link_series, metrics_seen
 from relayd.store.opening import Store
-from relayd.store.samples.reading import StoredSample
 
 
 @route("GET", "/v1/links/{src}/{dst}/summary", "read", query=SummaryQuery, answer=LINK_SUMMARY)
@@ -162,15 +162,19 @@ def _series(used: SeriesEvidence) -> dict[str, Any]:
     return attributes_as(
         EVIDENCE_SERIES,
         used.series,
-        samples=[sample_as_json(stored) for stored in used.samples],
+        samples=samples_as_json(used.samples),
         left_out=used.left_out,
         was_read=used.was_read,
     )
 
 
-def sample_as_json(stored: StoredSample) -> dict[str, Any]:
-    """Return a sample with its numbers in the store."""
-    return {"id": stored.id, "batch_id": stored.batch_id, **stored.sample._asdict()}
+def samples_as_json(samples: Samples) -> list[dict[str, Any]]:
+    """Return samples with their numbers in the store."""
+    columns = samples, samples.column("id"), samples.column("batch_id")
+    return [
+        {"id": number, "batch_id": batch_id, **sample._asdict()}
+        for sample, number, batch_id in zip(*columns, strict=True)
+    ]
 
 
 def finite_as_json(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -40,8 +40,7 @@ from relayd.http.responses import (
     whole_position,
 )
 from relayd.http.route import RequestContext, route
-from relayd.http.routes.link_evidence import finite_as_json, pair_of, sample_as_json
-from relayd.store.samples.pages import sample_page
+from relayd.http.routes.link_evidence import finite_as_json, pair_of, samples_as_json
 
 # How long ages of samples are answered as they were.
 AGES_STAND_S = 60
@@ -101,14 +100,13 @@ async def get_link_history(context: RequestContext) -> web.Response:
     src, dst = pair_of(context)
     after = whole_position(query.cursor)
     rows = await service.store.read(
-        lambda store: sample_page(
-            store.database, src, dst, query.metric, after_id=after, limit=query.limit + 1
+        lambda store: samples_as_json(
+            store.samples.page(src, dst, query.metric, after_id=after, limit=query.limit + 1)
         )
     )
-    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
+    page, next_cursor = page_of(rows, query.limit, lambda row: (row["id"],))
     return document_response(
-        service.current.snapshot,
-        {"samples": [sample_as_json(row) for row in page], "next_cursor": next_cursor},
+        service.current.snapshot, {"samples": page, "next_cursor": next_cursor}
     )
 
 

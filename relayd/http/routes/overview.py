@@ -21,7 +21,6 @@ from relayd.store import Store
 from relayd.store.campaigns.spending import Spending
 from relayd.store.campaigns.states import campaign_totals
 from relayd.store.events import Events
-from relayd.store.samples.newest import newest_samples
 from relayd.store.transfers import Transfers, WantedTransfers
 from relayd.times import utc_date
 from relayd.transfers.register import MOST_LISTED
@@ -104,7 +103,7 @@ def _prediction(
     key = f"prediction {before.id}"
     if (kept := current.pages.get(key)) is None:
         links = store.snapshots.links(before.id)
-        samples = newest_samples(store.database, before.id, since_s, now_s)
+        samples = store.samples.newest(before.id, since_s, now_s)
         errors = list(estimate_errors(links, samples))
         inside = sum(error.inside for error in errors)
         kept = current.pages[key] = encoded(

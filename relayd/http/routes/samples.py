@@ -15,8 +15,7 @@ from relayd.http.responses import JSON, document_response
 from relayd.http.route import NDJSON, RequestContext, route
 from relayd.http.routes.sample_rows import SampleRows
 from relayd.http.settings import ServiceSettings
-from relayd.store.samples.ingest import Batch, ingest
-from relayd.store.samples.writing import Limits
+from relayd.store.samples.ingest import Batch, Limits, ingest
 from relayd.store.tokens import Token
 
 ORIGIN = "service"

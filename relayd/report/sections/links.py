@@ -49,7 +49,7 @@ def directions(section: Section, data: ReportData) -> None:
             ratios.append(float(np.median(rows["value"]) / np.median(back["value"])))
             there, other = _together(rows, back)
             for a, b, first, second in ((src, dst, there, other), (dst, src, other, there)):
-                found = collapses(first["at_s"], first["value"], second["value"])
+                found = collapses(first["measured_at_s"], first["value"], second["value"])
                 down += [(a, b, collapse) for collapse in found]
             with suppress(TooFewError):
                 verdicts.append(paired_difference(there["value"], other["value"]).differs)
@@ -104,13 +104,14 @@ def _list_collapses(section: Section, metric: str, down: list[tuple[str, str, Co
 
 def _together(rows: np.ndarray, back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pair tests of one direction with tests of the other that were near in time."""
+    at_s, back_s = rows["measured_at_s"], back["measured_at_s"]
     if len(back) == 1:
         nearest = np.zeros(len(rows), dtype=int)
     else:
-        nearest = np.searchsorted(back["at_s"], rows["at_s"]).clip(1, len(back) - 1)
-        earlier = rows["at_s"] - back["at_s"][nearest - 1] < back["at_s"][nearest] - rows["at_s"]
+        nearest = np.searchsorted(back_s, at_s).clip(1, len(back) - 1)
+        earlier = at_s - back_s[nearest - 1] < back_s[nearest] - at_s
         nearest = nearest - earlier
-    close = np.abs(back["at_s"][nearest] - rows["at_s"]) <= TOGETHER_S
+    close = np.abs(back_s[nearest] - at_s) <= TOGETHER_S
     return rows[close], back[nearest[close]]
 
 
@@ -125,19 +126,19 @@ def addresses(section: Section, data: ReportData) -> None:
     metrics: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
     for metric in metrics:
         links = list(data.address_kinds(metric))
-        section.samples += sum(len(link.private) + len(link.public) for link in links)
+        section.samples += sum(len(private) + len(public) for _, _, private, public in links)
         if not links:
             section.say(f"{metric}: no link was tested over both kinds of address.")
             continue
-        private = np.array([np.median(link.private) for link in links])
-        public = np.array([np.median(link.public) for link in links])
+        private = np.array([np.median(values) for _, _, values, _ in links])
+        public = np.array([np.median(values) for _, _, _, values in links])
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = private / public
             order = np.argsort(-np.nan_to_num(np.abs(np.log(ratios)), posinf=0.0))[:MOST_LISTED]
         section.table(
             f"{metric} over private and public addresses, where they differ most",
             (
-                {"src": links[i].src, "dst": links[i].dst, "ratio": ratios[i]}
+                {"src": links[i][0], "dst": links[i][1], "ratio": ratios[i]}
                 | {"private": private[i], "public": public[i]}
                 for i in order.tolist()
             ),
@@ -341,7 +342,7 @@ def _say_first_packets(section: Section, data: ReportData) -> None:
     """Say where the first packet of a run takes longer than the others."""
     runs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for test in data.detailed_tests("rtt_ms"):
-        first_ms = test.detail.get("first_ms")
+        first_ms = test.read_detail().get("first_ms")
         if isinstance(first_ms, int | float):
             runs[test.src, test.dst].append((float(first_ms), test.value))
     found = []

@@ -45,7 +45,7 @@ def stability(section: Section, data: ReportData) -> None:
         hours: list[np.ndarray] = []
         p_values: dict[str, list[float]] = {name: [] for name in (*PERIOD_NAMES, ANY_PERIOD)}
         for _, _, rows in data.pairs(metric):
-            times, values = rows["at_s"], rows["value"]
+            times, values = rows["measured_at_s"], rows["value"]
             if len(rows) < FEWEST_FOR_BOXES or np.median(values) <= 0:
                 continue
             ratios.append(values / np.median(values))
@@ -111,9 +111,9 @@ def forecasts(section: Section, data: ReportData) -> None:
         found: dict[str, list[tuple[str, str, Forecast]]] = {name: [] for name in HORIZONS_S}
         for src, dst, rows in data.pairs(metric):
             with suppress(TooFewError):
-                memories.append(autocorrelation(rows["at_s"], rows["value"]))
+                memories.append(autocorrelation(rows["measured_at_s"], rows["value"]))
                 for name, horizon_s in HORIZONS_S.items():
-                    ahead = forecast(rows["at_s"], rows["value"], horizon_s)
+                    ahead = forecast(rows["measured_at_s"], rows["value"], horizon_s)
                     found[name].append((src, dst, ahead))
         if not memories:
             section.say(f"{metric}: no conclusion, no pair has 48 samples at roughly equal steps.")

@@ -17,11 +17,10 @@ from probes.analysis.series.levels import FEWEST_TESTS, LevelPattern, Levels, le
 from probes.analysis.series.token_bucket import FEWEST_TESTS as FEWEST_BURSTS
 from probes.analysis.series.token_bucket import BurstTest, token_bucket
 from probes.analysis.steady_state import changes_in, drop_cause
-from probes.samples import Metric
+from probes.samples import Metric, Sample
 from relayd.report.data import ReportData, provider_pair
 from relayd.report.document import Section, analysis
 from relayd.report.sections.rates import RATES
-from relayd.store.samples.columns import DetailedTest
 
 MOST_LISTED = 20
 LEAST_GAP = 1.25  # less than two levels are apart
@@ -69,7 +68,7 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
     for test in data.steady_tests(metric):
         providers = provider_pair(test.src, test.dst)
         tests[providers] += 1
-        for change in changes_in(test.detail):
+        for change in changes_in(test.read_detail()):
             changes[providers, change["pattern"]].append(change)
             if change["pattern"] == "drop":
                 drops[test.src, test.dst].append((change["at_s"], change["at_gb"]))
@@ -203,7 +202,7 @@ def buckets(section: Section, data: ReportData) -> None:
         for test in data.steady_tests(metric):
             section.samples += 1
             if (burst := _burst(test)) is not None:
-                vm = (test.src + test.setup.src_zone, test.setup.src_vm or "?")
+                vm = (test.src + test.src_zone, test.src_vm or "?")
                 by_vm[vm].append(burst)
     records: list[dict[str, Any]] = []
     for (place, vm_type), tests in sorted(by_vm.items()):
@@ -242,15 +241,19 @@ def buckets(section: Section, data: ReportData) -> None:
     )
 
 
-def _burst(test: DetailedTest) -> BurstTest | None:
+def _burst(test: Sample) -> BurstTest | None:
     """Return the fall of a test whose rate fell once for good."""
-    falls = [change for change in changes_in(test.detail) if change["pattern"] in ("burst", "drop")]
+    falls = [
+        change
+        for change in changes_in(test.read_detail())
+        if change["pattern"] in ("burst", "drop")
+    ]
     if len(falls) != 1 or falls[0]["after_mbps"] >= falls[0]["before_mbps"]:
         return None
     (fall,) = falls
     return BurstTest(
-        test.at_s,
-        test.at_s + fall["at_s"] + test.duration_s,
+        test.measured_at_s,
+        test.measured_at_s + fall["at_s"] + (test.duration_s or 0.0),
         fall["at_s"],
         fall["at_gb"],
         fall["before_mbps"],
@@ -271,7 +274,7 @@ def transfers(section: Section, data: ReportData) -> None:
     times: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for test in data.detailed_tests("transfer_s"):
         section.samples += 1
-        volume_gb = test.detail.get("volume_gb")
+        volume_gb = test.read_detail().get("volume_gb")
         if isinstance(volume_gb, int | float):
             times[test.src, test.dst, float(volume_gb)].append(test.value)
     for src, dst, gb, took_s in data.finished_transfers():
@@ -336,13 +339,13 @@ def sweeps(section: Section, data: ReportData) -> None:
         section.samples += 1
         link = test.src, test.dst
         sent, received, asked = (
-            float(told) if isinstance(told := test.detail.get(name), int | float) else None
+            float(told) if isinstance(told := test.read_detail().get(name), int | float) else None
             for name in ("offered_mbps", "mean_mbps", "asked_mbps")
         )
         received = test.value if received is None else received
         if sent is not None:
             rates[link].append((asked or sent, sent, received))
-        bound = test.detail.get("lower_bound") is not False
+        bound = test.read_detail().get("lower_bound") is not False
         best[link] = max(best.get(link, (0.0, True)), (test.value, bound))
     _say_capacities(section, best)
     records: list[dict[str, Any]] = []

@@ -13,7 +13,7 @@ from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_j
 from probes.campaign.tasks import ProbeTask
 from relayd.store.metadata import Metadata
 from relayd.store.opening import Store
-from relayd.store.samples.writing import write_live
+from relayd.store.samples.ingest import write_live
 
 _TO_STOP = "campaign_to_stop"
 _RUN_BY_WATCHER = "campaign_run_by_watcher"

@@ -10,7 +10,7 @@ import numpy as np
 from probes.analysis.binning import Points, points
 from probes.samples import Metric
 from relayd.store.database import Database
-from relayd.store.samples.columns import read_columns
+from relayd.store.samples.reading import StoredSamples
 
 _PAIR = (
     "WHERE src_id = (SELECT id FROM regions WHERE name = ?) "
@@ -84,11 +84,12 @@ def link_series(
         Both ends count; seconds since 1970 (UTC).
     """
     since_s, until_s = max(since_s, -1e300), min(until_s, 1e300)
-    rows = read_columns(database, metric, since_s=since_s, pair=(src, dst)).rows
-    rows = rows[rows["at_s"] <= until_s]
+    samples = StoredSamples(database)
+    rows = samples.read(src=src, dst=dst, metric=metric, since_s=since_s, details=False).rows
+    rows = rows[rows["measured_at_s"] <= until_s]
     found = database.rows(_SUMMARIES, (src, dst, metric, since_s, until_s))
     columns = np.array(found, float).reshape(-1, 6).T
     compacted = Points(
         columns[0], columns[1], columns[2].astype(np.int64), columns[3], columns[4], columns[5]
     )
-    return LinkSeries(points(rows["at_s"], rows["value"]), rows["connections"], compacted)
+    return LinkSeries(points(rows["measured_at_s"], rows["value"]), rows["connections"], compacted)

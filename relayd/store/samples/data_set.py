@@ -7,7 +7,8 @@ sample, with columns as :class:`~probes.samples.Sample` names its fields, and wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count, islice
+from itertools import count
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ import numpy as np
 
 from planner.model.errors import InputError, not_installed
 from probes.importers.parquet import TYPES
-from probes.samples import Reported
+from probes.samples import Samples
 from relayd.store.samples.reading import StoredSamples
 
 if TYPE_CHECKING:
@@ -57,19 +58,15 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
             value=str(folder),
             remedy="Name a new folder, or remove this one.",
         )
-    rows = (
-        row for row in samples.reported() if since_s is None or row.sample.measured_at_s >= since_s
-    )
-    written = 0
+    found = samples.read(since_s=-inf if since_s is None else since_s)
     try:
         beside = TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.")
         with beside as name:
             whole = Path(name) / "whole"
             whole.mkdir()
             months = _Months(whole)
-            while chunk := list(islice(rows, BATCH_ROWS)):
-                months.add(_table(chunk))
-                written += len(chunk)
+            for first in range(0, len(found), BATCH_ROWS):
+                months.add(_table(found[first : first + BATCH_ROWS]))
             months.end()
             if folder.exists():
                 folder.rmdir()
@@ -81,7 +78,7 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
             value=str(folder),
             remedy="Name a folder where you may write, on a disk with room.",
         ) from None
-    return written
+    return len(found)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -149,12 +146,9 @@ def _bytes(tables: Sequence[pyarrow.Table]) -> int:
     return sum(table.nbytes for table in tables)
 
 
-def _table(rows: Sequence[Reported]) -> pyarrow.Table:
+def _table(samples: Samples) -> pyarrow.Table:
     import pyarrow
 
     types = {name: pyarrow.type_for_alias(alias) for name, alias in TYPES.items()}
-    columns = dict(zip(TYPES, zip(*(row.sample for row in rows), strict=True), strict=True))
-    return pyarrow.table(
-        [*columns.values(), [row.source for row in rows]],
-        pyarrow.schema([*types.items(), ("source", pyarrow.string())]),
-    )
+    schema = pyarrow.schema([*types.items(), ("source", pyarrow.string())])
+    return pyarrow.table([samples.column(name) for name in schema.names], schema)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable
-from hashlib import blake2b
+from collections.abc import Collection
 from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
 from probes.importers.physics import FAULTS
-from probes.samples import Quarantined, Sample
+from probes.samples import Sample
 from relayd.store.changes import record_change
 from relayd.store.database import Database
-from relayd.store.samples.writing import SampleWriter, batch_with
-from relayd.version import __version__
+from relayd.store.samples.ingest import Batch, SampleWriter, batch_with
 
 _MOST_AT_ONCE = 500
 
@@ -72,23 +70,6 @@ class ReasonCount(NamedTuple):
 
     reason: str
     samples: int
-
-
-def add_quarantined(database: Database, batch_id: int, rows: Iterable[Quarantined]) -> int:
-    """Keep samples apart, each once; return how many were new. Within a transaction."""
-    contents = []
-    for sample, reason in rows:
-        content = json.dumps(sample._asdict(), sort_keys=True)
-        digest = blake2b(content.encode(), digest_size=16).hexdigest()
-        contents.append((batch_id, digest, reason, *sample[:5], content))
-    if not contents:
-        return 0
-    return database.change_many(
-        "INSERT INTO quarantined_samples "
-        "(batch_id, digest, reason, src, dst, metric, value, measured_at_s, sample) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
-        contents,
-    )
 
 
 class Wanted(NamedTuple):
@@ -231,19 +212,12 @@ def accept(
     """
     with database.transaction():
         samples = to_decide(database, numbers, accepting=True)
-        writer = SampleWriter(
-            database,
-            name="quarantine",
-            format="accepted",
-            digest=None,
-            options=json.dumps({"trust": True, "accepted": sorted(set(numbers))}, sort_keys=True),
-            relayd_version=__version__,
-            imported_at_s=time.time(),
-        )
-        accepted = writer.add(samples)
-        writer.seal(accepted=accepted, duplicates=len(samples) - accepted, skipped="{}")
-        _note(database, "accept", numbers, who, reason, address, writer.batch_id)
-    return writer.batch_id
+        options = {"trust": True, "accepted": sorted(set(numbers))}
+        writer = SampleWriter(database, Batch("quarantine", "accepted", None, options))
+        writer.add(samples)
+        batch_id = writer.seal()
+        _note(database, "accept", numbers, who, reason, address, batch_id)
+    return batch_id
 
 
 def _note(

@@ -1,13 +1,14 @@
-"""Samples in the database: reading them, with their origin."""
+"""Samples in the database: reading them, with who reported them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from probes.samples import Metric, Reported, Sample, Samples
+from probes.samples import Metric, Samples
 from relayd.store.database import Database
 from relayd.store.samples.decisions import Decision, retracted_ids
 from relayd.store.samples.table import IN_ORDER, confirm, read_samples
@@ -18,20 +19,22 @@ _BATCH = (
 )
 
 
-class StoredSample(NamedTuple):
-    """A sample with where it is kept and came from.
-
-    Attributes
-    ----------
-    id : int
-        Ascending in the order of arrival.
-    batch_id : int
-        The :class:`StoredBatch` that brought it.
-    """
-
-    id: int
-    batch_id: int
-    sample: Sample
+# The key of the table begins with link, metric and time: one descent into it for each.
+_NEWEST = """
+JOIN (
+    SELECT src.region_id AS src_id, dst.region_id AS dst_id, metrics.id AS metric_id, (
+        SELECT samples.measured_at_s FROM used_samples AS samples
+        WHERE samples.src_id = src.region_id AND samples.dst_id = dst.region_id
+        AND samples.metric_id = metrics.id
+        AND samples.measured_at_s > ? AND samples.measured_at_s <= ?
+        ORDER BY samples.measured_at_s DESC LIMIT 1
+    ) AS at_s
+    FROM snapshots JOIN sites AS src ON src.snapshot_key = snapshots.key
+    JOIN sites AS dst ON dst.snapshot_key = snapshots.key CROSS JOIN metrics
+    WHERE snapshots.id = ? AND metrics.name IN ('rtt_ms', 'per_flow_mbps', 'aggregate_mbps')
+) AS newest ON samples.src_id = newest.src_id AND samples.dst_id = newest.dst_id
+    AND samples.metric_id = newest.metric_id AND samples.measured_at_s = newest.at_s
+"""
 
 
 class StoredBatch(NamedTuple):
@@ -113,8 +116,10 @@ class StoredSamples:
         src: str | None = None,
         dst: str | None = None,
         metric: Metric | None = None,
-        since_s: float | None = None,
+        since_s: float = -inf,
+        until_s: float = inf,
         through: int | None = None,
+        details: bool = True,
         change: tuple[Decision, Collection[int]] | None = None,
     ) -> Samples:
         """Return samples by source, destination and metric, the oldest first.
@@ -127,30 +132,25 @@ class StoredSamples:
             Region ids; a region without samples has none.
         metric : Metric, optional
             Only this metric.
-        since_s : float, optional
-            Only what was measured at or after this time, seconds since 1970.
+        since_s, until_s : float
+            Only what was measured at or after one time and before another, seconds since 1970.
         through : int, optional
             Only samples with this id or a lower one: what a snapshot was built from.
+        details : bool
+            With what their tools said, which may be long.
         change : (decision, ids of samples), optional
             As if that had been decided about these samples.
         """
-        conditions, values = ["samples.id <= ?"], [self.last_id() if through is None else through]
-        found: list[object] = list(values)
-        for column, table, name in (
-            ("src_id", "regions", src),
-            ("dst_id", "regions", dst),
-            ("metric_id", "metrics", metric),
-        ):
-            if name is not None:
-                conditions.append(f"samples.{column} = (SELECT id FROM {table} WHERE name = ?)")  # noqa: S608
-                found.append(name)
-        if since_s is not None:
-            conditions.append("samples.measured_at_s >= ?")
-            found.append(since_s)
-        of = f"WHERE {' AND '.join(conditions)}{IN_ORDER}"
+        where, values = _condition(src, dst, metric)
+        where += " AND samples.id <= ?"
+        values.append(self.last_id() if through is None else through)
+        for bound, operator in ((since_s, ">="), (until_s, "<")):
+            if abs(bound) != inf:
+                where += f" AND samples.measured_at_s {operator} ?"
+                values.append(bound)
         if change is None:
-            return read_samples(self._database, of, found)
-        return self._as_if(of, found, *change)
+            return read_samples(self._database, where + IN_ORDER, values, details=details)
+        return self._as_if(where + IN_ORDER, values, *change)
 
     def _as_if(
         self, of: str, values: list[object], decision: Decision, ids: Collection[int]
@@ -166,11 +166,35 @@ class StoredSamples:
             confirm(samples, ids)
         return samples[~np.isin(samples.rows["id"], list(retracted))]
 
-    def reported(self) -> Iterator[Reported]:
-        """Yield what :meth:`read` does, with who reported each sample, and when."""
-        samples = self.read()
-        columns = map(samples.column, ("source", "id", "arrived_at_s", "vouched"))
-        return map(Reported, samples, *columns)
+    def page(
+        self, src: str, dst: str, metric: Metric | None, *, after_id: int, limit: int
+    ) -> Samples:
+        """Return the samples of a link that arrived after one of them, in order of arrival.
+
+        Parameters
+        ----------
+        src, dst : str
+            Region ids; regions without samples have an empty page.
+        metric : Metric, optional
+            Only this metric.
+        after_id : int
+            0 for the first page.
+        """
+        where, values = _condition(src, dst, metric)
+        of = f"{where} AND samples.id > ? ORDER BY samples.id LIMIT ?"
+        return read_samples(self._database, of, [*values, after_id, limit])
+
+    def newest(self, snapshot: str, after_s: float, until_s: float) -> Samples:
+        """Return, for the pairs of a snapshot's regions, what was measured last in a span of time.
+
+        Parameters
+        ----------
+        snapshot : str
+            Id; one that was pruned has no regions.
+        after_s, until_s : float
+            Seconds since 1970; the end counts, the beginning does not.
+        """
+        return read_samples(self._database, _NEWEST, (after_s, until_s, snapshot))
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
         """Return who has reported samples of one metric of a pair."""
@@ -184,15 +208,16 @@ class StoredSamples:
         )
         return {source for (source,) in rows}
 
-    def history(
-        self,
-        src: str,
-        dst: str,
-        metric: Metric | None = None,
-        *,
-        since_s: float | None = None,
-        through: int | None = None,
-    ) -> list[StoredSample]:
-        """Return the samples of one pair with their origin, by metric, the oldest first."""
-        samples = self.read(src=src, dst=dst, metric=metric, since_s=since_s, through=through)
-        return list(map(StoredSample, samples.column("id"), samples.column("batch_id"), samples))
+
+def _condition(src: str | None, dst: str | None, metric: Metric | None) -> tuple[str, list[object]]:
+    """Return the condition for samples of a link and metric, and the values in it."""
+    where, values = "WHERE 1 = 1", list[object]()
+    for column, table, name in (
+        ("src_id", "regions", src),
+        ("dst_id", "regions", dst),
+        ("metric_id", "metrics", metric),
+    ):
+        if name is not None:
+            where += f" AND samples.{column} = (SELECT id FROM {table} WHERE name = ?)"  # noqa: S608
+            values.append(name)
+    return where, values

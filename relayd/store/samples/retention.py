@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
+from probes.estimation.vm_types import THROUGHPUT, VmVote
 from probes.samples import OWN
 from relayd.store.opening import Store
 
@@ -136,21 +137,23 @@ def compact(
     return Compacted(samples, summaries, int(left))
 
 
-def vm_votes(store: Store) -> Iterator[tuple[str, str, str, str, str, int, str]]:
-    """Yield metric, ends, VM types of both, how many samples were summarised, and who reported.
+def vm_votes(store: Store) -> Iterator[VmVote]:
+    """Yield what throughput samples that were summarised say of VM types.
 
     Estimates count which VM type most samples of a region name; these still have their vote.
     """
-    for row in store.database.rows(
-        "SELECT metrics.name, src.name, dst.name, src_vm, dst_vm, "
-        "sum(sample_summaries.samples), compactions.source "
+    for src, dst, src_vm, dst_vm, source, samples in store.database.rows(
+        "SELECT src.name, dst.name, src_vm, dst_vm, compactions.source, "  # noqa: S608
+        "sum(sample_summaries.samples) "
         "FROM sample_summaries JOIN setups ON setups.id = setup_id "
         "JOIN compactions ON compactions.id = compaction_id "
         "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id "
         "JOIN metrics ON metrics.id = metric_id "
-        "GROUP BY metrics.name, src.name, dst.name, src_vm, dst_vm, compactions.source"
+        f"WHERE metrics.name IN ({', '.join('?' * len(THROUGHPUT))}) "
+        "GROUP BY src.name, dst.name, src_vm, dst_vm, compactions.source",
+        sorted(THROUGHPUT),
     ):
-        yield tuple(row)
+        yield VmVote(src, dst, src_vm, dst_vm, int(samples), source)
 
 
 class _Run:

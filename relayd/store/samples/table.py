@@ -105,7 +105,12 @@ def refuse_nul(*texts: str) -> None:
 
 
 def read_samples(
-    database: Database, of: str, values: Values = (), *, table: str = "used_samples AS samples"
+    database: Database,
+    of: str,
+    values: Values = (),
+    *,
+    table: str = "used_samples AS samples",
+    details: bool = True,
 ) -> Samples:
     """Return samples with who reported them: those that an operator confirmed are the own prober's.
 
@@ -117,9 +122,12 @@ def read_samples(
         In it.
     table : str
         What is read; it is called ``samples`` in the query.
+    details : bool
+        With what their tools said.
     """
-    samples, parts = Samples(), []
-    stream = database.stream(f"{_SELECT}{table} {of}", values)
+    samples, parts = Samples(), list[NDArray[np.void]]()
+    select = _SELECT if details else _SELECT.replace("samples.detail", "''")
+    stream = database.stream(f"{select}{table} {of}", values)
     for columns in _chunks(stream):
         parts.append(rows := np.zeros(len(columns[0]), ROW))
         for name, column in zip(_NUMBERS, columns, strict=False):
@@ -130,7 +138,9 @@ def read_samples(
         part = Samples(rows, samples.names, samples.details)
         for name, column in (("detail", detail), ("address", address), ("intervals", intervals)):
             part.fill(name, column)
-    found = Samples(np.concatenate([samples.rows, *parts]), samples.names, samples.details)
+    if not parts:
+        return samples
+    found = Samples(np.concatenate(parts), samples.names, samples.details)
     _name(database, found)
     _add_sources(database, found)
     return found
@@ -145,6 +155,8 @@ def _name(database: Database, samples: Samples) -> None:
     """Put numbers of names in place of the ids of the database."""
     rows, names = samples.rows, samples.names
     regions = dict(database.rows("SELECT id, name FROM regions"))
+    for number in np.union1d(rows["src"], rows["dst"]).tolist():
+        names[regions[number]]  # in the order of ids, which is that of the table
     for end in ("src", "dst"):
         rows[end] = _looked_up(rows[end], regions, lambda name: names[name])
     metrics = dict(database.rows("SELECT id, name FROM metrics"))
@@ -167,13 +179,12 @@ def _add_sources(database: Database, samples: Samples) -> None:
     """Add who reported the samples, and when."""
     rows = samples.rows
     used, place = np.unique(rows["batch_id"], return_inverse=True)
-    least, most = (int(used[0]), int(used[-1])) if len(used) else (0, -1)
     by = {
         number: (samples.names[source], at_s, bool(vouched))
         for number, source, at_s, vouched in database.stream(
             "SELECT id, source, imported_at_s, CASE WHEN options LIKE ? THEN 1 ELSE 0 END "
             "FROM batches WHERE id >= ? AND id <= ?",
-            (TRUSTED_IMPORT, least, most),
+            (TRUSTED_IMPORT, int(used[0]), int(used[-1])),
         )
     }
     for field, column in zip(

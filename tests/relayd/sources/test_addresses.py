@@ -115,7 +115,7 @@ def test_a_store_keeps_what_was_measured_over_both_kinds(
     evidence = {figure.origin.quantity: figure for figure in evidence_in(db, wan, wan.network)}[
         "aggregate_gbps"
     ]
-    assert {stored.sample.value for stored in evidence.used[0].samples} == {25_000.0}
+    assert {sample.value for sample in evidence.used[0].samples} == {25_000.0}
 
 
 def evidence_in(db: Path, wan: Wan, network: Network) -> list[FigureEvidence]:

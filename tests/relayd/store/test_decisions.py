@@ -11,10 +11,8 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store
-from relayd.store.samples.columns import read_columns
 from relayd.store.samples.decisions import Selection, decide, decisions, selected
 from relayd.store.samples.ingest import Batch, append, ingest
-from relayd.store.samples.pages import sample_page
 from relayd.store.samples.retention import compact
 from tests.relayd.store.engines import Spot
 
@@ -64,8 +62,8 @@ def test_retracting_restores_estimates_to_the_byte(store: Store) -> None:
     assert _snapshot(store) == honest
     assert document_of(_network(store)) == document_of(foreseen)
     # Gone wherever samples are read.
-    assert len(read_columns(store.database, "aggregate_mbps")) == 14
-    assert not sample_page(store.database, SRC, OTHER, None, after_id=0, limit=9)
+    assert len(store.samples.read(metric="aggregate_mbps")) == 14
+    assert not len(store.samples.page(SRC, OTHER, None, after_id=0, limit=9))
     assert len(list(store.samples.read())) == 14
     assert decide(store.database, "retract", mallory, who="ana", reason="again") == 0
 

@@ -9,9 +9,8 @@ import pytest
 from planner.model.errors import InputError
 from probes.samples import Sample
 from relayd.store import Store, open_store
-from relayd.store.samples.ingest import Batch, append, ingest
+from relayd.store.samples.ingest import Batch, Limits, append, ingest
 from relayd.store.samples.reported_series import series_by_source
-from relayd.store.samples.writing import Limits
 from tests.relayd.store.engines import Spot
 
 _REGIONS = ("x:a", "x:b", "x:c")

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
+from relayd.catalogue.loading import load_catalogue
+from relayd.history.opening import open_history
+from relayd.report.data import ReportData
 from relayd.store import Store, open_store
-from relayd.store.samples.columns import read_columns, read_details
 from relayd.store.samples.ingest import Batch, append, content_digest, ingest
 from tests.properties import examples
 from tests.relayd.store.engines import Spot
@@ -198,16 +200,18 @@ def test_history_tells_where_each_sample_is_from(store: Store, spot: Spot, tmp_p
     through = store.samples.last_id()
     append(store, [early, _sample(5)], "campaign 7")
 
-    history = store.samples.history("aws:a", "aws:b")
+    history = store.samples.read(src="aws:a", dst="aws:b")
 
-    assert [stored.sample for stored in history] == [early, late]
+    assert list(history) == [early, late]
     batches = {batch.id: batch for batch in store.samples.batches()}
-    assert [batches[stored.batch_id].name for stored in history] == ["campaign 7", "one.csv"]
+    assert [batches[number].name for number in history.column("batch_id")] == [
+        "campaign 7",
+        "one.csv",
+    ]
     assert batches[1].digest is not None
     assert len(batches[1].digest) == 64
     assert batches[1].options == '{"force": true}'
-    known_then = store.samples.history("aws:a", "aws:b", through=through)
-    assert [stored.sample for stored in known_then] == [late]
+    assert list(store.samples.read(src="aws:a", dst="aws:b", through=through)) == [late]
     spelled_out = spot.outsider(
         "SELECT src, dst, metric, value, measured_at, batch FROM measurements WHERE src = 'aws:a'"
     )
@@ -226,6 +230,7 @@ def test_filters(store: Store) -> None:
     assert set(read(metric="rtt_ms")) == {row for row in rows if row.metric == "rtt_ms"}
     since = 1.64e9 + 40
     assert set(read(since_s=since)) == {row for row in rows if row.measured_at_s >= since}
+    assert set(read(until_s=since)) == {row for row in rows if row.measured_at_s < since}
     assert not list(read(src="nowhere:else"))
     in_order = [(s.src, s.dst, s.metric) for s in read()]
     groups = [key for at, key in enumerate(in_order) if at == 0 or in_order[at - 1] != key]
@@ -254,7 +259,7 @@ def test_nobody_can_change_a_sample(store: Store, spot: Spot) -> None:
             spot.outsider(statement)
 
 
-def test_analyses_read_columns_and_details(store: Store) -> None:
+def test_reports_read_what_tools_said_of_tests_that_kept_their_intervals(store: Store) -> None:
     plain = Sample("aws:a", "gcp:b", "aggregate_mbps", 5.0, 1e9, "t", 8, 10.0)
     told = plain._replace(measured_at_s=2e9, warmed_up=True, detail='{"findings": []}', intervals=9)
     named = plain._replace(measured_at_s=1.5e9, detail='{"other": "intervals"}')
@@ -263,12 +268,16 @@ def test_analyses_read_columns_and_details(store: Store) -> None:
         for t, d, n in ((1.9e9, '["intervals"]', 3), (4e9, '"intervals" no', None))
     ]
     append(store, [plain, told, named, *odd, plain._replace(metric="per_flow_mbps")], "test")
-    columns = read_columns(store.database, "aggregate_mbps")
-    assert columns.rows["warmed_up"].tolist() == [False, False, False, True, False]
-    assert columns.rows["duration_s"].tolist() == [10.0] * 5
-    strange, found = read_details(store.database, "aggregate_mbps", steady=True)
-    assert strange.detail == {}
-    assert (found.src, found.dst, found.at_s) == ("aws:a", "gcp:b", 2e9)
-    assert found.detail == {"findings": []}
-    assert not list(read_details(store.database, "aggregate_mbps", since_s=2.1e9, steady=True))
-    assert not list(read_details(store.database, "per_flow_mbps", steady=True))
+    read = store.samples.read(metric="aggregate_mbps", details=False)
+    assert read.rows["warmed_up"].tolist() == [False, False, False, True, False]
+    assert read.rows["duration_s"].tolist() == [10.0] * 5
+    assert {sample.detail for sample in read} == {""}
+    with open_history(store.database.location) as history:
+        data = ReportData(history, load_catalogue())
+        strange, found = data.steady_tests("aggregate_mbps")
+        assert strange.read_detail() == {}
+        assert (found.src, found.dst, found.measured_at_s) == ("aws:a", "gcp:b", 2e9)
+        assert found.read_detail() == {"findings": []}
+        later = ReportData(history, load_catalogue(), since_s=2.1e9)
+        assert not list(later.steady_tests("aggregate_mbps"))
+        assert not list(data.steady_tests("per_flow_mbps"))

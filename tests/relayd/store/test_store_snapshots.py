@@ -18,7 +18,6 @@ from probes.samples import Sample
 from relayd.sources.stored import stored_network
 from relayd.store import SnapshotRow, Store
 from relayd.store.samples.ingest import append
-from relayd.store.samples.newest import newest_samples
 from tests.relayd.store.engines import Spot
 
 MEASURED = Origin("measured")
@@ -214,11 +213,12 @@ def test_what_was_measured_last_of_each_link_of_a_snapshot(store: Store) -> None
         for at_s in (10.0, 20.0, 30.0, 40.0)
     ]
     append(store, [*sent, Sample("aws:a", "far:away", "rtt_ms", 1.0, 25.0, "ping")])
-    found = newest_samples(store.database, "s1", 10.0, 30.0)
-    assert sorted(found) == sorted(
+    found = store.samples.newest("s1", 10.0, 30.0)
+    columns = map(found.column, ("src", "dst", "metric", "value", "connections"))
+    assert sorted(zip(*columns, strict=True)) == sorted(
         (src, dst, metric, 3000.0 + number, 8)
         for number, (src, dst) in enumerate(links)
         for metric in ("rtt_ms", "aggregate_mbps")
     )
-    assert newest_samples(store.database, "s1", 40.0, 50.0) == []
-    assert newest_samples(store.database, "gone", 0.0, 50.0) == []
+    assert not len(store.samples.newest("s1", 40.0, 50.0))
+    assert not len(store.samples.newest("gone", 0.0, 50.0))
