@@ -24,7 +24,7 @@ from planner.fields.shared import (
     time_value_field,
     volume_field,
 )
-from planner.fields.specified import Figure, Several, field, specified
+from planner.fields.specified import Figure, Several, Switch, field, specified
 from planner.model.errors import InputError
 
 BroadcastObjective: TypeAlias = Literal["value", "time", "cost"]
@@ -78,7 +78,7 @@ class BroadcastRequest(RelayingRequest):
         default="any",
         group="VMs and relays",
     )
-    frontier: bool = frontier_field()
+    frontier: Switch = frontier_field()
 
     def _check(self) -> None:
         for region in self.destinations:

@@ -330,9 +330,15 @@ class Flag(Kind):
 
     name = "flag"
 
+    def read(self, value: Any) -> Any:
+        """Return a word of a query string as True or False."""
+        words = {"true": True, "1": True, "false": False, "0": False}
+        return words.get(value.lower(), value) if isinstance(value, str) else value
+
     def core(self) -> CoreSchema:
-        """Return True or False, also from the words of a query string."""
-        return core_schema.bool_schema()
+        """Return True or False."""
+        flag = core_schema.bool_schema(strict=True)
+        return core_schema.no_info_before_validator_function(self.read, flag)
 
 
 class Region(Kind):

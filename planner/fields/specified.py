@@ -93,6 +93,7 @@ Figure: TypeAlias = Reads[float | str, float]
 Limit: TypeAlias = Reads[float | str | None, float | None]
 Whole: TypeAlias = Reads[int | str, int]
 WholeLimit: TypeAlias = Reads[int | str | None, int | None]
+Switch: TypeAlias = Annotated[bool, Flag()]
 Several: TypeAlias = Reads[Iterable[str], tuple[str, ...]]
 CountsByPlace: TypeAlias = Reads[Mapping[str, int] | Mapping[str, str], Mapping[str, int]]
 FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mapping[str, float]]
@@ -134,7 +135,7 @@ class Field:
         accepted = (one.type for one in info.metadata if isinstance(one, Accepted))
         plain = next((name.removesuffix(u) for u in _UNIT_SUFFIXES if name.endswith(u)), name)
         self.name, self.key, self.help = name, shown["key"] or name, shown["description"]
-        self.kind: Kind = next((one for one in info.metadata if isinstance(one, Kind)), Flag())
+        self.kind: Kind = next(one for one in info.metadata if isinstance(one, Kind))
         self.default = info.get_default(call_default_factory=True)
         self.required, self.optional = info.is_required(), NoneType in get_args(info.annotation)
         self.accepts = next(accepted, info.annotation)

@@ -23,7 +23,7 @@ from planner.fields.shared import (
     relays_of_many_field,
     risk_field,
 )
-from planner.fields.specified import Reads, Several, field, specified
+from planner.fields.specified import Reads, Several, Switch, field, specified
 
 ShuffleObjective: TypeAlias = Literal["time", "cost"]
 
@@ -55,7 +55,7 @@ class ShuffleRequest(RelayingRequest):
     deadline_s: Deadline = deadline_field("Latest end of the last pair.")
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: RelaysOfMany = relays_of_many_field()
-    frontier: bool = frontier_field()
+    frontier: Switch = frontier_field()
 
     def _check(self) -> None:
         # A matrix needs its names; where they are not needed, they are no part of the question.

@@ -31,6 +31,7 @@ from planner.fields.specified import (
     Items,
     Limit,
     Reads,
+    Switch,
     Whole,
     WholeLimit,
     field,
@@ -106,7 +107,7 @@ class TransferRequest(RuledRequest):
         f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}, as far as vCPU quotas allow.",
         default=None,
     )
-    frontier: bool = frontier_field()
+    frontier: Switch = frontier_field()
     candidates: Annotated[Whole, Count(1, MOST_CANDIDATES)] = field(
         "Most single relays to compare: the best and its alternatives.",
         default=DEFAULT_CANDIDATES,
