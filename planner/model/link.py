@@ -72,19 +72,6 @@ class Link:
         rows = [_cells(name, getattr(self, name)) for name in LINK_FIGURES]
         return html_table(f"{self.src} -> {self.dst}", ESTIMATE_CELLS, rows)
 
-    def aged(self, now_s: float, since_s: float | None = None) -> Link:
-        """Return the link as its age lets it stand; see :meth:`.Estimate.aged`."""
-        return Link(
-            self.src,
-            self.dst,
-            self.rtt_ms.aged(now_s, since_s, FADING["rtt_ms"]),
-            self.per_flow_mbps.aged(now_s, since_s, FADING["per_flow_mbps"]),
-            self.aggregate_gbps.aged(now_s, since_s, FADING["aggregate_gbps"]),
-            self.loss_pct,
-            self.limited_by,
-            self.address,
-        )
-
     def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
         """Return ``min(k f, A)``: what one VM pair reaches with k connections."""
         flow_mbps: float = getattr(self.per_flow_mbps, bound)
@@ -173,43 +160,6 @@ class Site:
     def _repr_html_(self) -> str:
         rows = [_cells(name, getattr(self, name)) for name in SITE_FIGURES]
         return html_table(f"{self.region}, {self.vm_type}", ESTIMATE_CELLS, rows)
-
-
-def limit_of(
-    rate_gbps: Estimate,
-    source: Site,
-    destination: Site,
-    windows_gbps: Estimate | None,
-    *,
-    saturated: bool = False,
-    address: AddressKind = "public",
-) -> LimitedBy:
-    """Return what holds the rate of a VM pair where it is.
-
-    Parameters
-    ----------
-    rate_gbps : Estimate
-    source, destination : Site
-    windows_gbps : Estimate | None
-        What the windows of its connections allow over its round-trip time; None where it is not
-        known how many connections there were.
-    saturated : bool
-        Whether more connections were seen to bring nothing.
-    address : AddressKind
-        Over which it is reached.
-    """
-    caps = (source.egress(address), destination.ingress(address))
-    if _is_at(rate_gbps, min(caps, key=lambda cap: cap.expected)):
-        return "vm"
-    if saturated:
-        return "path"
-    if windows_gbps is not None and _is_at(rate_gbps, windows_gbps):
-        return "window"
-    return "unknown"
-
-
-def _is_at(rate: Estimate, limit: Estimate) -> bool:
-    return rate.expected >= AT_LIMIT * limit.expected > 0 and rate.high >= limit.low
 
 
 ESTIMATE_CELLS = ("", "low", "expected", "high", "source", "samples")

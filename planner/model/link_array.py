@@ -594,6 +594,8 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     def aged(self, to_s: float, since_s: float | None = None) -> LinkArray:
         """Return the links as their age lets them stand; see :meth:`.Estimate.aged`."""
+        if not (self.evidence["newest_s"] < to_s).any():  # nothing was measured
+            return self
         patches = self.patches
         if patches:
             made = self._aged(np.array(list(patches.values()), LINK), to_s, since_s).tolist()

@@ -29,11 +29,6 @@ def window_limited_mbps(window_mb: float, rtt_ms: float) -> float:
     return MBIT_PER_MB * window_mb * 1000.0 / rtt_ms
 
 
-def per_flow_mbps(window_mb: float, rtt_ms: float, cap_mbps: float) -> float:
-    """Return the steady throughput of one flow, ``min(W / RTT, cap)``."""
-    return min(window_limited_mbps(window_mb, rtt_ms), cap_mbps)
-
-
 def ramp_up_s(rtt_ms: float) -> float:
     """Return the time that getting up to speed costs a transfer over one link, ``8.5 RTT``."""
     return RAMP_UP_ROUND_TRIPS * rtt_ms / 1000.0

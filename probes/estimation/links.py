@@ -186,7 +186,7 @@ def _limits(
     known: Bools,
     saturated: Bools,
 ) -> Ints:
-    """Return, as places in LIMITED_BY, :func:`planner.model.link.limit_of` links.
+    """Return what limits links, as places in LIMITED_BY: a VM, the path, or windows.
 
     Parameters
     ----------

@@ -33,7 +33,9 @@ _origins = st.builds(
     st.sampled_from([None, "public", "private", "both"]),
     st.none()
     | st.builds(
-        Figures, connections=st.integers(1, 3), note=st.text(max_size=3), rate_cut=st.none()
+        lambda count, note: Figures(connections=count, note=note),
+        st.integers(1, 3),
+        st.text(max_size=3),
     ),
 )
 _bounds = st.lists(st.floats(0, inf) | st.just(-0.0), min_size=3, max_size=3).map(sorted)
