@@ -456,6 +456,9 @@ def schema_of(request: type[Specified]) -> dict[str, Any]:
     """Return the JSON schema of a specified class: an object that knows no other keys."""
     found = TypeAdapter(request).json_schema(schema_generator=UntitledSchema)
     properties = {f.key: found["properties"][f.name] for f in request._fields.values()}
+    # Of what a factory makes, pydantic states no default.
+    empty = [f.key for f in request._fields.values() if f.default == {}]
+    properties |= {key: {**properties[key], "default": {}} for key in empty}
     required = [f.key for f in request._fields.values() if f.required]
     about = (request.__doc__ or "").partition("\n")[0]
     return {**found, "description": about, "properties": properties, "required": required}
