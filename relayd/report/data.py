@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
+from planner.model.network import UNSAVED, Network
 from probes.analysis.cold_tests import steady_rates
 from probes.analysis.series.periodicity import DAY_S
+from probes.estimation import Estimator
 from probes.samples import ADDRESSES, Metric, Sample, Samples
 from relayd.backtesting.history import ReplayHistory
 from relayd.history.source import SampleHistory
+from relayd.tables.figures import matrix_of, measured_regions
 
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.void]
@@ -65,15 +68,15 @@ class ReportData:
         return self._samples[metric]
 
     def _correct(self, metric: Metric) -> None:
-        """Correct tests that include slow start, where the round-trip time is known."""
-        rtts = self.medians("rtt_ms")
+        """Correct tests that include slow start, by the round-trip time that plans rest on."""
+        links = self.network.links
         count = 0
         for (src, dst, _), part in self._samples[metric].groups():
             rows = part.rows  # of the whole, changed in place
-            rtt_ms = rtts.get((src, dst), rtts.get((dst, src)))
             cold = ~rows["warmed_up"] & (rows["duration_s"] > 0)
-            if rtt_ms is None or not cold.any():
+            if src == dst or not cold.any():
                 continue
+            rtt_ms = links[src][dst].rtt_ms.expected
             rows["value"][cold] = steady_rates(
                 rows["value"][cold], rtt_ms, rows["duration_s"][cold], one_flow=_FROM_COLD[metric]
             )
@@ -174,6 +177,18 @@ class ReportData:
         for (src, dst), value in medians.items():
             found[index[src], index[dst]] = value
         return regions, found
+
+    @cached_property
+    def network(self) -> Network:
+        """The network of estimates that a snapshot of these samples holds."""
+        samples = self.samples.read(begin_s=self._begin_s)
+        return Estimator(samples, self.catalogue, votes=self.samples.votes()).network(UNSAVED)
+
+    def relay_gains(self, connections: int) -> Matrix:
+        """Return what the best relay gains between measured regions; NaN where nothing is known."""
+        network = self.network.with_(restricted_to=measured_regions(self.network))
+        gains: Matrix = matrix_of(network, self.catalogue, "relay-gain", connections).values
+        return np.maximum(gains, 1.0)
 
     def egress_usd_per_gb(self, src: str, dst: str) -> float:
         """Return the first-tier fee of a link; NaN where the catalogue has none."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+import relayd
 from planner.model.estimate import AddressKind
 from probes.analysis.series.steady import Interval
 from probes.campaign.findings import Findings, steady_sample
@@ -20,6 +23,7 @@ from relayd.__main__ import main
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
 from relayd.store.transfers import Transfers
+from tests.shared_data import shared
 
 REGIONS = (
     "aws:us-east-1",
@@ -100,7 +104,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def add(src: str, dst: str, metric: Metric, values: np.ndarray) -> None:
         connections = {"per_flow_mbps": 1, "aggregate_mbps": 64}.get(metric)
         samples.extend(
-            Sample(src, dst, metric, float(v), float(at), "test", connections, src_vm="m")
+            Sample(src, dst, metric, float(v), float(at), "test", connections)
             for v, at in zip(values, times, strict=True)
         )
 
@@ -127,7 +131,8 @@ def test_planted_truths_are_found(planted: Path) -> None:
     assert heterogeneity["per_flow_mbps"]["homogeneous"] == 0
     assert heterogeneity["per_flow_mbps"]["median_fastest_over_slowest"] > 2
     relays = found["relays"]["figures"]
-    assert relays["many_connections"]["maximum"] < 1.05
+    # Over 370 ms, 64 connections carry 4,150 of 4,800 Mbit/s.
+    assert relays["many_connections"]["maximum"] < 1.2
     # 370 ms directly; 60 and 75 ms by way of the middle.
     assert relays["one_connection"]["maximum"] == pytest.approx(370 / 75, rel=0.05)
     assert relays["latency"]["maximum"] == pytest.approx(370 / 135, rel=0.05)
@@ -390,13 +395,33 @@ def test_slow_start_is_no_reason_to_relay(tmp_path: Path) -> None:
     db = stored(tmp_path / "cold.db", samples)
     found = report(db)
     assert found["throughput"]["figures"]["aggregate_mbps"][0]["mean"] == pytest.approx(cap_mbps)
-    assert found["relays"]["figures"]["many_connections"]["maximum"] == pytest.approx(1)
+    assert found["relays"]["figures"]["many_connections"]["maximum"] < 1.02
     assert main(["report", "--db", str(db), "--output", str(tmp_path / "cold.md")]) == 0
     assert "56 tests" in (tmp_path / "cold.md").read_text()
-    # Without round-trip times nothing can be corrected, and relays seem to gain.
-    alone = [sample for sample in samples if sample.metric != "rtt_ms"]
-    seeming = report(stored(tmp_path / "alone.db", alone))
-    assert seeming["relays"]["figures"]["many_connections"]["maximum"] > 1.2
+
+
+def test_report_matrix_and_plans_say_one_thing_of_relays(tmp_path: Path) -> None:
+    """Also where throughput alone was measured: estimated round trips take slow start out."""
+    grid, db = tmp_path / "grid.csv", tmp_path / "grid.db"
+    rates = shared("skyplane/throughput_2022-01.csv")
+    grid.write_bytes(rates.read_bytes())
+    words = ["import", "skyplane-throughput", str(grid), "--db", str(db)]
+    assert main([*words, "--measured-at", "2022-01-15"]) == 0
+    told = report(db, "--section", "relays")["relays"]["figures"]["many_connections"]
+    with closing(relayd.open(db)) as wan:
+        measured = wan.matrix("relay-gain", measured_only=True)
+        known_regions, gains = measured.regions, measured.values
+        known = np.maximum(gains[np.isfinite(gains)], 1.0)
+        assert told["pairs"] == known.size
+        for least, share in ((1.1, told["share_1_1"]), (1.5, told["share_1_5"])):
+            assert share == pytest.approx(float((known >= least - 1e-9).mean()), abs=1e-9)
+        everywhere = wan.matrix("relay-gain")
+        place = {name: at for at, name in enumerate(everywhere.regions)}
+        for src, dst in Random(1).sample(list(permutations(known_regions, 2)), 40):
+            plan = wan.plan(src, dst, volume_gb=1e5, vms=1, objective="time")
+            if plan.best_relay is not None:
+                gain = everywhere.values[place[src], place[dst]]
+                assert plan.best_relay.gain == pytest.approx(gain, rel=1e-4)
 
 
 @pytest.mark.thorough

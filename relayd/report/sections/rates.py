@@ -6,15 +6,16 @@ from collections import defaultdict
 
 import numpy as np
 
+from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.answer import dumped
 from probes.analysis.evidence import TooFewError
 from probes.analysis.fees import fees_against_performance
-from probes.analysis.relay_gains import GainDistribution, latency_gains, throughput_gains
+from probes.analysis.relay_gains import GainDistribution, distribution, latency_gains
 from probes.analysis.variation import homogeneity, spread
 from probes.analysis.vm_spread import vm_spread
 from probes.samples import Metric
 from relayd.report.charts import cumulative, points, ranges
-from relayd.report.data import Matrix, ReportData, provider_pair
+from relayd.report.data import ReportData, provider_pair
 from relayd.report.document import Section, analysis
 
 RATES: dict[Metric, str] = {"per_flow_mbps": "one connection", "aggregate_mbps": "many connections"}
@@ -138,23 +139,18 @@ def heterogeneity(section: Section, data: ReportData) -> None:
 @analysis(
     "relays",
     "What would relays gain?",
-    "Best single relay over direct for every pair, from the medians of direct tests: "
-    "min(first link, second link), for aggregates within the VMs' caps as far as they are "
-    "known (the largest rate of a row or column otherwise). HotCloud 2018, Figure 1c, and its "
-    "rebuttal by aggregates.",
+    "Best single relay over direct for every pair between measured regions, by the estimates that "
+    "plans rest on: min(first link, second link) within the VMs' caps, one VM a region, with one "
+    "connection and with 64, as `relayd matrix --metric relay-gain` has it. HotCloud 2018, Figure "
+    "1c, and its rebuttal by aggregates.",
 )
 def relays(section: Section, data: ReportData) -> None:
     """Answer how much the best relay gains over direct."""
-    _, flows = data.matrix("per_flow_mbps")
-    _, many = data.matrix("aggregate_mbps")
     _, rtt = data.matrix("rtt_ms")
     gains: dict[str, GainDistribution] = {}
     for name, analyse in (
-        ("one_connection", lambda: throughput_gains(flows)),
-        (
-            "many_connections",
-            lambda: throughput_gains(many, _greatest(many, 1), _greatest(many, 0)),
-        ),
+        ("one_connection", lambda: distribution(data.relay_gains(1))),
+        ("many_connections", lambda: distribution(data.relay_gains(DEFAULT_CONNECTIONS))),
         ("latency", lambda: latency_gains(rtt)),
     ):
         found = section.conclude(name, analyse)
@@ -178,11 +174,6 @@ def relays(section: Section, data: ReportData) -> None:
             )
         )
     section.samples = sum(map(data.count, (*RATES, "rtt_ms")))
-
-
-def _greatest(rates: Matrix, along: int) -> Matrix:
-    greatest: Matrix = np.nan_to_num(rates).max(axis=along, initial=0.0)
-    return greatest
 
 
 @analysis(
