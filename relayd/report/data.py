@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -180,9 +181,10 @@ class ReportData:
 
     @cached_property
     def network(self) -> Network:
-        """The network of estimates that a snapshot of these samples holds."""
+        """The network of estimates of now that plans on these samples rest on."""
         samples = self.samples.read(begin_s=self._begin_s)
-        return Estimator(samples, self.catalogue, votes=self.samples.votes()).network(UNSAVED)
+        network = Estimator(samples, self.catalogue, votes=self.samples.votes()).network(UNSAVED)
+        return network.with_(aged_to_s=time.time())
 
     def relay_gains(self, connections: int) -> Matrix:
         """Return what the best relay gains between measured regions; NaN where nothing is known."""
