@@ -1,6 +1,7 @@
 """Writes the manual page ``relayd.1`` from the parser: a build hook of hatchling for the wheel.
 
-It runs where nothing that relayd needs is installed: the parser imports the standard library alone.
+The parser imports what relayd depends on. A release is built where that is installed, and has the
+page; a build in isolation, as `pip install .` makes it, goes without.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,9 +25,12 @@ class ManPageHook(BuildHookInterface):  # type: ignore[type-arg]
     """Adds the page to a wheel."""
 
     PLUGIN_NAME = "custom"
+    _folder: TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the page of the tree that is being built."""
+        if find_spec("pydantic") is None:
+            return
         sys.path.insert(0, self.root)
         os.environ["COLUMNS"] = "100"  # where usage lines break, whatever terminal this runs in
         self._folder = TemporaryDirectory()
@@ -35,7 +40,8 @@ class ManPageHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def finalize(self, version: str, build_data: dict[str, Any], path: str) -> None:
         """Remove the page: the wheel has it."""
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def man_page() -> str:

@@ -81,16 +81,16 @@ def model_of(
         Further fields, or others in their place: a type, or a type and a sentence.
     """
     found: dict[str, Any] = {}
+    defaults = getattr(source, "_field_defaults", {}) if sparse else {}
     if source is not None:
         told = _told(source)
-        defaults = getattr(source, "_field_defaults", {}) if sparse else {}
         for field, kind in get_type_hints(source).items():
             if field not in without:
                 default = defaults.get(field, ...)
                 found[field] = kind, Field(default, description=told.get(field))
     for field, given in fields.items():
         kind, text = given if isinstance(given, tuple) else (given, None)
-        found[field] = kind, Field(description=text)
+        found[field] = kind, Field(defaults.get(field, ...), description=text)
     model: type[BaseModel] = create_model(name, __base__=base, __doc__=about, **found)
     return model
 
