@@ -40,7 +40,7 @@ def _address(value: str) -> str:
 
 
 class _Login(BaseModel):
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, defer_build=True)
 
     host: str
     port: Port = 22
@@ -109,7 +109,7 @@ class _Host(_Login):
 
 
 class _FleetFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     addresses: Addresses = "public"
     user: str = ""

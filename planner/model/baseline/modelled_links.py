@@ -176,7 +176,7 @@ def _laws_gbps(
     providers = list(dict.fromkeys(names))
     provider = np.array([providers.index(name) for name in names], np.int64)
     key = (provider[src] * len(providers) + provider[dst]) * (len(CLASSES_MS) + 1) + distance
-    for one in np.unique(key).tolist():
+    for one in sorted(set(key.tolist())):
         pair, near = divmod(one, len(CLASSES_MS) + 1)
         a, b = (providers[place] for place in divmod(pair, len(providers)))
         if law := law_of(a, b, address):
