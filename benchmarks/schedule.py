@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.table import show
 from planner.model.network import Network
-from planner.schedule.problem import Pending, schedule_problem
+from planner.schedule.problem import PendingTransfer, schedule_problem
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.solver import ScheduleProgram
@@ -75,7 +75,7 @@ def main() -> None:
         for seed in range(options.seeds):
             network, request = instance(seed, options.transfers, options.sites, fill)
             start = time.process_time()
-            pending = [Pending(t, t.volume_gb) for t in request.transfers]
+            pending = [PendingTransfer(t, t.volume_gb) for t in request.transfers]
             direct = ScheduleRequest(request.transfers, relays="none")
             figures = schedule_problem(direct, pending, 0.0, network, prices)
             program = ScheduleProgram(

@@ -71,26 +71,26 @@ class Belief:
 
 
 @dataclass(frozen=True)
-class Wandering:
+class DriftModel:
     """How noisy outcomes are, and how fast rates wander, as spreads of the logarithm."""
 
     noise: float
     drift_a_day: float
 
 
-def likeliest(priors: Mapping[int, Belief], sent: Sequence[Sent]) -> Wandering:
+def likeliest(priors: Mapping[int, Belief], sent: Sequence[Sent]) -> DriftModel:
     """Return the noise and the drift under which outcomes, in order of time, are likeliest.
 
     Of none and of one that are as likely, less drift.
     """
-    models = [Wandering(noise, drift) for drift, noise in product(DRIFTS_A_DAY, NOISES)]
-    default = Wandering(NOISES[1], DRIFTS_A_DAY[2])
+    models = [DriftModel(noise, drift) for drift, noise in product(DRIFTS_A_DAY, NOISES)]
+    default = DriftModel(NOISES[1], DRIFTS_A_DAY[2])
     if len(sent) <= len(priors):
         return default
     return max(models, key=lambda model: _log_likelihood(model, priors, sent))
 
 
-def _log_likelihood(model: Wandering, priors: Mapping[int, Belief], sent: Sequence[Sent]) -> float:
+def _log_likelihood(model: DriftModel, priors: Mapping[int, Belief], sent: Sequence[Sent]) -> float:
     """As :meth:`Belief.at` and :meth:`Belief.after`, in plain numbers: it is most of the work."""
     noise, drift = model.noise**2, model.drift_a_day**2 / S_PER_DAY
     most = MOST_SPREAD**2

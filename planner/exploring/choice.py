@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
-from planner.exploring.belief import Belief, Sent, Wandering, likeliest
+from planner.exploring.belief import Belief, DriftModel, Sent, likeliest
 
 # Transfers to come for which what is learnt now is taken to hold.
 HORIZON = 50
@@ -66,7 +66,7 @@ class PathChoice:
         The one to take, and the best by what is known; they differ where one is tried.
     beliefs : tuple of Belief
         Of all paths now.
-    wandering : Wandering
+    wandering : DriftModel
     spent, allowed : float
         What trials have cost more than was predicted of the best path, and what they may have.
     meets_limits : bool
@@ -76,7 +76,7 @@ class PathChoice:
     path: int
     best: int
     beliefs: tuple[Belief, ...]
-    wandering: Wandering
+    wandering: DriftModel
     spent: float
     allowed: float
     meets_limits: bool
@@ -126,7 +126,7 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
     )
 
 
-def _at(beliefs: Mapping[int, Belief], now_s: float, model: Wandering) -> dict[int, Belief]:
+def _at(beliefs: Mapping[int, Belief], now_s: float, model: DriftModel) -> dict[int, Belief]:
     return {number: belief.at(now_s, model.drift_a_day) for number, belief in beliefs.items()}
 
 
@@ -135,7 +135,7 @@ def _rank(path: Path, number: int, mean: float) -> tuple[bool, float, int]:
     return not path.meets_limits(mean), path.value(mean), number
 
 
-def _learnt(path: Path, belief: Belief, predicted: float, model: Wandering) -> float:
+def _learnt(path: Path, belief: Belief, predicted: float, model: DriftModel) -> float:
     """Return by how much one outcome of a path is expected to lower what the best path costs."""
     moved = belief.variance / sqrt(belief.variance + model.noise**2)
     values = (path.value(belief.mean + score * moved) for score in SCORES)

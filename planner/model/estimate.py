@@ -230,7 +230,7 @@ class Prior(NamedTuple):
     memory_years: float
 
 
-class Fading(NamedTuple):
+class EstimateDrift(NamedTuple):
     """How far a quantity wanders where nothing but its own measurements is known of it.
 
     Attributes
@@ -342,7 +342,7 @@ class Estimate:
         return sqrt(1 - kept * kept) * log(self.prior.high / self.prior.low)
 
     def aged(
-        self, now_s: float, since_s: float | None = None, otherwise: Fading | None = None
+        self, now_s: float, since_s: float | None = None, otherwise: EstimateDrift | None = None
     ) -> Estimate:
         """Return the estimate as its age lets it stand, in whole days.
 

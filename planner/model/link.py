@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from planner.model.estimate import AddressKind, Bound, Estimate, Fading, RateCut
+from planner.model.estimate import AddressKind, Bound, Estimate, EstimateDrift, RateCut
 from planner.model.notebook import html_table
 from planner.model.quotas.vcpus import VmQuota
 from planner.model.units import MBPS_PER_GBPS
@@ -20,12 +20,12 @@ AT_LIMIT = 0.93
 """A rate above this share of a limit is at it: one test errs by 5 %, a VM's cap by 6 %."""
 # Between 44 regions of Azure and five in America, 90 % of round-trip times changed by less than
 # 12 % from April 2022 to April 2024. What a backbone model leaves open bounds it: 21 %.
-RTT_FADING = Fading(0.2, 10.0)
+RTT_FADING = EstimateDrift(0.2, 10.0)
 # Nobody has measured how windows drift: a receiver's settings may be a third off.
-FLOW_FADING = Fading(0.3, 20.0)
+FLOW_FADING = EstimateDrift(0.3, 20.0)
 LINK_FIGURES: tuple[LinkFigure, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 """The estimates of a link, in the order of its fields."""
-FADING: Mapping[LinkFigure, Fading | None] = {
+FADING: Mapping[LinkFigure, EstimateDrift | None] = {
     "rtt_ms": RTT_FADING,
     "per_flow_mbps": FLOW_FADING,
     "aggregate_gbps": None,
@@ -79,14 +79,14 @@ class Link:
         return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
 
     @property
-    def expected(self) -> Expected:
+    def expected(self) -> ExpectedLink:
         """What is expected of it."""
         rate = self.aggregate_gbps
         flow_mbps, rtt_ms = self.per_flow_mbps.expected, self.rtt_ms.expected
-        return Expected(rtt_ms, flow_mbps, rate.expected, rate.origin.rate_cut)
+        return ExpectedLink(rtt_ms, flow_mbps, rate.expected, rate.origin.rate_cut)
 
 
-class Expected(NamedTuple):
+class ExpectedLink(NamedTuple):
     """What is expected of a link: as much of it as questions look at for every link.
 
     Attributes

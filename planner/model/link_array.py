@@ -35,7 +35,7 @@ from planner.model.link import (
     FADING,
     LIMITED_BY,
     LINK_FIGURES,
-    Expected,
+    ExpectedLink,
     Link,
     LinkFigure,
 )
@@ -504,7 +504,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
     def _ageless(self) -> Bools:
         return np.array([origin.method in AGELESS for origin in self.origins], np.bool_)
 
-    def expected(self, cells: Records) -> list[Expected | None]:
+    def expected(self, cells: Records) -> list[ExpectedLink | None]:
         """Return what is expected of some records; None where there is no link."""
         rtts, flows, rates = (cells[name]["expected"].tolist() for name in LINK_FIGURES)
         cut = np.array([origin.rate_cut is not None for origin in self.origins] or [False])
@@ -514,7 +514,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         cuts = [origin.rate_cut for origin in self.origins] or [None]
         there = (cells["address"] != 0).tolist()
         return [
-            Expected(rtt, flow, rate, cuts[number]) if is_there else None
+            ExpectedLink(rtt, flow, rate, cuts[number]) if is_there else None
             for rtt, flow, rate, number, is_there in zip(
                 rtts, flows, rates, numbers, there, strict=True
             )

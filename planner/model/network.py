@@ -14,7 +14,7 @@ import numpy as np
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind, Bound, Estimate
 from planner.model.graphs import digraph, parts_of_matrices, parts_of_networkx
-from planner.model.link import Expected, Link, Site
+from planner.model.link import ExpectedLink, Link, Site
 from planner.model.link_array import LinkArray, Records, rates_gbps
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
@@ -256,7 +256,7 @@ class Network:
         """What others have laid out over this network and look up again, such as prices."""
         return {}
 
-    def expected_out_of(self, src: str) -> list[Expected | None]:
+    def expected_out_of(self, src: str) -> list[ExpectedLink | None]:
         """Return what is expected of the link to every site, in the network's order, and keep it.
 
         None where there is no link. A plan looks at it several times.
@@ -266,7 +266,7 @@ class Network:
             kept[src, True] = self.links.expected(self.links.row(self.index[src]))
         return kept[src, True]
 
-    def expected_into(self, dst: str) -> list[Expected | None]:
+    def expected_into(self, dst: str) -> list[ExpectedLink | None]:
         """Return the same of the link from every site."""
         kept = self._expected
         if (dst, False) not in kept:
@@ -274,7 +274,7 @@ class Network:
         return kept[dst, False]
 
     @cached_property
-    def _expected(self) -> dict[tuple[str, bool], list[Expected | None]]:
+    def _expected(self) -> dict[tuple[str, bool], list[ExpectedLink | None]]:
         return {}
 
     @cached_property

@@ -82,7 +82,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Admitted:
+class Admission:
     """Who is admitted of a contest.
 
     Attributes
@@ -98,7 +98,7 @@ class Admitted:
     bound: float
 
 
-def admit(program: ScheduleProgram, contest: Contest) -> Admitted:
+def admit(program: ScheduleProgram, contest: Contest) -> Admission:
     """Return who is admitted, in a program where they are then `in` beside those that were.
 
     Parameters
@@ -119,7 +119,7 @@ def admit(program: ScheduleProgram, contest: Contest) -> Admitted:
             admitted.add(number)
         program.put([number], "in" if number in admitted else "out")
     reached = contest.of(admitted)
-    return Admitted(frozenset(admitted), reached, max(reached, search.bound))
+    return Admission(frozenset(admitted), reached, max(reached, search.bound))
 
 
 class _AdmissionSearch:

@@ -76,7 +76,7 @@ def _sped_up(loads: Floats, row_vms: Floats, growing: np.ndarray) -> Floats:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class BestEffortTransfer:
     """A transfer without a deadline.
 
     Attributes
@@ -102,13 +102,13 @@ class Share:
 
 
 def fill_what_is_left(
-    waiting: Sequence[Waiting], cuts_s: Floats, left_vms: Floats, row_vms: Floats
+    waiting: Sequence[BestEffortTransfer], cuts_s: Floats, left_vms: Floats, row_vms: Floats
 ) -> list[Share]:
     """Return when each transfer sends at what rate, until all have ended.
 
     Parameters
     ----------
-    waiting : sequence of Waiting
+    waiting : sequence of BestEffortTransfer
         With at least one row each.
     cuts_s : array, length slots + 1
     left_vms : array, shape (slots, rows)

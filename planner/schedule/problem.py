@@ -34,7 +34,7 @@ NOTHING_LEFT = 1e-9
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingTransfer:
     """A transfer of which something is still to be sent.
 
     Attributes
@@ -63,14 +63,14 @@ class ScheduleProgress:
         All that the schedule had, as it had them.
     past : dict
         Id to the periods before now.
-    pending : tuple of Pending
+    pending : tuple of PendingTransfer
     done : tuple of TransferSchedule
         Those that have ended, or were given up after a part was sent.
     """
 
     order: tuple[TransferSchedule, ...]
     past: dict[str, tuple[Period, ...]]
-    pending: tuple[Pending, ...]
+    pending: tuple[PendingTransfer, ...]
     done: tuple[TransferSchedule, ...]
 
     @property
@@ -120,7 +120,7 @@ class ScheduleProgress:
                     for region, gbit in moved_gbit.items()
                     if gbit > NOTHING_STORED * transfer.volume_gb
                 }
-                pending.append(Pending(asked, left_gb, known=True, stored_gb=stored_gb))
+                pending.append(PendingTransfer(asked, left_gb, known=True, stored_gb=stored_gb))
         return cls(tuple(order), past, tuple(pending), tuple(done))
 
 
@@ -155,7 +155,7 @@ class ScheduleProblem:
 
 def schedule_problem(
     request: ScheduleRequest,
-    pending: Sequence[Pending],
+    pending: Sequence[PendingTransfer],
     now_s: float,
     network: Network,
     prices: Prices,
@@ -250,7 +250,7 @@ def schedule_problem(
 
 
 def _disks(
-    request: ScheduleRequest, pending: Sequence[Pending], index: Mapping[str, int]
+    request: ScheduleRequest, pending: Sequence[PendingTransfer], index: Mapping[str, int]
 ) -> dict[int, Disk]:
     """Return the disks of sites, of which each has room for what lies there."""
     lies_gb: dict[str, float] = {}

@@ -14,7 +14,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
-from planner.schedule.problem import Pending, ScheduleProgress
+from planner.schedule.problem import PendingTransfer, ScheduleProgress
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.solve import Scheduler
 from planner.schedule.tariffs import MOST_CHANGES
@@ -55,7 +55,7 @@ def recommend_schedule(
                 value=transfer.id,
                 remedy="Give the new transfer an id of its own.",
             )
-    pending = [*progress.pending, *(Pending(t, t.volume_gb) for t in request.transfers)]
+    pending = [*progress.pending, *(PendingTransfer(t, t.volume_gb) for t in request.transfers)]
     unused: set[str] = set()
     schedule = Scheduler(request, pending, now_s, network, prices, unused)
     while dearer := schedule.usage.dearer_tariffs() if schedule.usage else None:
@@ -180,7 +180,7 @@ class _ScheduleAnswer:
             stored=stored,
         )
 
-    def _remedies(self, number: int, item: Pending) -> Remedies | None:
+    def _remedies(self, number: int, item: PendingTransfer) -> Remedies | None:
         found = self.schedule.remedies.get(number)
         if found is None:
             return None

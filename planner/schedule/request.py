@@ -36,7 +36,7 @@ DISK_USD_PER_GB_MONTH = 0.10
 0.08. Both by lists of 2026 that others than the providers publish, without higher rates."""
 
 
-class Existing(AnswerDocument):
+class ScheduleInProgress(AnswerDocument):
     """A schedule in progress: the object, its document, or its JSON."""
 
     def read(self, value: Any) -> SchedulePlan:
@@ -61,7 +61,7 @@ class ScheduleRequest(RelayingRequest):
     _: KW_ONLY
     existing: Annotated[
         Reads[SchedulePlan | Mapping[str, Any] | str | None, SchedulePlan | None],
-        Existing("a schedule"),
+        ScheduleInProgress("a schedule"),
     ] = field(
         "A schedule in progress, whose promises are kept.",
         default=None,

@@ -19,15 +19,15 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.admission import Contest, admit
-from planner.schedule.filling import Waiting, fill_what_is_left, sped_up
+from planner.schedule.filling import BestEffortTransfer, fill_what_is_left, sped_up
 from planner.schedule.plan import AdmissionClass, Remedies
-from planner.schedule.problem import Pending, ScheduleProblem, schedule_problem
+from planner.schedule.problem import PendingTransfer, ScheduleProblem, schedule_problem
 from planner.schedule.program import Route, route_of
 from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.solver import ScheduleProgram
 from planner.schedule.tariffs import room_gbps
-from planner.schedule.usage import Sending, Usage
+from planner.schedule.usage import RoutedRates, Usage
 
 FEES_ROOM = 1e-9
 
@@ -37,7 +37,7 @@ class Scheduler:
 
     Attributes
     ----------
-    pending : list of Pending
+    pending : list of PendingTransfer
     timed, untimed : list of int
         Numbers of those with and without a deadline.
     admitted : set of int
@@ -52,7 +52,7 @@ class Scheduler:
     def __init__(
         self,
         request: ScheduleRequest,
-        pending: list[Pending],
+        pending: list[PendingTransfer],
         now_s: float,
         network: Network,
         prices: Prices,
@@ -65,7 +65,7 @@ class Scheduler:
         self.admitted: set[int] = set()
         self.admission: list[AdmissionClass] = []
         self.remedies: dict[int, Remedies] = {}
-        self.sending: list[Sending] = []
+        self.sending: list[RoutedRates] = []
         self.bound_usd = 0.0
         self.usage: Usage | None = None
         if not pending:
@@ -157,7 +157,7 @@ class Scheduler:
                 if speeds[at] > 0:
                     at_once = {by: rate * float(speeds[at]) for by, rate in rates[number].items()}
                     self.sending.append(
-                        Sending(
+                        RoutedRates(
                             self.timed[number],
                             start_s + begin_s,
                             until_s,
@@ -244,13 +244,13 @@ class Scheduler:
                 for hop in self._possible_hops(number)
             )
             start_s = self.found.starts_s[number]
-            waiting.append(Waiting(volume, start_s, item.transfer.priority, loads))
+            waiting.append(BestEffortTransfer(volume, start_s, item.transfer.priority, loads))
         row_vms = self.found.resources.row_vms
         for share in fill_what_is_left(waiting, usage.cuts_s, row_vms - usage.loads, row_vms):
             number = self.untimed[share.number]
             src, dst = self._ends(number)
             rates = {route_of(src, hops[number], dst): share.rate_gbps}
-            self.sending.append(Sending(number, share.start_s, share.end_s, (src, dst), rates))
+            self.sending.append(RoutedRates(number, share.start_s, share.end_s, (src, dst), rates))
 
     def _possible_hops(self, number: int) -> list[int]:
         src, dst = self._ends(number)

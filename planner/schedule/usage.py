@@ -31,7 +31,7 @@ NOTHING_STORED = 1e-6
 
 
 @dataclass(frozen=True)
-class Sending:
+class RoutedRates:
     """Constant rates of one transfer for a time, in Gbit/s by route."""
 
     number: int
@@ -64,7 +64,7 @@ class Usage:
         resources: SiteResources,
         request: ScheduleRequest,
         prices: Prices,
-        sending: Sequence[Sending],
+        sending: Sequence[RoutedRates],
         tariffs: LinkTariffs,
     ) -> None:
         self._problem, self._resources, self._request = problem, resources, request
@@ -154,7 +154,7 @@ class Usage:
         return fsum(gb * usd_per_gb[link] for link, gb in links_gb.items())
 
     def _beside_tariffs(
-        self, item: Sending, link: tuple[int, int], rate_gbps: float
+        self, item: RoutedRates, link: tuple[int, int], rate_gbps: float
     ) -> tuple[float, float]:
         """Return of a transfer's volume on a link what no tariff covers, in GB, and the USD of it.
 
@@ -279,7 +279,7 @@ class Usage:
                 of.append(period)
         return {number: tuple(periods) for number, periods in found.items()}
 
-    def _paths(self, item: Sending, network: Network) -> tuple[PathRate, ...]:
+    def _paths(self, item: RoutedRates, network: Network) -> tuple[PathRate, ...]:
         found = []
         for route, rate in item.rates_gbps.items():
             slowest = min(float(self._resources.connections_gbps[link]) for link in pairwise(route))

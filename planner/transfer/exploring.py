@@ -16,7 +16,7 @@ from planner.transfer.plan import Exploration, KnownRate
 from planner.transfer.search import Decision
 
 
-class Explored(NamedTuple):
+class ExploringDecision(NamedTuple):
     """A decision for one path, with what was learnt, why in words, and what to beware of."""
 
     decision: Decision
@@ -25,7 +25,7 @@ class Explored(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def explored(decision: Decision, now_s: float | None) -> Explored:
+def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
     """Return the decision for one path: the best by what is known, or one that is tried.
 
     Parameters
@@ -44,7 +44,7 @@ def explored(decision: Decision, now_s: float | None) -> Explored:
     names = list(options)
     if not names:
         only = "Only several paths together meet the limits, so that none is tried."
-        return Explored(decision, Exploration("", "", 0.0, 0.0, ()), only)
+        return ExploringDecision(decision, Exploration("", "", 0.0, 0.0, ()), only)
     sent = [
         Sent(names.index(one.via), log(one.rate_gbps), one.ended_s)
         for one in of_pair
@@ -57,7 +57,7 @@ def explored(decision: Decision, now_s: float | None) -> Explored:
     via, best = names[choice.path], names[choice.best]
     learnt = Exploration(via, best, choice.spent, choice.allowed, _rates(choice, names, of_pair))
     said = "estimates" if not sent else f"estimates and {len(sent)} past transfers"
-    return Explored(
+    return ExploringDecision(
         replace(decision, chosen=options[via]),
         learnt,
         f"By {said}, {_reason(learnt, request.explore)}",

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.answer import Cost
 from planner.model.estimate import BOUNDS, Bound, Estimate
-from planner.model.link import Expected
+from planner.model.link import ExpectedLink
 from planner.model.network import MOST_RATES_KEPT, Network
 from planner.model.pricing import Pair, Prices
 from planner.model.throughput import ramp_up_s
@@ -317,5 +317,5 @@ def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
     ]
 
 
-def _rtts_ms(links: Iterable[Expected | None]) -> list[float]:
+def _rtts_ms(links: Iterable[ExpectedLink | None]) -> list[float]:
     return [link.rtt_ms if link else inf for link in links]

@@ -28,7 +28,7 @@ LEAST_TOGETHER_S = 1.0
 """Peers that were at work together for less don't show the cap."""
 
 
-class Ended(NamedTuple):
+class PeerTest(NamedTuple):
     """What a peer's test carried in consecutive intervals, and when the last of them ended."""
 
     at_s: float
@@ -49,7 +49,7 @@ class Ended(NamedTuple):
         return megabits / (until_s - from_s)
 
 
-def together_mbps(tests: Mapping[str, Ended]) -> dict[str, float]:
+def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
     """Return the mean rate of each peer while all were at work.
 
     Peers take turns in the hub's queue, so that only rates of the same time add up to the cap.

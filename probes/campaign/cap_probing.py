@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from planner.model.errors import InputError
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
-from probes.analysis.caps import Ended, cap_estimate, together_mbps
+from probes.analysis.caps import PeerTest, cap_estimate, together_mbps
 from probes.analysis.series.steady import Interval
 from probes.campaign.findings import Findings
 from probes.campaign.tasks import ProbeTask
@@ -81,12 +81,12 @@ async def probe_cap(
             tester.charge_lost(task, findings, time.monotonic() - busy_since_s, tests, error)
             raise error from None
         findings.busy_s += time.monotonic() - busy_since_s
-    peers: dict[str, Ended] = {}
+    peers: dict[str, PeerTest] = {}
     for test, (result, ended_s) in zip(tests, (t.result() for t in running), strict=True):
         findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
         mean = Interval(measured_s, result.samples[0].value)
         peer = test.dst.name if outward else test.src.name
-        peers[peer] = Ended(ended_s, result.intervals or (mean,))
+        peers[peer] = PeerTest(ended_s, result.intervals or (mean,))
     tester.refuse_if_held(tests, [task.result()[0] for task in running])
     try:
         together = together_mbps(peers)

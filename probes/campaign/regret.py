@@ -27,7 +27,7 @@ LEAST_LOSS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RateMatrices:
-    """RateMatrices of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link.
+    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link.
 
     ``drift`` is how far measured links may have drifted, as the logarithm of the ratio between
     bounds; infinite for others.

@@ -18,7 +18,7 @@ from probes.estimation.combining import SHORT_S
 from probes.estimation.current_samples import PRIVATE
 from probes.estimation.flows import Pairs
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.link_samples import Counted, LinkSamples, number_of, steady_values
+from probes.estimation.link_samples import CountedSamples, LinkSamples, number_of, steady_values
 from probes.estimation.origins import measured
 from probes.samples import Samples
 
@@ -93,8 +93,8 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
 
 
 def _with_cuts(
-    samples: LinkSamples, counted: Counted
-) -> tuple[dict[tuple[int, int], RateCut], Samples, Counted]:
+    samples: LinkSamples, counted: CountedSamples
+) -> tuple[dict[tuple[int, int], RateCut], Samples, CountedSamples]:
     """Return how rates of links fall, the tests that show it, and the tests of what lasts."""
     cuts: dict[tuple[int, int], RateCut] = {}
     fallen: list[int] = []
@@ -113,7 +113,7 @@ def _with_cuts(
     return cuts, samples.samples[fallen], counted.where(kept) if cuts else counted
 
 
-def _links_with(samples: LinkSamples, counted: Counted, word: str) -> list[slice]:
+def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> list[slice]:
     """Return where the links are of which a detail has some word."""
     has = np.array([word in detail for detail in samples.samples.details], np.bool_)
     shown = counted.groups.reduced(np.logical_or, has[counted.rows["detail"]])
@@ -121,7 +121,7 @@ def _links_with(samples: LinkSamples, counted: Counted, word: str) -> list[slice
     return [slice(begins[at], begins[at + 1]) for at in np.flatnonzero(shown).tolist()]
 
 
-def _noises(samples: LinkSamples, counted: Counted) -> Floats:
+def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
     """Return how far one test of each link lies from its level."""
     providers = list(dict.fromkeys(name.partition(":")[0] for name in samples.names))
     of_region = np.array([providers.index(name.partition(":")[0]) for name in samples.names])

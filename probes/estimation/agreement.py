@@ -85,7 +85,7 @@ class Disputed(NamedTuple):
     of: int
 
 
-class Agreed(NamedTuple):
+class Agreement(NamedTuple):
     """Which samples of a link and metric count.
 
     Attributes
@@ -105,7 +105,7 @@ class Agreed(NamedTuple):
     is_shift: bool = False
 
 
-def agreed(found: Sequence[FromSource], noise: float) -> Agreed:
+def agreed(found: Sequence[FromSource], noise: float) -> Agreement:
     """Return which samples of a link and metric count.
 
     Parameters
@@ -116,7 +116,7 @@ def agreed(found: Sequence[FromSource], noise: float) -> Agreed:
         Of one test about the level: 90 % lie within it, as a logarithm.
     """
     if len(found) == 1:
-        return Agreed(found[0].places, trusted(found[0].source))
+        return Agreement(found[0].places, trusted(found[0].source))
     reference = reference_of(found)
     others = [one for one in found if one is not reference]
     level = float(np.median(reference.logs))
@@ -134,7 +134,9 @@ def agreed(found: Sequence[FromSource], noise: float) -> Agreed:
             disputed.append(Disputed(one.source, one.places[~near], len(near)))
         if len(reference.places) < ENOUGH and near.any():
             counting.append(one.where(near).newest(len(reference.places)))
-    return Agreed(_by_time(counting), trusted(*(one.source for one in counting)), tuple(disputed))
+    return Agreement(
+        _by_time(counting), trusted(*(one.source for one in counting)), tuple(disputed)
+    )
 
 
 def reference_of(found: Sequence[FromSource]) -> FromSource:
@@ -198,7 +200,7 @@ def _confirmed(
     return best
 
 
-def _after_shift(shift: _Shift, found: Sequence[FromSource], tolerance: float) -> Agreed:
+def _after_shift(shift: _Shift, found: Sequence[FromSource], tolerance: float) -> Agreement:
     """Return the samples of a new level; those of before are of the old one."""
     near: dict[str, FromSource] = {}
     disputed = []
@@ -212,7 +214,7 @@ def _after_shift(shift: _Shift, found: Sequence[FromSource], tolerance: float) -
     sources = {OWN} if own >= ENOUGH else shift.sources
     names = () if own else tuple(sorted(shift.sources))
     places = _by_time([near[source] for source in sources])
-    return Agreed(places, names, tuple(disputed), is_shift=not own)
+    return Agreement(places, names, tuple(disputed), is_shift=not own)
 
 
 class Mark(NamedTuple):
@@ -224,7 +226,7 @@ class Mark(NamedTuple):
     disputed_by: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, found: Agreed) -> Mark | None:
+    def of(cls, found: Agreement) -> Mark | None:
         """Return who reported the samples that count, and who contradicts them, if need be."""
         if not (found.reported_by or found.disputed):
             return None

@@ -25,7 +25,7 @@ from probes.analysis.series.late_cuts import fall_of
 from probes.analysis.series.token_bucket import FEWEST_TESTS, BurstTest, TokenBucket, token_bucket
 from probes.estimation.agreement import figures_with
 from probes.estimation.groups import Bools, Floats, Ints, bounds_of
-from probes.estimation.link_samples import CAP_NOISE, Counted, LinkSamples, own_marks
+from probes.estimation.link_samples import CAP_NOISE, CountedSamples, LinkSamples, own_marks
 from probes.estimation.origins import no_surer_than, of_rows
 from probes.samples import Rows, Sample, Samples
 
@@ -95,7 +95,7 @@ def measured_caps(
 
 
 def _of_direction(
-    counted: Counted, samples: LinkSamples, sites: Mapping[str, Site], held_back: Bools
+    counted: CountedSamples, samples: LinkSamples, sites: Mapping[str, Site], held_back: Bools
 ) -> MeasuredCaps:
     """Return the caps that probes of one direction show, and those that peers held back."""
     rows, caps = counted.rows, MeasuredCaps()

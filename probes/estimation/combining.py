@@ -124,7 +124,7 @@ def tests_of(
         return Tests(np.log(medians), np.maximum(LEAST_NOISE, np.sqrt(squares)), repeats, lone)
 
 
-class Combined(NamedTuple):
+class Posterior(NamedTuple):
     """What is believed of links, as arrays.
 
     Attributes
@@ -141,7 +141,7 @@ class Combined(NamedTuple):
     doubted: NDArray[np.bool_]
 
 
-def combined(tests: Tests, expected: Floats, below: Floats, above: Floats) -> Combined:
+def combined(tests: Tests, expected: Floats, below: Floats, above: Floats) -> Posterior:
     """Return what tests and the law of their class say together.
 
     Parameters
@@ -165,7 +165,7 @@ def combined(tests: Tests, expected: Floats, below: Floats, above: Floats) -> Co
     with np.errstate(invalid="ignore"):
         away = np.abs(level - expected) + noise
         believed = np.where(weight == 1.0, level, expected + weight * (level - expected))
-    return Combined(
+    return Posterior(
         np.where(doubted, expected, believed),
         np.where(doubted, np.where(lower, np.maximum(below, away), below), error),
         np.where(doubted, np.where(lower, above, np.maximum(above, away)), error),

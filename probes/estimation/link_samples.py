@@ -11,7 +11,7 @@ from planner.model.link import Site
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.single_flow.spreads import REPEAT_ERROR
 from probes.analysis.cold_tests import steady_rates
-from probes.estimation.agreement import Agreed, FromSource, Mark, agreed, reference_of, trusted
+from probes.estimation.agreement import Agreement, FromSource, Mark, agreed, reference_of, trusted
 from probes.estimation.current_samples import CurrentSamples
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.vm_types import THROUGHPUT, taken_with
@@ -34,7 +34,7 @@ _NOISES: dict[Metric, float] = {
 }
 
 
-class Counted(NamedTuple):
+class CountedSamples(NamedTuple):
     """The samples of one metric that count, by link.
 
     Attributes
@@ -64,12 +64,12 @@ class Counted(NamedTuple):
         """Number of the destination of each link."""
         return number_of(self.rows["dst"][self.groups.first])
 
-    def where(self, chosen: Bools) -> Counted:
+    def where(self, chosen: Bools) -> CountedSamples:
         """Return the samples that are chosen; a link without one is left out."""
         numbers = self.groups.numbers()[chosen]
         groups = Groups.of(numbers)
         marks = self.marks[numbers[groups.first]]
-        return Counted(self.places[chosen], self.rows[chosen], groups, marks)
+        return CountedSamples(self.places[chosen], self.rows[chosen], groups, marks)
 
 
 def number_of(regions: np.ndarray) -> Ints:
@@ -125,22 +125,22 @@ class LinkSamples:
     ) -> None:
         self.samples, self.names = current.samples, list(sites)
         self.marks: list[Mark | None] = [None]
-        self.agreements: dict[tuple[Metric, int, int], Agreed] = {}
+        self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
         self._first_id, self._is_mixed = current.first_id, is_mixed
         self._sources = list(self.samples.names)
         self._fits = taken_with(self.samples, sites)
-        self._counted: dict[Metric, Counted] = {}
+        self._counted: dict[Metric, CountedSamples] = {}
 
     def known_metrics(self) -> list[Metric]:
         """Return the metrics of which there are samples."""
         return [METRICS[number] for number in np.unique(self.samples.rows["metric"]).tolist()]
 
-    def recent(self, metric: Metric) -> Counted:
+    def recent(self, metric: Metric) -> CountedSamples:
         """Return the samples that are not much older than the newest of their link."""
         places = np.flatnonzero(self.samples.rows["metric"] == METRICS.index(metric))
         rows = self.samples.rows[places]
         groups = Groups.of(rows["src"], rows["dst"])
-        found = Counted(places, rows, groups, np.zeros(len(groups.first), np.int64))
+        found = CountedSamples(places, rows, groups, np.zeros(len(groups.first), np.int64))
         newest_s = groups.reduced(np.maximum, rows["measured_at_s"])
         recent = rows["measured_at_s"] >= groups.spread(newest_s) - MEMORY_S
         return found if recent.all() else found.where(recent)
@@ -152,7 +152,7 @@ class LinkSamples:
         found[number_of(rows["src"]), number_of(rows["dst"])] = True
         return found
 
-    def of_reference(self, recent: Counted, link: slice) -> Ints:
+    def of_reference(self, recent: CountedSamples, link: slice) -> Ints:
         """Return places of a link's samples: those of whom its estimates go by, of its VM types."""
         places = recent.places[link]
         reference = reference_of(self.from_sources(places, np.zeros(len(places)))).source
@@ -160,7 +160,7 @@ class LinkSamples:
         found: Ints = places[taken & self._fits[places]]
         return found
 
-    def counted(self, metric: Metric, rtts_ms: Floats | None = None) -> Counted:
+    def counted(self, metric: Metric, rtts_ms: Floats | None = None) -> CountedSamples:
         """Return the samples on which estimates of a metric rest.
 
         Parameters
@@ -174,7 +174,7 @@ class LinkSamples:
             self._counted[metric] = self._count(metric, rtts_ms)
         return self._counted[metric]
 
-    def _count(self, metric: Metric, rtts_ms: Floats) -> Counted:
+    def _count(self, metric: Metric, rtts_ms: Floats) -> CountedSamples:
         found = self.recent(metric)
         if metric == "loss_pct":
             # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
@@ -188,12 +188,12 @@ class LinkSamples:
             found = found.where(found.rows["connections"] == parts.spread(most))
         return self._judged(metric, found, rtts_ms) if self._is_mixed else found
 
-    def _judged(self, metric: Metric, found: Counted, rtts_ms: Floats) -> Counted:
+    def _judged(self, metric: Metric, found: CountedSamples, rtts_ms: Floats) -> CountedSamples:
         """Return the samples that count where several sources have reported."""
         places, rows, groups, _ = found
         source = rows["source"]
         used, place = np.unique(source[groups.first], return_inverse=True)
-        alone = [self._mark(Agreed(places[:0], trusted(self._sources[one]))) for one in used]
+        alone = [self._mark(Agreement(places[:0], trusted(self._sources[one]))) for one in used]
         marks = np.array(alone, np.int64)[place]
         several = groups.differ(source)
         if not several.any():
@@ -213,9 +213,9 @@ class LinkSamples:
         order = np.argsort(np.concatenate(numbers), kind="stable")
         of_link, chosen = np.concatenate(numbers)[order], np.concatenate(kept)[order]
         groups = Groups.of(of_link)
-        return Counted(places[chosen], rows[chosen], groups, marks[of_link[groups.first]])
+        return CountedSamples(places[chosen], rows[chosen], groups, marks[of_link[groups.first]])
 
-    def _agreed_of(self, metric: Metric, places: Ints, logs: Floats) -> Agreed:
+    def _agreed_of(self, metric: Metric, places: Ints, logs: Floats) -> Agreement:
         """Return which samples of one link count; of each source with the most connections."""
         found = self.from_sources(places, logs)
         if metric != "aggregate_mbps":
@@ -246,7 +246,7 @@ class LinkSamples:
             for one in Groups.of(rows["source"])
         ]
 
-    def _mark(self, found: Agreed) -> int:
+    def _mark(self, found: Agreement) -> int:
         mark = Mark.of(found)
         if mark not in self.marks:
             self.marks.append(mark)

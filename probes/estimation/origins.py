@@ -13,7 +13,7 @@ from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, O
 from planner.model.link_array import EstimateArrays, Origins
 from probes.estimation.agreement import Mark, figures_with, is_own
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.link_samples import Counted
+from probes.estimation.link_samples import CountedSamples
 from probes.samples import ADDRESSES, Rows
 
 _ADDRESSES: tuple[Addresses | None, ...] = (*ADDRESSES, "both")
@@ -27,7 +27,7 @@ def joined_addresses(rows: Rows, groups: Groups) -> Ints:
 
 
 def measured(
-    counted: Counted,
+    counted: CountedSamples,
     marks: Sequence[Mark | None],
     bounds: tuple[Floats, Floats, Floats],
     origins: Origins,
@@ -38,7 +38,7 @@ def measured(
 
     Parameters
     ----------
-    counted : Counted
+    counted : CountedSamples
     marks : sequence of Mark or None
     bounds : (low, expected, high)
         Of each link.

@@ -46,7 +46,7 @@ def with_caps(
     """
     calibrated = with_windows(sites, samples, rtts_ms.expected, catalogue)
     measured_out, measured_in = measured_caps(calibrated, samples, rtts_ms.expected)
-    carried = Carried(samples.names, tests, origins)
+    carried = BusiestLinks(samples.names, tests, origins)
     capped = {}
     for number, (name, site) in enumerate(sites.items()):
         stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
@@ -64,7 +64,7 @@ def with_caps(
     return capped
 
 
-class Carried:
+class BusiestLinks:
     """Which measured links carried most out of each region, and into it.
 
     A link of which there is one short test alone is sure only if another carried as much. The most

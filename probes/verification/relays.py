@@ -51,7 +51,7 @@ wait
 
 
 @dataclass(frozen=True, slots=True)
-class Relaying:
+class RelayTask:
     """What a relay is to do.
 
     Attributes
@@ -95,7 +95,7 @@ class RelayedStream:
     connections: int
 
 
-def haproxy_config(listeners: Sequence[Relaying], limit_s: int) -> str:
+def haproxy_config(listeners: Sequence[RelayTask], limit_s: int) -> str:
     """Return HAProxy's configuration."""
     most = sum(what.connections + SPARE_CONNECTIONS for what in listeners)
     # A side that is silent for all of the run is dead anyway.
@@ -125,7 +125,7 @@ def haproxy_command() -> list[str]:
     return ["haproxy", "-db", "-q", "-f", "/dev/stdin"]
 
 
-def socat_command(what: Relaying) -> list[str]:
+def socat_command(what: RelayTask) -> list[str]:
     """Return socat's command; it can restrict peers to one address, not to several."""
     version = ipaddress.ip_address(what.peers[0]).version
     listen = f"TCP{version}-LISTEN:{what.port},fork,reuseaddr,backlog=128"
@@ -137,11 +137,11 @@ def socat_command(what: Relaying) -> list[str]:
 
 
 def relay_commands(
-    program: str, listeners: Sequence[Relaying], limit_s: int
+    program: str, listeners: Sequence[RelayTask], limit_s: int
 ) -> list[tuple[str, ...]]:
     """Return what is run side by side: one HAProxy for all, or a socat for each."""
 
-    def command(own: Sequence[Relaying], config: str, words: Sequence[str]) -> tuple[str, ...]:
+    def command(own: Sequence[RelayTask], config: str, words: Sequence[str]) -> tuple[str, ...]:
         ports = " ".join(f"{what.port:04X}" for what in own)
         return ("sh", "-c", _RELAY, "relayd", ports, config, *words)
 
@@ -192,7 +192,7 @@ async def relaying(
             peers = await _peers(session, fleet, relay, one.dst)
             port = await stack.enter_async_context(ports.several(fleet[relay], 1, avoid))
             target = fleet.target(relay, one.src)
-            listeners.append(Relaying(own, port, peers, target, one.port, one.connections))
+            listeners.append(RelayTask(own, port, peers, target, one.port, one.connections))
             reached.append((address, port))
         commands = relay_commands(program, listeners, round(limit_s))
         command = servers(commands)
@@ -261,5 +261,5 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _any(what: Relaying) -> str:
+def _any(what: RelayTask) -> str:
     return "[::]" if ":" in what.peers[0] else ""

@@ -36,7 +36,7 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class IngestResult:
     """The result of sending samples.
 
     Attributes
@@ -58,9 +58,9 @@ class Ingested:
     quarantined: int = 0
     quarantine: tuple[Rejection, ...] = ()
 
-    def __add__(self, other: Ingested) -> Ingested:
+    def __add__(self, other: IngestResult) -> IngestResult:
         """Return both together."""
-        return Ingested(
+        return IngestResult(
             self.accepted + other.accepted,
             self.duplicates + other.duplicates,
             self.rejected + other.rejected,

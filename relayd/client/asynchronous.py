@@ -23,7 +23,7 @@ from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
 from probes.samples import Sample
 from relayd.catalogue.loading import catalogue_of
-from relayd.client.answers import Ingested, answer_of, matrix_of
+from relayd.client.answers import IngestResult, answer_of, matrix_of
 from relayd.client.connection import TIMEOUT_S, Connection
 from relayd.client.errors import error_of
 from relayd.questions.methods import AskingAsync
@@ -295,19 +295,19 @@ class AsyncWan(AskingAsync):
 
     # ---- samples and events ----------------------------------------------------------
 
-    async def ingest(self, samples: Iterable[Sample]) -> Ingested:
+    async def ingest(self, samples: Iterable[Sample]) -> IngestResult:
         """Send measurements; when it returns, those accepted are on the service's disk.
 
         May be repeated after any failure: a sample that is there already is not kept twice.
         """
-        total = Ingested(0, 0, 0, ())
+        total = IngestResult(0, 0, 0, ())
         waiting = iter(samples)
         while part := list(islice(waiting, SAMPLES_A_CALL)):
             lines = b"\n".join(_line(sample) for sample in part) + b"\n"
             content = await self._connection.call(
                 "POST", "/v1/samples", body=lines, media_type="application/x-ndjson"
             )
-            total += answer_of(Ingested, content)
+            total += answer_of(IngestResult, content)
         return total
 
     async def events(self, after: int | None = None) -> AsyncGenerator[Event]:

@@ -31,7 +31,7 @@ _MOST_PER_HOST = 32
 _PAGE = 1000
 
 
-class Tagged(NamedTuple):
+class TaggedDocument(NamedTuple):
     """A document, its media type, and the tag that it has as long as it stays as it is."""
 
     content: bytes
@@ -110,7 +110,9 @@ class Connection:
         """Ask a question that changes nothing, so that it may be asked again."""
         return await self.call("POST", path, body=body)
 
-    async def get_if_changed(self, path: str, tag: str | None, accept: str) -> Tagged | None:
+    async def get_if_changed(
+        self, path: str, tag: str | None, accept: str
+    ) -> TaggedDocument | None:
         """Return a document; None in place of one that is as it was (RFC 9110, 13).
 
         Parameters
@@ -126,7 +128,7 @@ class Connection:
             if answer.status == 304:
                 return None
             content = await self._body(answer)
-            return Tagged(content, answer.content_type, answer.headers.get("ETag"))
+            return TaggedDocument(content, answer.content_type, answer.headers.get("ETag"))
 
     async def pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
         """Yield the entries of a list that comes in pages."""

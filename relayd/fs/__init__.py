@@ -1,6 +1,6 @@
 """Copies between object stores by fsspec, price and time first (the extra ``relayd[fsspec]``)."""
 
-from relayd.fs.copying import Copied, copy, forecast
+from relayd.fs.copying import CopyResult, copy, forecast
 from relayd.fs.forecasting import CopyForecast
 
-__all__ = ["Copied", "CopyForecast", "copy", "forecast"]
+__all__ = ["CopyForecast", "CopyResult", "copy", "forecast"]

@@ -27,7 +27,7 @@ Confirm = Callable[[CopyForecast], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyResult:
     """A copy that ended.
 
     Attributes
@@ -110,7 +110,7 @@ def copy(
     budget_usd: float | None = None,
     confirm: Confirm | None = None,
     label: str = LABEL,
-) -> Copied | None:
+) -> CopyResult | None:
     """Say what a copy costs and takes, ask, and copy.
 
     Where `wan` is a service, the copy is one of its transfers in flight. That needs a token with
@@ -133,7 +133,7 @@ def copy(
 
     Returns
     -------
-    Copied | None
+    CopyResult | None
         None if it was not confirmed.
 
     Raises
@@ -161,7 +161,7 @@ def copy(
             for one in rest:
                 one.cancel()
         sent_gb = sum(one.result() for one in done) / BYTES_PER_GB
-    return Copied(told, len(copies), sent_gb, time.monotonic() - began_s)
+    return CopyResult(told, len(copies), sent_gb, time.monotonic() - began_s)
 
 
 def _job(

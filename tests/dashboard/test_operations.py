@@ -14,7 +14,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.samples.ingest import Batch, append, ingest
-from relayd.store.samples.quarantine import Wanted, quarantined
+from relayd.store.samples.quarantine import QuarantineFilter, quarantined
 from relayd.store.tokens import Tokens
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
@@ -113,7 +113,7 @@ def test_samples_are_accepted_and_rejected_after_seeing_what_that_changes(
             page.get_by_text("The service does not answer.").wait_for()
             assert page.get_by_role("checkbox").is_checked()
         with open_store(doubtful, mode="read") as store:
-            accepted = quarantined(store.database, Wanted("accepted"), limit=99)
+            accepted = quarantined(store.database, QuarantineFilter("accepted"), limit=99)
         assert {row.decided_because for row in accepted} == {"a tunnel"}
 
 

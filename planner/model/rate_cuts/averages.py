@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from planner.model.estimate import RateCut
-from planner.model.link import Expected, Link, Site
+from planner.model.link import ExpectedLink, Link, Site
 from planner.model.link_states import Pair
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, duration_text
@@ -82,7 +82,7 @@ def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Lin
 
 
 def _that_fall(
-    network: Network, pairs: Iterable[Pair], links: Iterable[Expected | None]
+    network: Network, pairs: Iterable[Pair], links: Iterable[ExpectedLink | None]
 ) -> list[tuple[Link, RateCut]]:
     return [
         (network.usual[src][dst], seen.rate_cut)

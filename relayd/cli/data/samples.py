@@ -25,7 +25,7 @@ from relayd.store.samples.decisions import (
     in_words,
     selected,
 )
-from relayd.store.samples.quarantine import Wanted, accept, quarantined, reject, to_decide
+from relayd.store.samples.quarantine import QuarantineFilter, accept, quarantined, reject, to_decide
 from relayd.times import utc_text
 
 
@@ -55,7 +55,7 @@ def batches(options: argparse.Namespace) -> int:
 def apart(options: argparse.Namespace) -> int:
     """List samples in quarantine, the newest first, with the reasons."""
     with open_store(store_location(options, load_settings()), mode="read") as store:
-        found = quarantined(store.database, Wanted(options.state), limit=options.last)
+        found = quarantined(store.database, QuarantineFilter(options.state), limit=options.last)
     rows = [
         {
             "number": row.id,

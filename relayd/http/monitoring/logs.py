@@ -40,7 +40,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class Sampled(logging.Filter):
+class SamplingFilter(logging.Filter):
     """Lets one line a second through of each kind that may come often."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ def log_to(stream: TextIO) -> None:
     logging.raiseExceptions = False  # where nobody reads the log any more, requests go on
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
-    handler.addFilter(Sampled())
+    handler.addFilter(SamplingFilter())
     for name, level in (
         (_OWN, logging.INFO),
         *((library, logging.WARNING) for library in ("aiohttp", "asyncio", "opentelemetry")),

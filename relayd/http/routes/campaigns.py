@@ -22,7 +22,7 @@ from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.states import (
     CampaignState,
-    Running,
+    RunningCampaign,
     campaign,
     campaign_page,
     failures,
@@ -161,7 +161,9 @@ async def _answer(service: Service, number: int, status: int) -> web.Response:
     return response
 
 
-def _read(store: Store, number: int) -> tuple[CampaignState, Running | None, dict[str, Any]] | None:
+def _read(
+    store: Store, number: int
+) -> tuple[CampaignState, RunningCampaign | None, dict[str, Any]] | None:
     row = campaign(store.database, number)
     if row is None:
         return None
@@ -176,7 +178,7 @@ def _read(store: Store, number: int) -> tuple[CampaignState, Running | None, dic
     )
 
 
-def _at_work(service: Service, stored: Running | None) -> dict[int | None, bool]:
+def _at_work(service: Service, stored: RunningCampaign | None) -> dict[int | None, bool]:
     """Return the campaigns that run, with whether the watcher runs them."""
     # Ours begins, and ends, a little outside of the time in which the store knows of it.
     ours = {service.campaigns.running: False, service.watcher.campaign: True}

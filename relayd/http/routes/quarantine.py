@@ -25,7 +25,7 @@ from relayd.store import Store
 from relayd.store.samples.decisions import Selection, decide
 from relayd.store.samples.quarantine import (
     QuarantinedRow,
-    Wanted,
+    QuarantineFilter,
     accept,
     quarantine_reasons,
     quarantined,
@@ -44,7 +44,7 @@ async def list_quarantine(context: RequestContext) -> web.Response:
     before_id = whole_position(query.cursor) or None
     wan = service.current.wan
     src, dst = region_meant(wan, query.src, "src"), region_meant(wan, query.dst, "dst")
-    wanted = Wanted(query.state, query.reason or "", src or "", dst or "")
+    wanted = QuarantineFilter(query.state, query.reason or "", src or "", dst or "")
     rows, reasons = await service.store.read(
         lambda store: (
             quarantined(store.database, wanted, limit=query.limit + 1, before_id=before_id),

@@ -51,19 +51,21 @@ def campaign_page(database: Database, *, before_id: int = 0, limit: int) -> list
     return _read(database, 0, before_id or _BEYOND, limit)
 
 
-class Running(NamedTuple):
+class RunningCampaign(NamedTuple):
     """The campaign that some process is running now, and whether that is the watcher."""
 
     id: int
     by_watcher: bool
 
 
-def running(store: Store) -> Running | None:
+def running(store: Store) -> RunningCampaign | None:
     """Return the campaign that some process is running now."""
     if not is_held(store.database, "campaign"):
         return None
     row = store.database.row("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")
-    return None if row is None else Running(int(row[0]), Campaigns(store).is_run_by_watcher())
+    return (
+        None if row is None else RunningCampaign(int(row[0]), Campaigns(store).is_run_by_watcher())
+    )
 
 
 def campaign(database: Database, number: int) -> CampaignState | None:

@@ -72,7 +72,7 @@ class ReasonCount(NamedTuple):
     samples: int
 
 
-class Wanted(NamedTuple):
+class QuarantineFilter(NamedTuple):
     """Which samples in quarantine.
 
     Attributes
@@ -104,11 +104,15 @@ class Wanted(NamedTuple):
         return " AND ".join(text for text, _ in where), [value for _, value in where]
 
 
-ALL_OPEN = Wanted()
+ALL_OPEN = QuarantineFilter()
 
 
 def quarantined(
-    database: Database, wanted: Wanted = ALL_OPEN, *, limit: int, before_id: int | None = None
+    database: Database,
+    wanted: QuarantineFilter = ALL_OPEN,
+    *,
+    limit: int,
+    before_id: int | None = None,
 ) -> list[QuarantinedRow]:
     """Return the samples that came into quarantine last, the newest first.
 
@@ -238,7 +242,9 @@ def _note(
     record_change(database, f"samples {decision}", subject, who=who, address=address)
 
 
-def quarantine_reasons(database: Database, wanted: Wanted = ALL_OPEN) -> list[ReasonCount]:
+def quarantine_reasons(
+    database: Database, wanted: QuarantineFilter = ALL_OPEN
+) -> list[ReasonCount]:
     """Return how many samples in quarantine there are of each kind of fault that occurs."""
     of_kind = ", ".join(
         ["coalesce(sum(CASE WHEN quarantined_samples.reason LIKE ? THEN 1 ELSE 0 END), 0)"]

@@ -65,7 +65,7 @@ _INSERT = f"INSERT INTO sample_summaries VALUES ({', '.join('?' * 19)})"  # noqa
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactionResult:
     """What became of old samples.
 
     Attributes
@@ -90,7 +90,7 @@ def compact(
     period: Period = "hour",
     files_too: bool = False,
     now_s: float | None = None,
-) -> Compacted:
+) -> CompactionResult:
     """Summarise samples older than a time span.
 
     Parameters
@@ -134,7 +134,7 @@ def compact(
     (left,) = store.database.row(
         "SELECT count(*) FROM samples WHERE measured_at_s < ?", (before_s,)
     )
-    return Compacted(samples, summaries, int(left))
+    return CompactionResult(samples, summaries, int(left))
 
 
 def vm_votes(store: Store) -> Iterator[VmVote]:

@@ -11,7 +11,7 @@ PATIENCE_S = 60.0
 BETWEEN_S = 1800.0
 """The same where there is a snapshot: watchers make the next 15 minutes later."""
 BEGUN, FAILED = "snapshot_begun_s", "snapshot_failed_s"
-"""NameNumbers of the times at which a snapshot was last begun, and at which one last failed."""
+"""Names of the times at which a snapshot was last begun, and at which one last failed."""
 
 
 def newer_samples(

@@ -54,7 +54,7 @@ class Damage(NamedTuple):
     problem: str
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """What a check has found.
 
     Attributes
@@ -72,9 +72,9 @@ class Checked(NamedTuple):
     notes: list[str]
 
 
-def check(database: Database) -> Checked:
+def check(database: Database) -> CheckResult:
     """Check a database that is open."""
-    checked = Checked(SCHEMA_VERSION, [], [])
+    checked = CheckResult(SCHEMA_VERSION, [], [])
     try:
         checked.damage.extend(islice(_damage(database, checked.notes), MOST))
     except StoreError as error:

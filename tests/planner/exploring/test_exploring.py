@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.exploring import Kind, run
-from planner.exploring.belief import Belief, Sent, Wandering, likeliest
+from planner.exploring.belief import Belief, DriftModel, Sent, likeliest
 from planner.exploring.choice import Path, choose
 from tests.properties import examples
 
@@ -96,7 +96,7 @@ def test_what_is_tried_may_be_paid_and_the_rest_is_best(
 
 def test_beliefs_are_those_of_all_outcomes_at_once() -> None:
     random = np.random.default_rng(1)
-    prior, model = Belief(1.0, 0.3**2), Wandering(0.1, 0.2)
+    prior, model = Belief(1.0, 0.3**2), DriftModel(0.1, 0.2)
     times_s = np.sort(random.uniform(0, 5 * 86400, 12))
     logs = random.normal(1.2, 0.3, 12)
     belief = prior

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
-from probes.analysis.caps import BEGIN_S, END_S, Ended, cap_estimate, together_mbps
+from probes.analysis.caps import BEGIN_S, END_S, PeerTest, cap_estimate, together_mbps
 from probes.analysis.fleet_caps import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, Reference, advise
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.series.steady import Interval, steady_rate
@@ -286,7 +286,7 @@ def test_peers_that_take_turns_and_neither_begin_nor_end_together_show_the_cap(
     for peer, rates in enumerate(moved):
         reports = [rates[at : at + 25] for at in range(0, len(rates), 25)]
         intervals = [Interval(len(r) * step_s, sum(r) / len(r)) for r in reports]
-        tests[f"p{peer}"] = Ended(1000.0 + work[peer][1], intervals)
+        tests[f"p{peer}"] = PeerTest(1000.0 + work[peer][1], intervals)
     together = together_mbps(tests)
     # What is cut at the edges of the window may be off by half a report each, if peers turn just
     # then; a step of the simulation at each edge comes on top.
@@ -298,7 +298,7 @@ def test_peers_that_take_turns_and_neither_begin_nor_end_together_show_the_cap(
 def test_peers_that_were_hardly_at_work_together_show_no_cap() -> None:
     intervals = [Interval(1.0, 100.0)] * 4
     with pytest.raises(InputError, match=r"0\.8 s only"):
-        together_mbps({"a": Ended(10.0, intervals), "b": Ended(12.0, intervals)})
+        together_mbps({"a": PeerTest(10.0, intervals), "b": PeerTest(12.0, intervals)})
 
 
 def test_a_cap_probe_that_moved_nothing_is_no_cap() -> None:

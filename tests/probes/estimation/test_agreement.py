@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.estimation.agreement import Agreed, FromSource, agreed
+from probes.estimation.agreement import Agreement, FromSource, agreed
 from probes.samples import OWN, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
@@ -45,7 +45,7 @@ class _Judged(NamedTuple):
 
     samples: list[Sample]
     disputed: list[Sample]
-    found: Agreed
+    found: Agreement
 
 
 def _noisy(level: float, count: int, seed: int) -> list[float]:

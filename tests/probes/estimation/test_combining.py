@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.estimate import Estimate, Fading, Origin, Prior
+from planner.model.estimate import Estimate, EstimateDrift, Origin, Prior
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import AGGREGATE_LAWS, LawSpread
 from probes.estimation import Estimator
@@ -141,7 +141,7 @@ def test_ageing_agrees_with_a_simulated_process() -> None:
 def test_without_a_law_bounds_widen_to_what_a_quantity_wanders() -> None:
     new = replace(Estimate(99.0, 100.0, 101.0, _MEASURED))
     assert new.aged(WHEN_S + YEAR_S) == new
-    aged = new.aged(WHEN_S + 99 * YEAR_S, otherwise=Fading(0.2, 10.0))
+    aged = new.aged(WHEN_S + 99 * YEAR_S, otherwise=EstimateDrift(0.2, 10.0))
     assert aged.expected == pytest.approx(100.0)
     assert aged.high == pytest.approx(100 * math.exp(0.2), rel=1e-3)
 

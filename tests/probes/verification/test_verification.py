@@ -24,7 +24,7 @@ from probes.samples import Sample
 from probes.verification.limits import VerificationLimits, links_usd, runs_of, volume_gb
 from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
 from probes.verification.predictions import PathPrediction, PlanPrediction, RateRange
-from probes.verification.relays import Relaying, relay_commands
+from probes.verification.relays import RelayTask, relay_commands
 from probes.verification.runs import MOST_PAIRINGS, PathRun, Run, streams_of
 from tests.ports import free_port
 
@@ -196,7 +196,7 @@ def _relaying(program: str, target_port: int) -> Iterator[int]:
     if not shutil.which(program, path="/usr/sbin:/usr/bin:/bin"):
         pytest.skip(f"needs {program}")
     port = free_port()
-    what = Relaying("127.0.0.1", port, ("127.0.0.2", "127.0.0.4"), "127.0.0.1", target_port, 4)
+    what = RelayTask("127.0.0.1", port, ("127.0.0.2", "127.0.0.4"), "127.0.0.1", target_port, 4)
     (script,) = relay_commands(program, [what], 30)
     with subprocess.Popen(
         ["env", "PATH=/usr/sbin:/usr/bin:/bin", "timeout", "30", *script],

@@ -14,7 +14,7 @@ from relayd.store import open_store
 from relayd.store.samples.decisions import Selection, decide, selected
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.quarantine import (
-    Wanted,
+    QuarantineFilter,
     accept,
     quarantine_reasons,
     quarantined,
@@ -41,7 +41,10 @@ def test_pages_tell_who_sent_what_and_reasons_are_counted(spot: Spot) -> None:
         rest = quarantined(store.database, limit=3, before_id=first[-1].id)
         assert [row.sample for row in (*first, *rest)] == wrong[::-1]
         assert {row[4:7] for row in (*first, *rest)} == {("service", "mallory", "192.0.2.7")}
-        assert len(quarantined(store.database, Wanted(src=fast.src, dst=fast.src), limit=9)) == 1
+        assert (
+            len(quarantined(store.database, QuarantineFilter(src=fast.src, dst=fast.src), limit=9))
+            == 1
+        )
         assert [tuple(count) for count in quarantine_reasons(store.database)] == [
             ("in the future", 3),
             ("faster than light", 1),
@@ -80,7 +83,7 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
         found = store.snapshots.links(made.id)[usual.src][usual.dst]
         assert found.rtt_ms == after.usual[usual.src][usual.dst].rtt_ms
         assert [row.id for row in quarantined(database, limit=9)] == numbers[4:]
-        shown = quarantined(database, Wanted("accepted"), limit=9)[::-1]
+        shown = quarantined(database, QuarantineFilter("accepted"), limit=9)[::-1]
         assert [row.sample for row in shown] == apart[:4]
         assert {row[8:] for row in shown} == {
             ("bob", shown[0].decided_at_s, "a cable laid in 2026", accepted_in)
