@@ -245,7 +245,6 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
         )
         assert plain.headers["Content-Type"].startswith(kind)
         assert plain.content == (FILES / name).read_bytes() == gzip.decompress(packed.content)
-        assert plain.headers["ETag"] != packed.headers["ETag"]
         for tag in (plain.headers["ETag"], packed.headers["ETag"]):
             assert empty.get(f"/assets/{name}", **{"If-None-Match": tag}).status == 304
     for path in (

@@ -101,6 +101,8 @@ def test_a_snapshot_keeps_no_worker_from_questions(store: Path) -> None:
     demands = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 100}]}
     with served(store, environment={"RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}) as service:
         snapshot = service.get("/v1/snapshots").json["snapshots"][0]["id"]
+        # The worker is there once it has answered: what comes later makes snapshots.
+        assert service.ask("POST", "/v1/shuffles", demands).status == 200
         others = _children(service.process.pid)
         sent = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -50,9 +51,17 @@ Cursors and tokens are opaque.
 """
 
 
-@cache
+_MAKING = Lock()
+
+
 def document() -> bytes:
     """Return the description as JSON."""
+    with _MAKING:  # pydantic builds what it has deferred in one thread at a time
+        return _document()
+
+
+@cache
+def _document() -> bytes:
     listed = tuple(route for route in ROUTES if route.documented)
     return json.dumps(described(listed), indent=1).encode()
 

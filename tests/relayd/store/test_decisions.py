@@ -37,7 +37,7 @@ def _snapshot(store: Store) -> str:
     assert made is not None
     links = store.snapshots.links(made.id)
     sites = store.snapshots.sites(made.id)
-    return repr((made.as_of, list(links), list(sites)))
+    return repr((made.as_of, list(links.all_links()), list(sites)))
 
 
 def _network(store: Store) -> Network:
