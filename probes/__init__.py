@@ -1,1 +1,7 @@
 """How numbers are obtained: samples, importers that read them, estimates made of them."""
+
+from __future__ import annotations
+
+from probes.samples import Metric, Sample, Skipped
+
+__all__ = ["Metric", "Sample", "Skipped"]
