@@ -194,6 +194,8 @@ class Lab:
         root = str(Path(__file__).resolve().parents[2])
         search = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
         path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin"
+        # A process with threads, such as numpy's, gets no user namespace of its own.
+        own = {"PYTHONPATH": search, "PATH": path, MARK: identity, "OPENBLAS_NUM_THREADS": "1"}
         reader, writer = os.pipe()
         # Known before there is a process, so that no moment is without a trace.
         self._write_record({"id": identity})
@@ -213,7 +215,7 @@ class Lab:
                 cwd="/",
                 start_new_session=True,
                 pass_fds=[writer],
-                env={**os.environ, "PYTHONPATH": search, "PATH": path, MARK: identity},
+                env={**os.environ, **own},
             )
         os.close(writer)
         self._write_record(
