@@ -53,7 +53,11 @@ def document_response(
 
 def tagged_response(request: web.Request, body: bytes, snapshot: Snapshot) -> web.Response:
     """Return a document with its ETag, or 304 if the client has it already."""
-    headers = snapshot_headers(snapshot) | {hdrs.CACHE_CONTROL: "private, no-cache"}
+    headers = snapshot_headers(snapshot) | {
+        hdrs.CACHE_CONTROL: "private, no-cache",
+        # Going back shows what is cached: not to who has signed out since.
+        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.ACCEPT_ENCODING}",
+    }
     tag = blake2b(body, digest_size=12).hexdigest()
     return known_response(request, tag, headers) or compressed(
         web.Response(body=body, content_type=JSON, headers=headers), tag

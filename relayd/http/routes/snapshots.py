@@ -56,7 +56,7 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     headers = {
         **snapshot_headers(snapshot),
         hdrs.CACHE_CONTROL: "private, no-cache",
-        hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}",
+        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}",
     }
     if known := known_response(request, tag, headers):
         return known
