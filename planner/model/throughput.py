@@ -6,7 +6,6 @@ January 2022 (64 connections, 5 s) and a single-connection survey of February 20
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, log2
@@ -250,8 +249,3 @@ def law_of(src: str, dst: str, address: str | None = None) -> AggregateLaw | Non
     if address == "private" and (law := PRIVATE_LAWS.get(providers)):
         return law
     return AGGREGATE_LAWS.get(providers)
-
-
-def distance_class(rtt_ms: float) -> int:
-    """Return which of the classes of distance a link is in, by its highest round-trip time."""
-    return bisect_right(CLASSES_MS, rtt_ms)

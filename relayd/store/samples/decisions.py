@@ -208,11 +208,6 @@ def retracted_ids(database: Database) -> set[int]:
     return {number for (number,) in rows}
 
 
-def confirmed_ids(database: Database) -> set[int]:
-    """Return the ids of the samples that an operator confirmed."""
-    return {number for (number,) in database.rows("SELECT sample_id FROM confirmed_samples")}
-
-
 def decisions(database: Database) -> list[DecisionRow]:
     """Return all decisions, the newest first."""
     rows = database.rows(
