@@ -71,7 +71,7 @@ test-parallel: engines tools  ## Of them, those that can share the machine
 
 test-thorough: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-thorough: engines tools  ## Pass tests that compute or serve for long
-	$(PYTEST) -m 'thorough and not (alone or integrations)' $(PARALLEL) --durations 20
+	$(PYTEST) -m 'thorough and not (alone or integrations)' $(PARALLEL) --durations 20 --timeout 3600
 
 test-lab: dev tools  ## Pass the tests that have the machine to themselves: they measure on a lab (needs root)
 	$(PYTEST) tests/lab --ignore tests/lab/end_to_end -m 'alone and not integrations' --durations 20
@@ -79,7 +79,7 @@ test-lab: dev tools  ## Pass the tests that have the machine to themselves: they
 # What commands measure is a few Mbit/s, which leaves room for one other lab.
 test-lab-pairs: dev tools  ## Pass the long tests on labs, two at a time: commands, from end to end (needs root)
 	$(PYTEST) tests/lab/end_to_end -m 'alone and not integrations' \
-		--numprocesses 2 --dist loadfile --durations 20
+		--numprocesses 2 --dist loadfile --durations 20 --timeout 3600
 
 # Engines that go into no environment with others: each has one with relayd and its extra alone.
 ENGINES := airflow plot ray skypilot
@@ -91,7 +91,7 @@ $(VENV)/engines/%/.installed: pyproject.toml relayd/version.py
 	@touch $@
 
 test-integrations: engines tools $(ENGINES:%=$(VENV)/engines/%/.installed)  ## Run engines that CI has no time for, each with its extra alone (needs root)
-	$(PYTEST) -m integrations
+	$(PYTEST) -m integrations --timeout 3600
 
 lint: dev  ## Style and types
 	$(BIN)/ruff format --check .
