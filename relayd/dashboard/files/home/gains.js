@@ -10,7 +10,7 @@ const planAddress = ({ src, dst }, volume_gb) =>
   `plan?${new URLSearchParams({ src, dst, volume_gb, objective: "time", relays: "one", vms: 1 })}`.replaceAll("%3A", ":");
 
 export function showGains(part, { relays, pairs, volume_gb }) {
-  const title = element("h2", {}, "Where relays pay most now");
+  const title = element("h2", {}, "Where one relay is fastest");
   if (!relays.length) {
     replace(part, title, element("p", { class: "muted" }, "On no pair of regions is a relay expected to gain a tenth: send direct."));
     return;
@@ -21,7 +21,7 @@ export function showGains(part, { relays, pairs, volume_gb }) {
   const onScale = (value) => Math.log(Math.max(1, value));
   const second = (text) => element("small", { class: "muted" }, text);
   replace(part, title,
-    cardTable("gains", `${count(pairs)} pairs gain a tenth or more through one relay; these gain most. One VM a region, for ${size}. Bands hold nine of ten true gains; their scale is logarithmic and begins at 1×.`,
+    cardTable("gains", `Where time alone counts, with one VM a region, ${count(pairs)} pairs gain a tenth or more through one relay; these gain most, for ${size}. The form above weighs the price and may add VMs instead. Bands hold nine of ten true gains; their scale is logarithmic and begins at 1×.`,
       [["Transfer"], ["Gain", "number"], ["Probability", "number"], ["Time", "number"], ["Price", "number"], ["Pays from", "number"]],
       relays.map((each) => ({
         data: { key: `${each.src}>${each.dst}` },
