@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from planner.model.errors import InputError
 from probes.fleet.hosts import PROBE_PORTS, Addresses, Fleet, Host
-from probes.importers.endpoints import split
+from probes.importers.options import split
 
 # RFC 1123 names and addresses: nothing here can be an option of a tool or a word of a shell.
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from itertools import chain
+from io import BufferedReader
 from typing import BinaryIO
 
 from planner.model.errors import InputError
 from probes.importers.detection import refuse_another
-from probes.importers.endpoints import stated
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import chunks
+from probes.importers.text import refuse_binary, unreadable
 from probes.samples import Sample
 
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "read"]
@@ -42,6 +41,8 @@ _READERS = {"skyplane-throughput": "read_throughput", "skyplane-latency": "read_
 FORMATS: tuple[str, ...] = tuple(_MODULES)
 """The formats that :func:`read` knows, as the command line spells them."""
 
+HEAD_BYTES = 65_536
+"""Of a file, by which its format is recognised."""
 _NAMES_NO_REGIONS = ("iperf3", "iperf", "ping", "nuttcp", "smokeping")
 
 
@@ -74,18 +75,31 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
         remedy = f"Choose one of {', '.join(FORMATS)}."
         raise InputError("format", "is not known", value=format_name, remedy=remedy)
     if format_name in _NAMES_NO_REGIONS:
-        _check_regions(format_name, options)
+        (src, _), (dst, _) = options.ends(format_name)
+        if src == dst:
+            raise InputError(
+                "--dst",
+                "is the same region as --src",
+                value=options.dst,
+                remedy="relayd compares paths between different regions.",
+            )
     return _read(format_name, stream, options)
 
 
 def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    source = chunks(stream, options.name)
-    head = next(source)
-    refuse_another(head[:65_536], format_name, options.name)
-    module = import_module(f"probes.importers.{_MODULES[format_name]}")
-    reader = getattr(module, _READERS.get(format_name, "read"))
-    whole = stream if format_name == "parquet" else chain((head,), source)
-    yield from addressed(reader(whole, options), options)
+    buffered = BufferedReader(stream, HEAD_BYTES)  # type: ignore[type-var]
+    try:
+        head = buffered.peek(HEAD_BYTES)
+    except OSError as error:
+        raise unreadable(error, options.name) from error
+    try:
+        refuse_another(head, format_name, options.name)
+        refuse_binary(head, options.name, is_text=format_name != "parquet")
+        module = import_module(f"probes.importers.{_MODULES[format_name]}")
+        reader = getattr(module, _READERS.get(format_name, "read"))
+        yield from addressed(reader(buffered, options), options)
+    finally:
+        buffered.detach()  # whoever opened the stream closes it
 
 
 def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:
@@ -95,15 +109,3 @@ def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[I
             yield row._replace(address=options.address)
         else:
             yield row
-
-
-def _check_regions(format_name: str, options: ImportOptions) -> None:
-    src, _ = stated("--src", options.src, options.name, format_name)
-    dst, _ = stated("--dst", options.dst, options.name, format_name)
-    if src == dst:
-        raise InputError(
-            "--dst",
-            "is the same region as --src",
-            value=options.dst,
-            remedy="relayd compares paths between different regions.",
-        )

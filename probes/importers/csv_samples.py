@@ -10,16 +10,14 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
-from probes.importers.endpoints import split
-from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import Lines
+from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
+from probes.importers.text import CUT_OFF, Lines
 from probes.samples import Metric, Sample, Skipped
 
 TOOL = "csv"
@@ -62,8 +60,6 @@ OTHERS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
 }
 
-BAD_REGION = "src or dst is not provider:region"
-SAME_REGION = "src and dst are the same region"
 BAD_TIME = "measured_at is neither ISO 8601 nor seconds since 1970"
 NO_TIME = "measured_at is empty and --measured-at was not stated"
 BAD_CONNECTIONS = "connections is not a count"
@@ -77,11 +73,8 @@ BLANK = "blank line"
 REPEATED_HEADER = "the header again"
 TOO_FEW = "fewer columns than the header (cut off?)"
 TOO_MANY = "more columns than the header"
-CUT_OFF = "last line has no line end, so its last figure may be cut off"
 
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
-_MOST_CELLS = 65_536
-"""Whose meaning is remembered, of each column: most files repeat theirs."""
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
@@ -90,12 +83,10 @@ class CsvTable:
 
     Parameters
     ----------
-    source : Iterator[bytes]
+    stream : BinaryIO
         The file.
-    name : str
-        What messages call it.
-    force : bool
-        Take a last line without a line end for whole.
+    options : ImportOptions
+        What messages call the file, and whether a last line without a line end is whole.
 
     Attributes
     ----------
@@ -110,46 +101,45 @@ class CsvTable:
         If there is no header, a column is named twice, or (from :meth:`rows`) there is no row.
     """
 
-    def __init__(self, source: Iterator[bytes], name: str, *, force: bool) -> None:
-        self._name = name
-        self._force = force
-        self._lines = Lines(source, name)
+    def __init__(self, stream: BinaryIO, options: ImportOptions) -> None:
+        self._name, self._force = options.name, options.force
+        self._lines = Lines(stream, options.name)
         self._numbered = enumerate(self._lines, start=1)
         found = next(((at, line) for at, line in self._numbered if line.strip()), None)
         if found is None:
-            raise FormatError(name, "holds nothing but blank lines")
-        self.header_line, line = found
-        self._header_text = line
+            raise FormatError(self._name, "holds nothing but blank lines")
+        self.header_line, self._header_text = found
+        line = self._header_text
         self.header = [cell.strip() for cell in self._cells(self.header_line, line)]
         if len(self.header) == 1 and (";" in line or "\t" in line):
             separator = "semicolons" if ";" in line else "tabs"
             raise FormatError(
-                name,
+                self._name,
                 f"separates its columns by {separator}",
                 remedy="Write commas between columns and points in figures.",
             )
         twice = [column for column in self.header if self.header.count(column) > 1 and column]
         if twice:
             raise FormatError(
-                name,
+                self._name,
                 f"line {self.header_line} names the column {twice[0]!r} twice",
                 remedy="Remove or rename one.",
             )
 
-    def rows(self) -> Iterator[tuple[int, list[str], str]]:
-        """Yield line number, cells and what is wrong with the row (``""`` if nothing)."""
+    def rows(self) -> Iterator[tuple[int, list[str] | str]]:
+        """Yield line number and cells, or what is wrong with the row."""
         width, number = len(self.header), 0
         for number, line in self._numbered:
             cells = line.split(",") if '"' not in line else self._cells(number, line)
-            problem = ""
             if len(cells) != width:
                 problem = TOO_FEW if len(cells) < width else TOO_MANY
-                problem = problem if line.strip() else BLANK
+                yield number, problem if line.strip() else BLANK
             elif line == self._header_text:
-                problem = REPEATED_HEADER
+                yield number, REPEATED_HEADER
             elif self._lines.cut_off and not self._force:
-                problem = CUT_OFF
-            yield number, cells, problem
+                yield number, CUT_OFF
+            else:
+                yield number, cells
         if not number:
             raise FormatError(self._name, "holds a header and no rows")
 
@@ -181,30 +171,39 @@ class _Columns(NamedTuple):
     unused: list[str]
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row."""
-    table = CsvTable(source, options.name, force=options.force)
+    table = CsvTable(stream, options)
     columns = _understood(table, options)
     for column in columns.unused:
         yield Skipped(table.header_line, f"column {column!r} is not used")
-    readers = _readers(columns.others, options)
-    for number, cells, problem in table.rows():
-        if problem:
-            yield Skipped(number, problem)
+    usual = {
+        "measured_at": options.measured_at_s,
+        "connections": options.connections,
+        "duration": options.duration_s,
+        "tool": TOOL,
+        "src_vm": options.src_vm,
+        "dst_vm": options.dst_vm,
+    }
+    for number, cells in table.rows():
+        if isinstance(cells, str):
+            yield Skipped(number, cells)
+            continue
+        setting = _setting(cells, columns.others, usual)
+        if isinstance(setting, str):
+            yield Skipped(number, setting)
         else:
-            yield from _of_row(number, cells, columns, readers)
+            yield from _figures_of(number, cells, columns.figures, setting)
 
 
 def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
-    figures: list[_Figure] = []
-    others: dict[str, tuple[int, float]] = {}
-    unused: list[str] = []
+    found = _Columns([], {}, [])
     taken: dict[str, str] = {}
     for at, column in enumerate(table.header):
         name = column.lower()
         meaning = FIGURES.get(name) or OTHERS.get(name)
         if meaning is None:
-            unused.append(column[:40])
+            found.unused.append(column[:40])
             continue
         if meaning[0] in taken:
             raise FormatError(
@@ -214,10 +213,10 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             )
         taken[meaning[0]] = column
         if name in FIGURES:
-            figures.append(_Figure(at, column, *FIGURES[name]))
+            found.figures.append(_Figure(at, column, *FIGURES[name]))
         else:
-            others[meaning[0]] = at, meaning[1]
-    missing = [name for name in ("src", "dst") if name not in others]
+            found.others[meaning[0]] = at, meaning[1]
+    missing = [name for name in ("src", "dst") if name not in found.others]
     if missing:
         raise FormatError(
             options.name,
@@ -225,7 +224,7 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             value=",".join(table.header)[:60],
             remedy="The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps.",
         )
-    if not figures:
+    if not found.figures:
         raise FormatError(
             options.name,
             f"line {table.header_line} names no figure that relayd knows",
@@ -233,113 +232,90 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             remedy="Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
             "loss_pct and transfer_s, or the same with another unit, such as aggregate_gbps.",
         )
-    if "measured_at" not in others and options.measured_at_s is None:
+    if "measured_at" not in found.others:
         options.start_s()
-    return _Columns(figures, others, unused)
+    return found
 
 
-def _of_row(
-    number: int,
-    cells: Sequence[str],
-    columns: _Columns,
-    readers: Mapping[str, Callable[[str], Any]],
+def _time_s(written: str, _: float) -> float | None:
+    """Read seconds since 1970 or ISO 8601; a time without a zone is UTC."""
+    value = limits.number(written)
+    if value is not None and limits.MIN_TIME_S <= value <= limits.MAX_TIME_S:
+        return value
+    try:
+        moment = datetime.fromisoformat(written)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = moment.timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if limits.MIN_TIME_S <= seconds <= limits.MAX_TIME_S else None
+
+
+def _duration_s(cell: str, factor: float) -> float | None:
+    found = (limits.number(cell) or 0.0) * factor
+    return found if 0 < found <= limits.MAX_DURATION_S else None
+
+
+def _volume_gb(cell: str, factor: float) -> float | None:
+    found = limits.number(cell) or 0.0
+    return found * factor if 0 < found < inf else None
+
+
+_CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
+    "src": (lambda cell, _: split(cell), BAD_REGION),
+    "dst": (lambda cell, _: split(cell), BAD_REGION),
+    "measured_at": (_time_s, BAD_TIME),
+    "connections": (lambda cell, _: limits.connections(cell), BAD_CONNECTIONS),
+    "duration": (_duration_s, BAD_DURATION),
+    "volume": (_volume_gb, BAD_VOLUME),
+    "warmed_up": (lambda cell, _: _TRUTH.get(cell.lower()), BAD_WARMED_UP),
+    **dict.fromkeys(
+        ("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (lambda cell, _: cell, "")
+    ),
+}
+"""How the cells of each column are read, and what those are that can't be, in order of naming."""
+
+
+def _setting(
+    cells: Sequence[str], others: Mapping[str, tuple[int, float]], usual: Mapping[str, Any]
+) -> dict[str, Any] | str:
+    """Return how the figures of a row were measured, or what is wrong with the row."""
+    setting: dict[str, Any] = {}
+    for name, (reader, fault) in _CELLS.items():
+        at, factor = others.get(name, (None, 1.0))
+        cell = "" if at is None else cells[at].strip()
+        found: Any = reader(cell, factor) if cell else usual.get(name)
+        if found is None and (cell or name in ("src", "dst", "measured_at")):
+            return fault if cell or name != "measured_at" else NO_TIME
+        setting[name] = found
+        if name == "dst" and setting["src"][0] == found[0]:
+            return SAME_REGION
+    return setting
+
+
+def _figures_of(
+    number: int, cells: Sequence[str], figures: Sequence[_Figure], setting: Mapping[str, Any]
 ) -> Iterator[ImportedRow]:
     """Yield the samples of one row, and what is wrong with it."""
-    others = columns.others
-    try:
-        setting: dict[str, Any] = {}
-        for name, reader in readers.items():
-            setting[name] = reader(cells[others[name][0]] if name in others else "")
-            if name == "dst" and setting["src"][0] == setting["dst"][0]:
-                raise ValueError(SAME_REGION)
-    except ValueError as error:
-        yield Skipped(number, str(error))
-        return
     found = False
-    for figure in columns.figures:
-        cell = cells[figure.at].strip()
+    for at, column, metric, factor in figures:
+        cell = cells[at].strip()
         if not cell:
             continue
         found = True
         value = limits.number(cell)
         if value is not None:
-            value *= figure.factor
-        problem = limits.fault(figure.metric, value, figure.column)
-        if figure.metric == "transfer_s" and setting["volume"] is None:
-            problem = problem or f"{figure.column} {NO_VOLUME}"
+            value *= factor
+        problem = limits.fault(metric, value, column)
+        if metric == "transfer_s" and setting["volume"] is None:
+            problem = problem or f"{column} {NO_VOLUME}"
         if value is None or problem:
             yield Skipped(number, problem)
         else:
-            yield _sample(figure.metric, value, setting)
+            yield _sample(metric, value, setting)
     if not found:
         yield Skipped(number, NO_FIGURE)
-
-
-def _readers(
-    others: Mapping[str, tuple[int, float]], options: ImportOptions
-) -> dict[str, Callable[[str], Any]]:
-    """Return how the cells of each column are read, in the order in which faults are named."""
-
-    def end(cell: str) -> tuple[str, str]:
-        found = split(cell)
-        if found is None:
-            raise ValueError(BAD_REGION)
-        return found
-
-    def measured_at_s(cell: str) -> float:
-        found = _time_s(cell) if cell else options.measured_at_s
-        if found is None:
-            raise ValueError(BAD_TIME if cell else NO_TIME)
-        return found
-
-    def connections(cell: str) -> int | None:
-        found = limits.connections(cell) if cell else options.connections
-        if cell and found is None:
-            raise ValueError(BAD_CONNECTIONS)
-        return found
-
-    def duration_s(cell: str) -> float | None:
-        if not cell:
-            return options.duration_s
-        found = limits.number(cell)
-        found = found and found * others["duration"][1]
-        if not found or not 0 < found <= limits.MAX_DURATION_S:
-            raise ValueError(BAD_DURATION)
-        return found
-
-    def volume_gb(cell: str) -> float | None:
-        if not cell:
-            return None
-        found = limits.number(cell)
-        if found is None or not 0 < found < inf:
-            raise ValueError(BAD_VOLUME)
-        return found * others["volume"][1]
-
-    def warmed_up(cell: str) -> bool:
-        found = _TRUTH.get(cell.lower())
-        if found is None:
-            raise ValueError(BAD_WARMED_UP)
-        return found
-
-    readers: dict[str, Callable[[str], Any]] = {
-        "src": end,
-        "dst": end,
-        "measured_at": measured_at_s,
-        "connections": connections,
-        "duration": duration_s,
-        "volume": volume_gb,
-        "warmed_up": warmed_up,
-        "tool": lambda cell: cell or TOOL,
-        "src_vm": lambda cell: cell or options.src_vm,
-        "dst_vm": lambda cell: cell or options.dst_vm,
-        "src_zone": str,
-        "dst_zone": str,
-    }
-    return {name: _remembered(reader) for name, reader in readers.items()}
-
-
-def _remembered(reader: Callable[[str], Any]) -> Callable[[str], Any]:
-    return lru_cache(_MOST_CELLS)(lambda cell: reader(cell.strip()))
 
 
 def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
@@ -355,25 +331,10 @@ def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
         setting["tool"],
         connections if about_rates else None,
         setting["duration"] if about_rates else None,
-        about_rates and setting["warmed_up"],
+        about_rates and bool(setting["warmed_up"]),
         setting["src_zone"] or src_zone,
         setting["dst_zone"] or dst_zone,
-        setting["src_vm"],
-        setting["dst_vm"],
+        setting["src_vm"] or "",
+        setting["dst_vm"] or "",
         json.dumps({"volume_gb": setting["volume"]}) if metric == "transfer_s" else "",
     )
-
-
-def _time_s(written: str) -> float | None:
-    """Read seconds since 1970 or ISO 8601; a time without a zone is UTC."""
-    value = limits.number(written)
-    if value is not None and limits.MIN_TIME_S <= value <= limits.MAX_TIME_S:
-        return value
-    try:
-        moment = datetime.fromisoformat(written)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        seconds = moment.timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return seconds if limits.MIN_TIME_S <= seconds <= limits.MAX_TIME_S else None

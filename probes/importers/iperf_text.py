@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers.iperf3 import explained, rows_of
@@ -22,7 +22,7 @@ from probes.importers.text import Lines
 CUT_OFF = "no summary of the test: it was cut off"
 NO_SUM = "several streams without a [SUM] row"
 BOTH_WAYS = "both directions at once: the text does not keep them apart (use -J)"
-MAX_LINE_CHARS = 2048
+MAX_LINE_BYTES = 2048
 """No line of iperf is as long; it also bounds the time that a pattern may take."""
 
 _NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
@@ -105,17 +105,17 @@ class _TestText:
         return (last, reported or last) if self.is_client else (None, last)
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of each test in the file."""
-    return rows_of(_tests(source, options.name), options)
+    return rows_of(_tests(stream, options.name), options)
 
 
-def _tests(source: Iterator[bytes], name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield each test as one document, or a reason to leave it out."""
     test: _TestText | None = None
     version, start, listening, recognised = "", dict[str, Any](), "", False
     early = set[str]()
-    for number, line in enumerate(Lines(source, name, MAX_LINE_CHARS), start=1):
+    for number, line in enumerate(Lines(stream, name, MAX_LINE_BYTES), start=1):
         if (error := _ERROR.match(line)) and not (test and test.rows):
             problem = explained(error[1] or error[2]).replace("iperf3", "iperf")
             yield test.line if test else number, problem

@@ -9,24 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import BinaryIO, NamedTuple
 
 from planner.model.errors import FormatError, InputError
 from planner.model.units import MBPS_PER_GBPS
-from probes.analysis.series.steady import PACED_SHARE, Interval
+from probes.analysis.series.steady import Interval
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.rates import best_window, rate_of
+from probes.importers.rates import RateTest
+from probes.importers.text import CUT_OFF as CUT_OFF_LINE
 from probes.importers.text import Lines
-from probes.samples import Metric, Skipped
+from probes.samples import Skipped
 
 CUT_OFF = "intervals without a final line: the run was cut off"
-CUT_OFF_LINE = "last line has no line end, so its last figure may be cut off"
-PACED = "paced (-R): the rate is what was asked for, not what the path gives"
 SENDER_ONLY = "only the sender's count (nuttcp's classic mode)"
-BAD_DURATION = "the duration of the test is no duration"
 
-MAX_LINE_CHARS = 2048
+MAX_LINE_BYTES = 2048
 """No line of nuttcp is as long; it also bounds the time that a pattern may take."""
 
 _LINE = re.compile(r"\s*([\d.]+) MB / +([\d.]+) sec = +([\d.]+) Mbps\b(.*)")
@@ -66,54 +64,51 @@ class _Test:
         return self.mbps is not None or bool(self.intervals) or self.other_side
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+class _Figures(NamedTuple):
+    """What a line says of a test, or of an interval of it."""
+
+    is_final: bool
+    seconds: float | None
+    mbps: float | None
+    detail: dict[str, float]
+
+
+def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample a test: ``per_flow_mbps``, ``aggregate_mbps`` or ``udp_mbps``."""
-    test = _Test()
-    recognised = False
-    lines = Lines(source, options.name, MAX_LINE_CHARS)
+    test, recognised = _Test(), False
+    lines = Lines(stream, options.name, MAX_LINE_BYTES)
     for number, line in enumerate(lines, start=1):
         if lines.cut_off and "megabytes=" in line and not options.force:
             yield Skipped(number, CUT_OFF_LINE)
-            recognised = True
-            continue
-        if error := _ERROR.match(line):
-            if test.begun:
-                yield _outcome(test, options)
+        elif error := _ERROR.match(line):
+            yield from _outcome(test, options)
             yield Skipped(number, f"nuttcp failed: {error[1].strip()[:80]}")
-            recognised = True
             test = _Test()
-            continue
-        if side := _SIDE.match(line):
+        elif side := _SIDE.match(line):
             if _VERSION.match(side[2]) and (not test.verbose or side[1] in test.sides):
-                if test.begun:
-                    yield _outcome(test, options)
+                yield from _outcome(test, options)
                 test = _Test(number, verbose=True)
             test.line = test.line or number
             test.sides.add(side[1])
             _take_verbose(test, side[1], side[2], line)
-            recognised = True
-            continue
-        found = _figures(line)
-        if found is None:
+        elif found := _figures(line):
+            if test.verbose and test.mbps is not None:
+                yield from _outcome(test, options)
+                test = _Test()
+            test.line = test.line or number
+            test.udp |= "packets" in found.detail
+            if found.is_final:
+                test.seconds, test.mbps = found.seconds, found.mbps
+                test.detail |= found.detail
+                if not test.verbose:
+                    yield from _outcome(test, options, is_whole=True)
+                    test = _Test()
+            elif found.seconds is not None and found.mbps is not None:
+                test.intervals.append(Interval(found.seconds, found.mbps))
+        else:
             continue
         recognised = True
-        if test.verbose and test.mbps is not None:
-            yield _outcome(test, options)
-            test = _Test()
-        final, seconds, mbps, detail = found
-        test.line = test.line or number
-        test.udp = test.udp or "packets" in detail
-        if not final:
-            if seconds is not None and mbps is not None:
-                test.intervals.append(Interval(seconds, mbps))
-            continue
-        test.seconds, test.mbps = seconds, mbps
-        test.detail |= detail
-        if not test.verbose:
-            yield _outcome(test, options)
-            test = _Test()
-    if test.begun:
-        yield _outcome(test, options)
+    yield from _outcome(test, options)
     if not recognised:
         raise FormatError(
             options.name,
@@ -132,7 +127,7 @@ def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
         test.version = version[1]
     if (drops := _DROPS.match(text)) and side == "r":
         test.udp = True
-        test.detail |= _loss(drops)
+        test.detail |= _loss(int(drops[1]), int(drops[2]))
     found: tuple[str, str] | None = None
     if plain := _VERBOSE.match(line):
         found = plain[3], plain[4]
@@ -145,48 +140,45 @@ def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
         test.other_side = True
 
 
-def _figures(line: str) -> tuple[bool, float | None, float | None, dict[str, float]] | None:
-    """Return whether a line is the final one, its seconds, its rate and its other fields."""
+def _figures(line: str) -> _Figures | None:
+    detail: dict[str, float] = {}
     if plain := _LINE.match(line):
-        rest = plain[4]
-        detail: dict[str, float] = {}
-        if drops := _DROPS.search(rest):
-            detail |= _loss(drops)
-        if (retransmits := _RETRANSMITS.search(rest)) and "%TX" in rest:
+        is_final = "%TX" in plain[4]
+        if drops := _DROPS.search(plain[4]):
+            detail |= _loss(int(drops[1]), int(drops[2]))
+        if is_final and (retransmits := _RETRANSMITS.search(plain[4])):
             detail["retransmits"] = int(retransmits[1])
-        if (rtt := _RTT.search(rest)) and (rtt_ms := limits.number(rtt[1])) is not None:
+        if (rtt := _RTT.search(plain[4])) and (rtt_ms := limits.number(rtt[1])) is not None:
             detail["connect_rtt_ms"] = rtt_ms
-        return "%TX" in rest, limits.number(plain[2]), limits.number(plain[3]), detail
-    if not line.startswith("megabytes="):
-        return None
-    pairs = dict(_PAIR.findall(line))
+        return _Figures(is_final, limits.number(plain[2]), limits.number(plain[3]), detail)
+    pairs = dict(_PAIR.findall(line)) if line.startswith("megabytes=") else {}
     if "rate_Mbps" not in pairs:
         return None
-    detail = {}
     for key, name in (("retrans", "retransmits"), ("rtt_ms", "connect_rtt_ms")):
         if (value := limits.number(pairs.get(key, ""))) is not None and value >= 0:
             detail[name] = value
-    packets, dropped = limits.number(pairs.get("pkt", "")), limits.number(pairs.get("drop", ""))
+    packets, dropped = (limits.number(pairs.get(key, "")) for key in ("pkt", "drop"))
     if packets and packets > 0 and dropped is not None and 0 <= dropped <= packets:
-        detail |= {"packets": packets, "loss_at_this_rate_pct": 100 * dropped / packets}
-    final = "real_seconds" in pairs
+        detail |= _loss(dropped, packets)
     seconds = limits.number(pairs.get("real_seconds") or pairs.get("real_sec", ""))
-    return final, seconds, limits.number(pairs["rate_Mbps"]), detail
+    return _Figures("real_seconds" in pairs, seconds, limits.number(pairs["rate_Mbps"]), detail)
 
 
-def _loss(drops: re.Match[str]) -> dict[str, float]:
-    dropped, packets = int(drops[1]), int(drops[2])
+def _loss(dropped: float, packets: float) -> dict[str, float]:
     if not 0 < packets >= dropped:
         return {"packets": packets}
     return {"packets": packets, "loss_at_this_rate_pct": 100 * dropped / packets}
 
 
-def _outcome(test: _Test, options: ImportOptions) -> ImportedRow:
+def _outcome(
+    test: _Test, options: ImportOptions, *, is_whole: bool = False
+) -> Iterator[ImportedRow]:
+    """Yield the sample of a test that has begun, or is there as a whole."""
+    if not (test.begun or is_whole):
+        return
     if test.mbps is None:
-        return Skipped(test.line, SENDER_ONLY if test.other_side else CUT_OFF)
-    seconds = test.seconds
-    if seconds is None or not 0 < seconds <= limits.MAX_DURATION_S:
-        return Skipped(test.line, BAD_DURATION)
+        yield Skipped(test.line, SENDER_ONLY if test.other_side else CUT_OFF)
+        return
     streams = test.streams or options.connections
     if streams is None and not test.udp:
         raise InputError(
@@ -194,30 +186,15 @@ def _outcome(test: _Test, options: ImportOptions) -> ImportedRow:
             f"is needed, because {options.name} does not say how many streams nuttcp used",
             remedy="Add --connections 1 (nuttcp's default), or the value of -N.",
         )
-    metric: Metric = "aggregate_mbps"
-    if test.udp:
-        metric = "udp_mbps"
-    elif streams == 1:
-        metric = "per_flow_mbps"
-    steady = None if test.udp else rate_of(test.intervals, "receiver", warmed_up=False)
-    best = best_window(test.intervals if test.udp else (), test.mbps, None)
-    value = best.mbps if steady is None else steady.mbps
-    if problem := limits.fault(metric, value, "the rate"):
-        return Skipped(test.line, problem)
-    paced_at_mbps = 0.0 if test.udp else test.paced_at_mbps
-    if 0 < paced_at_mbps * PACED_SHARE <= value and not options.force:
-        return Skipped(test.line, PACED)
-    detail: dict[str, Any] = test.detail | best.detail
-    if steady is not None:
-        detail |= {"received_mbps": test.mbps, **steady.detail}
-    return options.sample(
-        metric,
-        value,
+    found = RateTest(
         options.start_s(),
         f"nuttcp {test.version}".strip(),
-        detail,
-        connections=streams,
-        duration_s=seconds if steady is None else steady.duration_s,
-        warmed_up=test.udp or steady is not None,
-        intervals=steady.intervals if steady else None,
+        streams,
+        test.mbps,
+        test.seconds,
+        test.intervals,
+        is_udp=test.udp,
+        paced_at_mbps=test.paced_at_mbps,
+        detail=test.detail,
     )
+    yield found.row(test.line, options)

@@ -1,23 +1,42 @@
-"""Options of importing a file, and what readers return."""
+"""Options of importing a file, names of regions as files write them, and what readers return."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.importers.endpoints import stated
 from probes.samples import Metric, Sample, Skipped
 
 ImportedRow: TypeAlias = Sample | Skipped
 
+BAD_REGION = "src or dst is not provider:region"
+SAME_REGION = "src and dst are the same region"
+
+_REGION = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}:[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# gcp:europe-west6-a is zone a of europe-west6; aws:us-east-1a is zone a of us-east-1. Azure
+# numbers its zones per subscription and writes them apart from the region.
+_GCP_ZONE = re.compile(r"(gcp:[a-z0-9-]+\d)-([a-z])")
+_AWS_ZONE = re.compile(r"(aws:[a-z]{2}(?:-[a-z]+)+-\d)([a-z])")
+
+
+@lru_cache(65_536)  # a file of a million rows repeats a hundred names
+def split(name: str) -> tuple[str, str] | None:
+    """Split a name into region id and zone; the zone is ``""`` where none is named."""
+    stripped = name.strip()
+    if match := _GCP_ZONE.fullmatch(stripped) or _AWS_ZONE.fullmatch(stripped):
+        return match[1], match[2]
+    return (stripped, "") if _REGION.fullmatch(stripped) else None
+
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What a user states about a file beside its format.
+    """What a user states about a file beyond its format.
 
     Attributes
     ----------
@@ -75,6 +94,28 @@ class ImportOptions:
             )
         return self.measured_at_s
 
+    def ends(self, tool: str) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Split the regions that were stated for a file that names none.
+
+        Raises
+        ------
+        InputError
+            If one is missing or not ``provider:region``.
+        """
+        return self._end("--src", self.src, tool), self._end("--dst", self.dst, tool)
+
+    def _end(self, field: str, region: str, tool: str) -> tuple[str, str]:
+        if not region:
+            raise InputError(
+                field,
+                f"is needed, because {self.name} is {tool} output, which names no regions",
+                remedy=f"Say {field} provider:region, such as {field} aws:us-east-1.",
+            )
+        if (found := split(region)) is None:
+            problem, remedy = "is not provider:region", "Such as aws:us-east-1."
+            raise InputError(field, problem, value=region, remedy=remedy)
+        return found
+
     def sample(
         self,
         metric: Metric,
@@ -104,26 +145,19 @@ class ImportOptions:
         InputError
             If a region is missing or not ``provider:region``.
         """
-        name = tool.partition(" ")[0]
-        ends = [
-            (*stated(field, region, self.name, name), vm)
-            for field, region, vm in (
-                ("--src", self.src, self.src_vm),
-                ("--dst", self.dst, self.dst_vm),
-            )
-        ]
-        src, dst = reversed(ends) if reverse else ends
+        stated = zip(self.ends(tool.partition(" ")[0]), (self.src_vm, self.dst_vm), strict=True)
+        src, dst = reversed([*stated]) if reverse else stated
         return Sample(
-            src[0],
-            dst[0],
+            src[0][0],
+            dst[0][0],
             metric,
             value,
             at_s,
             tool,
-            src_zone=src[1],
-            dst_zone=dst[1],
-            src_vm=src[2],
-            dst_vm=dst[2],
+            src_zone=src[0][1],
+            dst_zone=dst[0][1],
+            src_vm=src[1],
+            dst_vm=dst[1],
             detail=json.dumps(detail),
             **more,
         )

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from planner.model.errors import FormatError, not_installed
 from probes.importers import limits
-from probes.importers.endpoints import split
-from probes.importers.options import ImportedRow, ImportOptions
+from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.samples import ADDRESSES, METRICS, ROW, Samples, Skipped
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ TYPES = {
 MOST_NAME, MOST_DETAIL = 100, 100_000
 NO_TOOL = "parquet"
 
-BAD_REGION = "src or dst is not provider:region"
-SAME_REGION = "src and dst are the same region"
 NOT_SAME_REGION = "src and dst of a VM's cap are not one region"
 BAD_METRIC = "metric is none that relayd knows"
 BAD_TIME = "measured_at_s is not a time in seconds since 1970"

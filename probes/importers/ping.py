@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from math import fsum, sqrt
 from statistics import median
+from typing import BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
@@ -27,7 +28,7 @@ NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
 NO_TIMES = "replies carry no times (packets too small)"
 ODD_COUNTS = "the summary counts more replies than requests, or no request"
 
-MAX_LINE_CHARS = 2048
+MAX_LINE_BYTES = 2048
 """No line of ping is as long; it also bounds the time that a pattern may take."""
 
 _HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
@@ -45,23 +46,18 @@ _TIMES = re.compile(
     r"(?:rtt|round-trip) min/avg/max(?P<deviation>/(?:mdev|stddev|std-dev))? = "
     r"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? ms"
 )
+_TOOLS = {"/stddev": "ping bsd", "/std-dev": "ping bsd", "/mdev": "ping iputils"}
 _ICMP_ERROR = re.compile(
     r"[Ff]rom \S+.*?(?:icmp_seq|seq)[= ]\d+:? (Destination \w+ (?:Unreachable|Prohibited)"
     r"|Packet filtered|Time to live exceeded|Communication prohibited|Redirect \w+)"
 )
 _FAILED = re.compile(r"(?:ping6?|connect|sendto|sendmsg): (.*)")
-_FAILURES: tuple[tuple[str, str], ...] = (
-    ("name or service not known", "the host's name does not resolve"),
-    ("unknown host", "the host's name does not resolve"),
-    ("bad address", "the host's name does not resolve"),
-    ("cannot resolve", "the host's name does not resolve"),
-    ("name resolution", "the host's name does not resolve"),
-    ("nodename nor servname", "the host's name does not resolve"),
-    ("unreachable", "there is no route to the host"),
-    ("no route", "there is no route to the host"),
-    ("not permitted", "ping may not open its socket, or a local firewall forbids it"),
-    ("permission", "ping may not open its socket, or a local firewall forbids it"),
-)
+_FAILURES = {
+    "name or service not known|unknown host|bad address|cannot resolve|name resolution"
+    "|nodename nor servname": "the host's name does not resolve",
+    "unreachable|no route": "there is no route to the host",
+    "not permitted|permission": "ping may not open its socket, or a local firewall forbids it",
+}
 
 
 @dataclass(slots=True)
@@ -74,45 +70,39 @@ class _PingRun:
     start_s: float | None = None
     replies_ms: array[float] = field(default_factory=lambda: array("d"))
     replies: int = 0
-    summary_line: int = 0
+    has_summary: bool = False
     sent: int | None = None
     received: int = 0
     duplicates: int = 0
     summary_ms: tuple[float | None, ...] = ()
-    errors: dict[str, int] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
 
 
-def read(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield RTT, loss and jitter of each run of ping in the file."""
     run: _PingRun | None = None
-    host = ""
-    recognised = False
-    for number, line in enumerate(Lines(source, options.name, MAX_LINE_CHARS), start=1):
-        if header := _HEADER.match(line):
+    host, recognised = "", False
+    for number, line in enumerate(Lines(stream, options.name, MAX_LINE_BYTES), start=1):
+        if failed := _FAILED.match(line):
+            yield Skipped(number, _failure(failed[1]))
+            recognised = True
+            continue
+        header, summary = _HEADER.match(line), _SUMMARY.match(line)
+        is_over = run is None or run.has_summary
+        if header or (is_over and (summary or _REPLY.match(line))):
             if run:
                 yield from _outcomes(run, options)
-            run = _PingRun(number, header[2] or header[1] or header[3])
-            if _BYTES_OF_DATA.match(line):
-                run.tool = "ping iputils"
+            of_header = header and (header[2] or header[1] or header[3])
+            run = _PingRun(number, of_header or (summary[1] if summary else ""))
             host = _one_host(host, run.host, number, options)
-        elif summary := _SUMMARY.match(line):
-            if run is None or run.summary_line:
-                if run:
-                    yield from _outcomes(run, options)
-                run = _PingRun(number, summary[1])
-                host = _one_host(host, run.host, number, options)
-            run.summary_line = number
-        elif failed := _FAILED.match(line):
-            yield Skipped(number, _failure(failed[1]))
-        else:
-            if (run is None or run.summary_line) and _REPLY.match(line):
-                if run:
-                    yield from _outcomes(run, options)
-                run = _PingRun(number)
-            if run is None:
-                continue
-            _take(run, line)
+        if run is None:
+            continue
         recognised = True
+        run.has_summary |= bool(summary)
+        if header and _BYTES_OF_DATA.match(line):
+            run.tool = "ping iputils"
+        elif not header:
+            _take(run, line)
     if run:
         yield from _outcomes(run, options)
     if not recognised:
@@ -152,14 +142,9 @@ def _take(run: _PingRun, line: str) -> None:
         run.duplicates = int(counts[3] or 0)
     elif times := _TIMES.match(line):
         run.summary_ms = tuple(_figure(cell or "") for cell in times.groups()[1:])
-        if times["deviation"] in ("/stddev", "/std-dev"):
-            run.tool = "ping bsd"
-        elif times["deviation"] == "/mdev":
-            run.tool = "ping iputils"
-        else:
-            run.tool = "ping busybox"
+        run.tool = _TOOLS.get(times["deviation"] or "", "ping busybox")
     elif error := _ICMP_ERROR.search(line):
-        run.errors[error[1]] = run.errors.get(error[1], 0) + 1
+        run.errors[error[1]] += 1
 
 
 def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -185,36 +170,32 @@ def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
         if run.received == 0:
             yield Skipped(run.line, NO_REPLY)
             return
-    found = _times(run, detail)
-    if found is None:
+    rtt_ms, jitter_ms = _times(run, detail)
+    if rtt_ms is None:
         yield Skipped(run.line, NO_TIMES)
-        return
-    rtt_ms, jitter_ms = found
-    if problem := limits.fault("rtt_ms", rtt_ms, "rtt"):
+    elif problem := limits.fault("rtt_ms", rtt_ms, "rtt"):
         yield Skipped(run.line, problem)
-        return
-    yield options.sample("rtt_ms", rtt_ms, start_s, run.tool, detail)
-    if jitter_ms is not None and not limits.fault("jitter_ms", jitter_ms, ""):
-        yield options.sample("jitter_ms", jitter_ms, start_s, run.tool, detail)
+    else:
+        yield options.sample("rtt_ms", rtt_ms, start_s, run.tool, detail)
+        if jitter_ms is not None and not limits.fault("jitter_ms", jitter_ms, ""):
+            yield options.sample("jitter_ms", jitter_ms, start_s, run.tool, detail)
 
 
-def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float, float | None] | None:
+def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float | None, float | None]:
     """Return RTT and jitter in ms; None where no reply carried a time."""
     names = ("min_ms", "avg_ms", "max_ms", "mdev_ms")
-    printed = zip(names, run.summary_ms, strict=False)
-    detail |= {name: value for name, value in printed if value is not None}
-    if len(run.replies_ms) >= 2:
-        later = array("d", islice(run.replies_ms, 1, None))
+    printed = dict(zip(names, run.summary_ms, strict=False))
+    detail |= {name: value for name, value in printed.items() if value is not None}
+    later = run.replies_ms[1:]
+    if later:
         detail |= {"first_ms": run.replies_ms[0], "median_of": len(later)}
         return median(later), _deviation(later) if len(later) >= 2 else None
-    avg_ms = run.summary_ms[1] if run.summary_ms else None
-    if avg_ms is None and run.replies_ms:
-        avg_ms = run.replies_ms[0]
-    if avg_ms is None:
-        return None
-    detail["first_included"] = True
-    jitter_ms = run.summary_ms[3] if len(run.summary_ms) > 3 else None
-    return avg_ms, jitter_ms if run.received >= 2 else None
+    rtt_ms = printed.get("avg_ms")
+    if rtt_ms is None and run.replies_ms:
+        rtt_ms = run.replies_ms[0]
+    if rtt_ms is not None:
+        detail["first_included"] = True
+    return rtt_ms, printed.get("mdev_ms") if run.received >= 2 else None
 
 
 def _deviation(values: array[float]) -> float:
@@ -229,8 +210,7 @@ def _figure(cell: str) -> float | None:
 
 
 def _failure(text: str) -> str:
-    lower = text.lower()
-    for part, meaning in _FAILURES:
-        if part in lower:
+    for parts, meaning in _FAILURES.items():
+        if re.search(parts, text.lower()):
             return f"ping failed: {meaning}"
     return f"ping failed: {text.strip()[:80]}"

@@ -1,4 +1,4 @@
-"""The figure of one test, and what its intervals show: one way for all tools.
+"""The figure of one test of throughput, and what its intervals show: one way for all tools.
 
 TCP: a median after the transient (:mod:`probes.analysis.series.steady`); where the rate falls,
 rises or goes back and forth for good later on, the level that lasts, and the changes are kept with
@@ -8,26 +8,133 @@ best five seconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.evidence import TooFewError
 from probes.analysis.path_capacity import WINDOW_S, path_capacity
-from probes.analysis.series.steady import MIN_INTERVALS, Interval, steady_rate
+from probes.analysis.series.steady import MIN_INTERVALS, PACED_SHARE, Interval, steady_rate
 from probes.analysis.steady_state import changes_as_json, steady_state
+from probes.importers import limits
+from probes.importers.options import ImportedRow, ImportOptions
+from probes.samples import Metric, Skipped
 
 LATE = ("drop", "rise", "two-level")
 """Patterns that a median after the transient would mix; bursts and slow start are the transient."""
+PACED = "paced (-b or -R): the rate is what was asked for, not what the path gives"
+NO_DURATION = "the duration of the test is missing or no duration"
 
 
-class TcpRate(NamedTuple):
+class RateTest(NamedTuple):
+    """A test as a file has it.
+
+    Attributes
+    ----------
+    at_s : float
+        Seconds since 1970 (UTC).
+    tool : str
+        Its name, with its version after a space.
+    streams : int | None
+        None where the file does not say, of UDP alone.
+    mbps, seconds : float | None
+        What arrived over the whole test, and how long that took.
+    intervals : sequence of Interval
+        In order of time, without omitted ones; of UDP the receiver's.
+    side : str
+        Who counted them.
+    warmed_up : bool
+        Whether slow start was left out already.
+    paced_at_mbps : float
+        What was asked for; 0 where nothing was.
+    sent_mbps : float | None
+        Of UDP, where it is known.
+    detail, more : mapping
+        For the sample's detail, before and after what the intervals show.
+    omitted : sequence of Interval
+        Those left out as a warm-up.
+    way : mapping
+        For the end of the detail; ``reverse`` is there if data flowed from the stated destination
+        to the source.
+    """
+
+    at_s: float
+    tool: str
+    streams: int | None
+    mbps: float
+    seconds: float | None
+    intervals: Sequence[Interval]
+    side: str = "receiver"
+    is_udp: bool = False
+    warmed_up: bool = False
+    paced_at_mbps: float = 0.0
+    sent_mbps: float | None = None
+    detail: Mapping[str, Any] = {}
+    more: Mapping[str, Any] = {}
+    omitted: Sequence[Interval] = ()
+    way: Mapping[str, Any] = {}
+
+    def row(self, line: int, options: ImportOptions) -> ImportedRow:
+        """Return the sample of the test, or why it is none."""
+        if self.seconds is None or not 0 < self.seconds <= limits.MAX_DURATION_S:
+            return Skipped(line, NO_DURATION)
+        metric: Metric = "aggregate_mbps"
+        if self.is_udp:
+            metric = "udp_mbps"
+        elif self.streams == 1:
+            metric = "per_flow_mbps"
+        found = self._best_window() if self.is_udp else self._steady(self.seconds)
+        if problem := limits.fault(metric, found.mbps, "the rate"):
+            return Skipped(line, problem)
+        detail = {**self.detail, **found.detail, **self.more}
+        if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= found.mbps:
+            if not options.force:
+                return Skipped(line, PACED)
+            detail["paced_at_mbps"] = self.paced_at_mbps
+        return options.sample(
+            metric,
+            found.mbps,
+            self.at_s,
+            self.tool,
+            {**detail, **self.way},
+            reverse="reverse" in self.way,
+            connections=self.streams,
+            duration_s=found.duration_s,
+            warmed_up=self.is_udp or self.warmed_up or found.intervals is not None,
+            intervals=found.intervals,
+        )
+
+    def _steady(self, seconds: float) -> _Rate:
+        found = steady_tcp_rate(self.intervals, self.side, warmed_up=self.warmed_up)
+        if found is None:
+            return _Rate(self.mbps, seconds, None, {})
+        detail = {"received_mbps": self.mbps, **found.detail}
+        if "findings" in detail and self.omitted:
+            detail["omitted_s"] = round(sum(interval.seconds for interval in self.omitted), 3)
+            megabits = sum(interval.seconds * interval.mbps for interval in self.omitted)
+            detail["omitted_gb"] = round(megabits / MBPS_PER_GBPS / BITS_PER_BYTE, 6)
+        return found._replace(detail=detail)
+
+    def _best_window(self) -> _Rate:
+        """Return what arrived in the best five seconds; without as many, the mean."""
+        assert self.seconds is not None
+        try:
+            best = path_capacity(self.intervals, self.sent_mbps)
+        except TooFewError:
+            return _Rate(self.mbps, self.seconds, None, {})
+        bound = best.is_lower_bound
+        detail = {"mean_mbps": self.mbps, "window_s": WINDOW_S, "lower_bound": bound}
+        return _Rate(best.mbps, self.seconds, None, detail)
+
+
+class _Rate(NamedTuple):
     """What the intervals of a test say.
 
     Attributes
     ----------
     mbps, duration_s : float
         The rate that lasts, and how long it was seen.
-    intervals : int
+    intervals : int | None
         That it is the median of.
     detail : dict
         For the sample.
@@ -35,22 +142,12 @@ class TcpRate(NamedTuple):
 
     mbps: float
     duration_s: float
-    intervals: int
+    intervals: int | None
     detail: dict[str, Any]
 
 
-def rate_of(intervals: Sequence[Interval], side: str, *, warmed_up: bool) -> TcpRate | None:
-    """Return the rate of a test; None where its intervals do not show it.
-
-    Parameters
-    ----------
-    intervals : sequence of Interval
-        In order of time, without omitted ones.
-    side : str
-        Who counted them, for the sample's detail.
-    warmed_up : bool
-        Whether slow start was left out already.
-    """
+def steady_tcp_rate(intervals: Sequence[Interval], side: str, *, warmed_up: bool) -> _Rate | None:
+    """Return the rate of a test; None where its intervals do not show it."""
     if len(intervals) < MIN_INTERVALS:
         return None
     found = steady_state(intervals, warmed_up=warmed_up)
@@ -58,51 +155,16 @@ def rate_of(intervals: Sequence[Interval], side: str, *, warmed_up: bool) -> Tcp
     if found is not None and any(change.pattern in LATE for change in changes):
         usual_s = sum(interval.seconds for interval in intervals) / len(intervals)
         count = max(1, round(found.duration_s / usual_s))
-        return TcpRate(
-            found.mbps,
-            found.duration_s,
-            count,
-            {
-                "steady": f"median of {count} intervals at the {side}, after the last change",
-                "findings": changes_as_json(changes),
-            },
-        )
-    steady = steady_rate(intervals, warmed_up=warmed_up)
-    if steady is None:
+        steady = f"median of {count} intervals at the {side}, after the last change"
+        detail: dict[str, Any] = {"steady": steady, "findings": changes_as_json(changes)}
+        return _Rate(found.mbps, found.duration_s, count, detail)
+    rate = steady_rate(intervals, warmed_up=warmed_up)
+    if rate is None:
         return None
-    detail: dict[str, Any] = {"steady": f"median of {steady.intervals} intervals at the {side}"}
-    if steady.transient_mbps is not None:
-        detail["transient_s"] = round(steady.transient_s, 3)
-        detail["transient_mbps"] = steady.transient_mbps
+    detail = {"steady": f"median of {rate.intervals} intervals at the {side}"}
+    if rate.transient_mbps is not None:
+        detail["transient_s"] = round(rate.transient_s, 3)
+        detail["transient_mbps"] = rate.transient_mbps
     if any(change.pattern == "burst" for change in changes):
         detail["findings"] = changes_as_json(changes)
-    return TcpRate(steady.mbps, steady.duration_s, steady.intervals, detail)
-
-
-class BestWindow(NamedTuple):
-    """The figure of a UDP test, and what is kept with it."""
-
-    mbps: float
-    detail: dict[str, Any]
-
-
-def best_window(
-    received: Sequence[Interval], mean_mbps: float, sent_mbps: float | None
-) -> BestWindow:
-    """Return what arrived in the best five seconds of a UDP test, or its mean.
-
-    Parameters
-    ----------
-    received : sequence of Interval
-        The receiver's intervals; without five seconds of them, the mean stands.
-    mean_mbps : float
-        What arrived over the whole test.
-    sent_mbps : float | None
-        What was sent.
-    """
-    try:
-        found = path_capacity(received, sent_mbps)
-    except TooFewError:
-        return BestWindow(mean_mbps, {})
-    detail = {"mean_mbps": mean_mbps, "window_s": WINDOW_S, "lower_bound": found.is_lower_bound}
-    return BestWindow(found.mbps, detail)
+    return _Rate(rate.mbps, rate.duration_s, rate.intervals, detail)

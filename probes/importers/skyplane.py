@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from itertools import product
+from typing import BinaryIO, NamedTuple
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
 from probes.importers.csv_samples import CsvTable
-from probes.importers.endpoints import split
-from probes.importers.options import ImportedRow, ImportOptions
+from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.samples import Sample, Skipped
 
 TOOL = "skyplane"
@@ -36,7 +35,6 @@ RECEIVED, RECEIVED_LATER = "throughput_received", "throughput_recieved"
 
 FAILED = "the test failed (success is not True)"
 BAD_REGION = "src_region or dst_region is not provider:region"
-SAME_REGION = "src and dst are the same region"
 BAD_CONNECTIONS = "iperf3_connections is not a count"
 BAD_DURATION = "iperf3_runtime is not a duration"
 WIDE_SPREAD = "contaminated: max - min is over max(3 ms, 3 %) in a row from GCP"
@@ -49,10 +47,7 @@ SAME_MS = 0.005
 HELD_ROWS = 65_536
 """Rows from GCP are judged together with their neighbours, up to this many at a time."""
 _TIERS = ("PREMIUM", "STANDARD")
-_ENDS = (
-    *("src_region", "src_tier", "src_instance_class"),
-    *("dst_region", "dst_tier", "dst_instance_class"),
-)
+_OF_END = ("region", "tier", "instance_class")
 
 
 class _Row(NamedTuple):
@@ -76,22 +71,24 @@ class _Row(NamedTuple):
     cells: list[str]
 
 
-def read_throughput(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``aggregate_mbps`` (``per_flow_mbps`` for one connection) a row."""
     columns = ("iperf3_connections", "iperf3_runtime", RECEIVED, "success")
-    connections_of = lru_cache(4096)(limits.connections)
-    duration_of = lru_cache(4096)(_duration_s)
-    detail_of = lru_cache(16)(lambda src, dst: json.dumps({"src_tier": src, "dst_tier": dst}))
-    for row in _rows(source, options, columns, ("success", "True", FAILED)):
+    for row in _rows(stream, options, columns):
         if isinstance(row, Skipped):
             yield row
             continue
-        stated_connections, stated_duration, received, _ = row.cells
+        stated_connections, stated_duration, received, success = row.cells
         bps = limits.number(received)
         mbps = None if bps is None else bps / BITS_PER_MBIT
-        connections, duration_s = connections_of(stated_connections), duration_of(stated_duration)
+        connections, duration_s = (
+            limits.connections(stated_connections),
+            _duration_s(stated_duration),
+        )
         problem = limits.fault("aggregate_mbps", mbps, RECEIVED)
-        if not received.strip():
+        if success != "True":
+            problem = FAILED
+        elif not received.strip():
             problem = f"{RECEIVED} is empty"
         elif connections is None:
             problem = problem or BAD_CONNECTIONS
@@ -105,14 +102,14 @@ def read_throughput(source: Iterator[bytes], options: ImportOptions) -> Iterator
             value=mbps,
             connections=connections,
             duration_s=duration_s,
-            detail=detail_of(*row.tiers.values()) if row.tiers else "",
+            detail=json.dumps(row.tiers) if row.tiers else "",
         )
 
 
-def read_latency(source: Iterator[bytes], options: ImportOptions) -> Iterator[ImportedRow]:
+def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``rtt_ms`` (the mean) a row; rows from GCP come after the others."""
     held: list[_Held] = []
-    for row in _rows(source, options, ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")):
+    for row in _rows(stream, options, ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")):
         if isinstance(row, Skipped):
             yield row
             continue
@@ -137,33 +134,36 @@ def read_latency(source: Iterator[bytes], options: ImportOptions) -> Iterator[Im
 
 
 def _rows(
-    source: Iterator[bytes],
-    options: ImportOptions,
-    columns: tuple[str, ...],
-    needed: tuple[str, str, str] | None = None,
+    stream: BinaryIO, options: ImportOptions, columns: tuple[str, ...]
 ) -> Iterator[_Row | Skipped]:
     """Yield what both files have in common of each row, or why it is left out.
 
     Parameters
     ----------
     columns : tuple of str
-        Beside the regions, network tiers and VMs.
-    needed : (column, cell, reason), optional
-        Rows with another cell in this column are left out.
+        Besides the regions, network tiers and VMs.
     """
-    table = CsvTable(source, options.name, force=options.force)
-    places = _places(table, (*_ENDS, *columns), options.name)
-    start_s, tiers = options.start_s(), frozenset(options.tiers)
-    for number, cells, problem in table.rows():
-        if problem:
-            yield Skipped(number, problem)
+    table = CsvTable(stream, options)
+    header = [RECEIVED if column == RECEIVED_LATER else column for column in table.header]
+    wanted = [f"{end}_{name}" for end in ("src", "dst") for name in _OF_END] + [*columns]
+    missing = [column for column in wanted if column not in header]
+    if missing:
+        raise FormatError(
+            options.name,
+            f"line {table.header_line} lacks the column {', '.join(missing)}",
+            remedy="Only Skyplane's raw file has them all; `relayd import csv` reads others.",
+        )
+    places = [header.index(column) for column in wanted]
+    start_s = options.start_s()
+    for number, cells in table.rows():
+        if isinstance(cells, str):
+            yield Skipped(number, cells)
             continue
         src_name, src_tier, src_vm, dst_name, dst_tier, dst_vm, *rest = (cells[n] for n in places)
         src, dst = split(src_name), split(dst_name)
-        if not (src_tier in tiers and dst_tier in tiers):
-            yield Skipped(number, _tier_not_kept(dst_tier if src_tier in tiers else src_tier))
-        elif needed and rest[columns.index(needed[0])] != needed[1]:
-            yield Skipped(number, needed[2])
+        other_tiers = [tier for tier in (src_tier, dst_tier) if tier not in options.tiers]
+        if other_tiers:
+            yield Skipped(number, _tier_not_kept(other_tiers[0]))
         elif src is None or dst is None:
             yield Skipped(number, BAD_REGION)
         elif src[0] == dst[0]:
@@ -174,18 +174,6 @@ def _rows(
             is_usual = src_tier == dst_tier == "PREMIUM"
             stated = {} if is_usual else {"src_tier": src_tier, "dst_tier": dst_tier}
             yield _Row(number, sample, stated, rest)
-
-
-def _places(table: CsvTable, columns: tuple[str, ...], name: str) -> list[int]:
-    header = [RECEIVED if column == RECEIVED_LATER else column for column in table.header]
-    missing = [column for column in columns if column not in header]
-    if missing:
-        raise FormatError(
-            name,
-            f"line {table.header_line} lacks the column {', '.join(missing)}",
-            remedy="Only Skyplane's raw file has them all; `relayd import csv` reads others.",
-        )
-    return [header.index(column) for column in columns]
 
 
 def _tier_not_kept(tier: str) -> str:
@@ -205,6 +193,19 @@ class _Held(NamedTuple):
     min_ms: float
     max_ms: float
     sample: Sample
+
+    @property
+    def cell(self) -> tuple[str, int, int]:
+        """Its source and rounded figures."""
+        return self.sample.src, int(self.min_ms / SAME_MS), int(self.max_ms / SAME_MS)
+
+    def repeats(self, other: _Held) -> bool:
+        """Whether it has the figures of another destination."""
+        return (
+            other.sample.dst != self.sample.dst
+            and abs(other.min_ms - self.min_ms) <= SAME_MS
+            and abs(other.max_ms - self.max_ms) <= SAME_MS
+        )
 
 
 def _figures(*cells: str) -> tuple[float, float, float] | str:
@@ -227,29 +228,15 @@ def _judge(held: list[_Held]) -> Iterator[ImportedRow]:
     # its like; two destinations a cell are enough to find another than one's own.
     cells: dict[tuple[str, int, int], list[_Held]] = {}
     for row in held:
-        others = cells.setdefault(_cell(row), [])
+        others = cells.setdefault(row.cell, [])
         if len(others) < 2 and all(row.sample.dst != other.sample.dst for other in others):
             others.append(row)
     for row in held:
+        src, low, high = row.cell
+        near = product((src,), (low - 1, low, low + 1), (high - 1, high, high + 1))
         if row.max_ms - row.min_ms > max(SPREAD_MS, SPREAD_SHARE * row.min_ms):
             yield Skipped(row.number, WIDE_SPREAD)
-        elif _repeats_another(row, cells):
+        elif any(row.repeats(other) for cell in near for other in cells.get(cell, ())):
             yield Skipped(row.number, REPEATED)
         else:
             yield row.sample
-
-
-def _cell(row: _Held) -> tuple[str, int, int]:
-    return row.sample.src, int(row.min_ms / SAME_MS), int(row.max_ms / SAME_MS)
-
-
-def _repeats_another(row: _Held, cells: dict[tuple[str, int, int], list[_Held]]) -> bool:
-    src, low, high = _cell(row)
-    return any(
-        other.sample.dst != row.sample.dst
-        and abs(other.min_ms - row.min_ms) <= SAME_MS
-        and abs(other.max_ms - row.max_ms) <= SAME_MS
-        for near_low in (low - 1, low, low + 1)
-        for near_high in (high - 1, high, high + 1)
-        for other in cells.get((src, near_low, near_high), ())
-    )

@@ -1,15 +1,27 @@
-"""Bytes to lines, in bounded memory, with every damage of a text file named and located."""
+"""Bytes to lines and JSON documents, in bounded memory, with every damage named and located.
+
+A tool that appends its runs to one file starts each JSON document on a line of its own with ``{``
+in the first column, and no line inside a document does. So a file is cut before every such line,
+and each part must be a complete document. What does not divide that way is damage and refused,
+with the place: a document that another one interrupts (the tool was restarted into the same file),
+one that begins in the middle of a line, one that ends too early.
+"""
 
 from __future__ import annotations
 
-import codecs
+import json
+import math
+import re
 from collections.abc import Iterator
-from typing import BinaryIO, NoReturn
+from itertools import count
+from typing import Any, BinaryIO, NoReturn
 
 from planner.model.errors import FormatError, InputError
 
-CHUNK_BYTES = 1 << 18
-MAX_LINE_CHARS = 1 << 20
+MAX_LINE_BYTES = 1 << 20
+MAX_DOCUMENT_BYTES = 1 << 26
+"""64 MiB: 128 streams reported every second for half an hour."""
+CUT_OFF = "last line has no line end, so its last figure may be cut off"
 
 # What a file begins with when it is no text at all, and what to do about it.
 _MAGIC: tuple[tuple[bytes, str, str], ...] = (
@@ -20,34 +32,32 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\xff\xfe", "is UTF-16", "Save it as UTF-8."),
     (b"\xfe\xff", "is UTF-16", "Save it as UTF-8."),
 )
+_WORD = re.compile(r"[\w.+-]*")
 
 
-def chunks(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Read a stream piece by piece; an empty or unmistakably binary one is refused.
+_NUL = "holds a NUL byte", "It is binary, UTF-16 or damaged."
+
+
+def refuse_binary(head: bytes, name: str, *, is_text: bool) -> None:
+    """Refuse a file that is empty, or unmistakably not what it should be, by its first bytes.
 
     Raises
     ------
     FormatError
-        If the stream is empty, compressed, a database or UTF-16.
-    InputError
-        If it can't be read.
+        If the file is empty, compressed, a database or UTF-16.
     """
-    first = True
-    while True:
-        try:
-            chunk = stream.read(CHUNK_BYTES)
-        except OSError as error:
-            raise InputError(name, f"can't be read: {error.strerror or error}") from error
-        if first:
-            if not chunk:
-                raise FormatError(name, "is empty", remedy="Was the tool's output written to it?")
-            for magic, problem, remedy in _MAGIC:
-                if chunk.startswith(magic):
-                    raise FormatError(name, problem, remedy=remedy)
-            first = False
-        if not chunk:
-            return
-        yield chunk
+    if not head:
+        raise FormatError(name, "is empty", remedy="Was the tool's output written to it?")
+    for magic, problem, remedy in _MAGIC:
+        if head.startswith(magic):
+            raise FormatError(name, problem, remedy=remedy)
+    if is_text and b"\0" in head:
+        _refuse(name, head.partition(b"\0")[0].count(b"\n") + 1, *_NUL)
+
+
+def unreadable(error: OSError, name: str) -> InputError:
+    """Return the error to raise for a file that the system can't read."""
+    return InputError(name, f"can't be read: {error.strerror or error}")
 
 
 class Lines:
@@ -60,65 +70,159 @@ class Lines:
         whether a last line without an end is whole can't be known.
     """
 
-    def __init__(
-        self, source: Iterator[bytes], name: str, max_line_chars: int = MAX_LINE_CHARS
-    ) -> None:
-        self._source = source
-        self._name = name
-        self._max_line_chars = max_line_chars
+    def __init__(self, stream: BinaryIO, name: str, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self._stream, self._name, self._max_bytes = stream, name, max_bytes
         self.cut_off = 0
 
     def __iter__(self) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        ended = 0  # lines of earlier chunks
-        unfinished: list[str] = []  # pieces of the line that the chunks so far have not ended
-        unfinished_chars = 0
-        for chunk in self._source:
-            if b"\0" in chunk:
-                line = ended + chunk[: chunk.index(b"\0")].count(b"\n") + 1
-                self._refuse(line, "holds a NUL byte", "It is binary, UTF-16 or damaged.")
+        for number in count(1):
             try:
-                text = decoder.decode(chunk)
-            except UnicodeDecodeError as error:
-                self._refuse_encoding(error, ended)
-            # A line of more than one chunk passes through `unfinished`, so checking there bounds
-            # every line without looking at each, unless the limit is below a chunk.
-            before, newline, _ = text.partition("\n")
-            unfinished_chars += len(before)
-            self._check_length(unfinished_chars, ended + 1)
-            if not newline:
-                unfinished.append(text)
-                continue
-            unfinished.append(text)
-            whole = "".join(unfinished) if len(unfinished) > 1 else text
-            if "\r" in whole:
-                whole = whole.replace("\r\n", "\n")
-            lines = whole.split("\n")
-            unfinished = [lines.pop()]
-            unfinished_chars = len(unfinished[0])
-            if self._max_line_chars < CHUNK_BYTES:
-                for number, whole_line in enumerate(lines, start=ended + 1):
-                    self._check_length(len(whole_line), number)
-                self._check_length(unfinished_chars, ended + len(lines) + 1)
-            yield from lines
-            ended += len(lines)
+                raw = self._stream.readline(self._max_bytes + 1)
+            except OSError as error:
+                raise unreadable(error, self._name) from error
+            if not raw:
+                return
+            yield self._line(number, raw)
+
+    def _line(self, number: int, raw: bytes) -> str:
+        if b"\0" in raw:
+            _refuse(self._name, number, *_NUL)
+        is_ended = raw.endswith(b"\n")
+        if not is_ended and len(raw) > self._max_bytes:
+            problem = f"is longer than {self._max_bytes:,} bytes"
+            _refuse(self._name, number, problem, "It is not such a file, or it is damaged.")
         try:
-            unfinished.append(decoder.decode(b"", final=True))
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            self._refuse_encoding(error, ended)
-        if rest := "".join(unfinished):
-            self.cut_off = ended + 1
-            yield rest
+            byte = error.object[error.start]
+            _refuse(
+                self._name, number, f"is not UTF-8 (byte 0x{byte:02x})", "Save the file as UTF-8."
+            )
+        if is_ended:
+            return line[:-1].removesuffix("\r")
+        self.cut_off = number
+        return line
 
-    def _check_length(self, chars: int, line: int) -> None:
-        if chars > self._max_line_chars:
-            limit = f"is longer than {self._max_line_chars:,} characters"
-            self._refuse(line, limit, "It is not such a file, or it is damaged.")
 
-    def _refuse_encoding(self, error: UnicodeDecodeError, ended: int) -> NoReturn:
-        line = ended + error.object[: error.start].count(b"\n") + 1
-        byte = error.object[error.start]
-        self._refuse(line, f"is not UTF-8 (byte 0x{byte:02x})", "Save the file as UTF-8.")
+def _refuse(name: str, line: int, problem: str, remedy: str) -> NoReturn:
+    raise FormatError(name, f"line {line} {problem}", remedy=remedy)
 
-    def _refuse(self, line: int, problem: str, remedy: str) -> NoReturn:
-        raise FormatError(self._name, f"line {line} {problem}", remedy=remedy)
+
+def documents(
+    stream: BinaryIO, name: str, noise: tuple[str, ...] = ()
+) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """Yield the JSON objects of a file with the lines that they begin on; None for noise.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+    name : str
+        What messages call the file.
+    noise : tuple of str
+        Beginnings of lines that the tool is known to write between its documents.
+
+    Raises
+    ------
+    FormatError
+        If something is not a complete JSON object.
+    """
+    start, size = 0, 0
+    parts: list[str] = []
+    for number, line in enumerate(Lines(stream, name, MAX_DOCUMENT_BYTES), start=1):
+        if line.startswith("{") or (not parts and line.lstrip().startswith("{")):
+            if parts:
+                yield start, _parsed(parts, start, name, next_start=number)
+            start, parts, size = number, [], 0
+        elif line.startswith(noise):
+            yield number, None
+            continue
+        elif not parts:
+            if line.strip():
+                raise FormatError(
+                    name,
+                    f"line {number} is not the beginning of a JSON object",
+                    value=line[:60],
+                    remedy="Give the tool's output alone, with nothing before it.",
+                )
+            continue
+        parts.append(line)
+        size += len(line)
+        if size > MAX_DOCUMENT_BYTES:
+            raise FormatError(
+                name,
+                f"the document of line {start} is longer than {MAX_DOCUMENT_BYTES:,} bytes",
+                remedy="Use fewer streams or longer intervals.",
+            )
+    if parts:
+        yield start, _parsed(parts, start, name, next_start=0)
+
+
+def _parsed(parts: list[str], start: int, name: str, next_start: int) -> dict[str, Any]:
+    text = "\n".join(parts)
+    try:
+        content: dict[str, Any] = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        problem, remedy = _explained(error, text, start, next_start)
+        raise FormatError(name, problem, remedy=remedy) from error
+    except (RecursionError, ValueError) as error:
+        problem = "nests too deep" if isinstance(error, RecursionError) else f"holds {error}"
+        raise FormatError(name, f"the document of line {start} {problem}") from error
+    return content  # an object, because it begins with a brace
+
+
+def _explained(
+    error: json.JSONDecodeError, text: str, start: int, next_start: int
+) -> tuple[str, str]:
+    """Return what is wrong with a document, and what to do about it."""
+    line, column = start + error.lineno - 1, error.colno
+    doubled = "Two runs wrote into one file, or the tool was restarted; give each run its own file."
+    if error.msg == "Extra data" and text[error.pos] == "{":
+        return f"a second document begins inside line {line}, column {column}", doubled
+    # An unfinished string or word is reported where it begins, anything else where the text ends.
+    if error.msg.startswith("Unterminated string") or _WORD.fullmatch(text.rstrip(), error.pos):
+        if next_start:
+            problem = f"the document of line {start} is cut off by another one on line {next_start}"
+            return problem, doubled
+        return (
+            f"the document of line {start} is cut off at line {line}, column {column}",
+            "The run was killed or the file was copied while it was written: run it again.",
+        )
+    problem = f"is not valid JSON at line {line}, column {column}: {error.msg}"
+    return problem, "It is damaged: run the test again."
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant}, which is no JSON number")
+
+
+def field(content: object, *path: str) -> object:
+    """Follow keys into nested objects; None where one is missing or no object."""
+    for key in path:
+        if not isinstance(content, dict):
+            return None
+        content = content.get(key)
+    return content
+
+
+def number_field(content: object, *path: str) -> float | None:
+    """Return a finite number, or None where there is none."""
+    found = field(content, *path)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    try:
+        value = float(found)
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def text_field(content: object, *path: str) -> str:
+    """Return a string, or ``""`` where there is none."""
+    found = field(content, *path)
+    return found if isinstance(found, str) else ""
+
+
+def list_field(content: object, *path: str) -> list[Any]:
+    """Return a list, or an empty one where there is none."""
+    found = field(content, *path)
+    return found if isinstance(found, list) else []

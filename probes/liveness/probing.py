@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Literal, TypeAlias
 
 from planner.model.errors import FormatError
@@ -196,7 +197,7 @@ class LivenessProber:
             src=fleet[src].region, dst=fleet[dst].region, measured_at_s=at_s, name="ping"
         )
         try:
-            samples = [s for s in ping.read(iter([output]), options) if isinstance(s, Sample)]
+            samples = [s for s in ping.read(BytesIO(output), options) if isinstance(s, Sample)]
         except FormatError:
             samples = []
         values = {sample.metric: sample for sample in samples}

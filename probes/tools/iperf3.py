@@ -9,6 +9,7 @@ server of its own (``-1``) on a port of its own.
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 from math import inf
 from typing import Any
 
@@ -16,8 +17,8 @@ from planner.model.errors import FormatError, InputError
 from probes.analysis.series.steady import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
-from probes.importers.iperf3 import explained, samples_of_test
-from probes.importers.json_documents import Noise, documents, field, list_field, number_field
+from probes.importers.iperf3 import NOISE, explained, samples_of_test
+from probes.importers.text import documents, field, list_field, number_field
 from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, failure, only_samples
 
 MOST_STREAMS = 128
@@ -114,9 +115,9 @@ def read_document(output: Output, test: Test) -> dict[str, Any]:
         If there is none, or not all of it.
     """
     try:
-        for item in documents(iter([output.stdout]), "its output", ("warning: ", "iperf3: ")):
-            if not isinstance(item, Noise):
-                return item[1]
+        for _, document in documents(BytesIO(output.stdout), "its output", NOISE):
+            if document is not None:
+                return document
     except FormatError:
         raise ProbeError(test.dst.name, "output", "iperf3's document is cut off") from None
     raise failure(test.dst, "iperf3", output.last_error_line)

@@ -8,6 +8,7 @@ are left out here; the last one is part of the total only.
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
 from planner.model.errors import FormatError
 from probes.analysis.series.steady import Interval
@@ -57,7 +58,7 @@ class Nuttcp:
         # An importer refuses tests with a rate limit; whoever set the limit can judge the rate.
         options = replace(test.options(measured_at_s), force=bool(test.held_to_mbps))
         try:
-            outcomes = list(importer.read(iter([text]), options))
+            outcomes = list(importer.read(BytesIO(text), options))
         except FormatError as error:
             raise ProbeError(test.src.name, "output", f"nuttcp: {error.problem}") from None
         found = only_samples(test.src, self.name, outcomes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from io import BytesIO
 from typing import Any
 
 from planner.model.errors import FormatError
@@ -73,7 +74,7 @@ class Ping:
             raise ProbeError(test.src.name, cause, f"ping failed: {words}")  # type: ignore[arg-type]
         options = test.options(measured_at_s)
         try:
-            outcomes = list(importer.read(iter([b"PING " + second]), options))
+            outcomes = list(importer.read(BytesIO(b"PING " + second), options))
         except FormatError as error:
             raise ProbeError(test.src.name, "output", f"ping: {error.problem}") from None
         # Loss alone is no result: a filter has the same effect.

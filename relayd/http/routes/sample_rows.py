@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner.model.errors import InputError
-from probes.importers.endpoints import split
 from probes.importers.limits import OF_ONE_VM, fault
+from probes.importers.options import split
 from probes.samples import Quarantined, Sample
 from relayd.http.models.measuring import SampleGiven
 from relayd.http.problems import ProblemError, invalid

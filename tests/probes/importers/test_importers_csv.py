@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
-from probes.importers import csv_samples
+from probes.importers import csv_samples, options
 from probes.importers.csv_samples import BLANK, REPEATED_HEADER, TOO_FEW, TOO_MANY
 from probes.importers.limits import MAX_RATE_MBPS, MAX_RTT_MS
 from probes.samples import Sample, Skipped
@@ -66,8 +66,8 @@ def test_times_are_seconds_or_iso_8601_and_utc_unless_stated(written: str) -> No
         ("aws:a,gcp:b,1", TOO_FEW),
         ("", BLANK),
         ("src,dst,rtt_ms,aggregate_gbps,connections,measured_at", REPEATED_HEADER),
-        ("us-east,gcp:b,1,,,", csv_samples.BAD_REGION),
-        ("aws:a,aws:a,1,,,", csv_samples.SAME_REGION),
+        ("us-east,gcp:b,1,,,", options.BAD_REGION),
+        ("aws:a,aws:a,1,,,", options.SAME_REGION),
         ("aws:a,gcp:b,1,,none,", csv_samples.BAD_CONNECTIONS),
         ("aws:a,gcp:b,1,,,yesterday", csv_samples.BAD_TIME),
         ("aws:a,gcp:b,1,,,1642248000000", csv_samples.BAD_TIME),

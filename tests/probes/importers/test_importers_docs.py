@@ -21,6 +21,7 @@ _WITH_REASONS = (
     "nuttcp",
     "parquet",
     "ping",
+    "rates",
     "skyplane",
     "smokeping",
 )

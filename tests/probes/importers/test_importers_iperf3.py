@@ -16,6 +16,7 @@ from planner.model.errors import FormatError, InputError
 from probes.analysis.series.steady import MIN_INTERVALS, Interval, steady_rate
 from probes.analysis.steady_state import changes_in
 from probes.importers import iperf3
+from probes.importers.rates import PACED
 from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
 
@@ -119,7 +120,7 @@ def test_old_versions_give_udp_only_at_the_sender_and_its_loss_is_taken_off() ->
 
 
 def test_a_paced_test_is_no_measurement_of_the_path() -> None:
-    assert outcomes("iperf3", FOLDER / "paced.json") == [(1, iperf3.PACED)]
+    assert outcomes("iperf3", FOLDER / "paced.json") == [(1, PACED)]
     (sample,) = samples("iperf3", FOLDER / "paced.json", force=True)
     assert detail(sample)["paced_at_mbps"] == 10.0
     test = document("paced.json")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import nuttcp
+from probes.importers.rates import PACED
 from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples
 
@@ -75,7 +76,7 @@ def test_paced_verbose_runs_are_no_measurement_of_the_path() -> None:
         .replace("time limit", "rate limit = 30.000 Gbps (aggregate)\nnuttcp-t: time limit")
         .replace(re.findall(r"nuttcp-r: .* = (\S+) Mbps", text("verbose"))[0], "29990.1")
     )
-    assert outcomes("nuttcp", paced) == [(1, nuttcp.PACED)]
+    assert outcomes("nuttcp", paced) == [(1, PACED)]
     assert len(samples("nuttcp", paced, force=True)) == 1
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError
-from probes.importers import parquet
+from probes.importers import options, parquet
 from probes.samples import Sample, read_detail
 from tests.probes.importers.reading import outcomes, patient, reasons, samples
 
@@ -78,8 +78,8 @@ def test_few_columns_are_enough_and_others_do_not_matter() -> None:
 
 def test_wrong_rows_are_left_out_with_a_reason() -> None:
     wrong: dict[str, dict[str, Any]] = {
-        parquet.BAD_REGION: {"src": "us-east-1"},
-        parquet.SAME_REGION: {"dst": "aws:us-east-1"},
+        options.BAD_REGION: {"src": "us-east-1"},
+        options.SAME_REGION: {"dst": "aws:us-east-1"},
         parquet.NOT_SAME_REGION: {"metric": "egress_cap_mbps"},
         parquet.BAD_METRIC: {"metric": "mbps"},
         parquet.BAD_TIME: {"measured_at_s": 1.7e12},

@@ -8,12 +8,14 @@ import json
 import tracemalloc
 from itertools import islice
 from statistics import median
+from typing import Any
 
 import pytest
 
 from planner.model.errors import FormatError, InputError
-from probes.importers import read, skyplane
-from probes.importers.csv_samples import CUT_OFF, TOO_FEW
+from probes.importers import options, read, skyplane
+from probes.importers.csv_samples import TOO_FEW
+from probes.importers.text import CUT_OFF
 from probes.samples import Sample
 from tests.probes.importers.reading import OPTIONS, outcomes, reasons, samples, skipped
 from tests.shared_data import shared
@@ -83,8 +85,8 @@ def test_a_throughput_row_becomes_one_sample_of_what_was_received() -> None:
         ({"received": "inf"}, "throughput_received is infinite"),
         ({"received": "1e300"}, "throughput_received is over 100 Tbit/s"),
         ({"received": "4_500"}, "throughput_received is not a number"),
-        ({"dst": "aws:eu-west-3"}, skyplane.SAME_REGION),
-        ({"src": "gcp:europe-west6-b"}, skyplane.SAME_REGION),
+        ({"dst": "aws:eu-west-3"}, options.SAME_REGION),
+        ({"src": "gcp:europe-west6-b"}, options.SAME_REGION),
         ({"src": "eu-west-3"}, skyplane.BAD_REGION),
         ({"tier": "STANDARD"}, "network tier STANDARD is not among those kept"),
         ({"connections": "0"}, skyplane.BAD_CONNECTIONS),
@@ -141,8 +143,10 @@ def test_a_file_without_end_is_read_in_flat_memory() -> None:
     class Endless(io.BytesIO):
         """The header, then the same row for ever."""
 
-        def read(self, _size: int | None = -1) -> bytes:
-            return super().read() or row().encode() * 500
+        def readinto(self, buffer: Any) -> int:
+            content = super().read() or row().encode() * 500
+            buffer[: len(content)] = content
+            return len(content)
 
     found = read("skyplane-throughput", Endless(HEADER.encode()), OPTIONS)
     next(found)
