@@ -30,8 +30,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from planner.model.errors import RelaydError
-from probes.campaign.state import ProbeOutcome
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.tasks import ProbeOutcome, ProbeTask
 from probes.samples import Sample
 from relayd.__main__ import main as relayd
 from relayd.catalogue.loading import load_catalogue

@@ -27,12 +27,12 @@ from planner.model.pricing import CataloguePrices
 from planner.model.throughput import UNKNOWN_NOISE, bundle_share_of_steady, law_of
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.budget import UNLIMITED, frugal_allowance
-from probes.campaign.costing import all_pairs_tasks
-from probes.campaign.method import Method
+from probes.campaign.costing import Meter, all_pairs_tasks
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
 from probes.campaign.regret import RateMatrices, regret_on
 from probes.campaign.selection import choose_links
+from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask
 from probes.estimation import Estimator
 from probes.fleet.hosts import Fleet, Host
@@ -244,12 +244,12 @@ class Schedule:
             if self.all_pairs:
                 yield everything
                 return
-            most = frugal_allowance(everything, region_of, CataloguePrices(CATALOGUE, network))
+            most = frugal_allowance(everything, region_of, Meter(CATALOGUE).price)
         for _ in range(MOST_BATCHES):
             choice = choose_links(
                 region_of,
                 network,
-                CataloguePrices(CATALOGUE, network),
+                Meter(CATALOGUE).price,
                 allowance=most.after(watched.usd[-1], watched.sent_gb[-1]),
                 threshold=self.threshold,
                 connections=CONNECTIONS,

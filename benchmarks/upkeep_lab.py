@@ -17,9 +17,8 @@ from benchmarks.campaign_check import true_network, unscaled
 from benchmarks.lab_check import quantile
 from benchmarks.table import show
 from planner.model.baseline import backbone
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.probing import AS_ASKED
-from probes.campaign.specification import CampaignSpec
+from probes.campaign.specification import AS_ASKED, CampaignSpec
+from probes.campaign.tasks import CampaignLimits
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.profiles import load_profile, topology_of

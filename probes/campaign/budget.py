@@ -9,12 +9,12 @@ regions this would be too little to distinguish providers; they may spend what 2
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
 from planner.model.errors import DataError
-from planner.model.pricing import Prices
-from probes.campaign.costing import Meter, on_wire, task_volume_gb
+from probes.campaign.costing import Meter, Price, on_wire, task_volume_gb
 from probes.campaign.tasks import ProbeTask
 
 SHARE_OF_ALL_PAIRS = 1 / 30
@@ -52,7 +52,7 @@ UNLIMITED = Allowance()
 
 
 def frugal_allowance(
-    all_pairs: Iterable[ProbeTask], region_of: Mapping[str, str], prices: Prices
+    all_pairs: Iterable[ProbeTask], region_of: Mapping[str, str], price: Price
 ) -> Allowance:
     """Return what a campaign without a budget may spend.
 
@@ -62,7 +62,7 @@ def frugal_allowance(
         The tasks that would measure everything.
     region_of : dict
         Host to region.
-    prices : Prices
+    price : Price
         A pair without a price counts by its bytes alone.
     """
     links, usd, gb = 0, 0.0, 0.0
@@ -70,13 +70,8 @@ def frugal_allowance(
         ((src, dst),) = task.pairs
         volume_gb = task_volume_gb(task)
         links, gb = links + 1, gb + volume_gb
-        if volume_gb:
-            try:
-                usd += volume_gb * prices.egress_usd_per_gb(
-                    region_of[src], region_of[dst], volume_gb
-                )
-            except DataError:
-                continue
+        with suppress(DataError):
+            usd += price(region_of[src], region_of[dst], volume_gb)
     share = max(SHARE_OF_ALL_PAIRS, min(1.0, LEAST_LINKS / links)) if links else 1.0
     name = f"the limit of 1/{1 / share:.3g} of what all pairs take (--budget sets another)"
     return Allowance(share * usd, share * gb, name)

@@ -1,18 +1,21 @@
-"""The volume, duration and cost of a campaign, by region, before anything runs."""
+"""The volume and cost of a campaign, by region, before anything runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import TypeAlias
 
 from planner.model.catalogue import Catalogue
-from planner.model.errors import InputError
 from planner.model.pricing import average_usd_per_gb
-from planner.model.units import BITS_PER_BYTE, S_PER_H
-from probes.campaign.rounds import Round, schedule_s
+from planner.model.units import BITS_PER_BYTE
+from probes.campaign.rounds import Round
 from probes.campaign.tasks import ProbeTask
+
+Price: TypeAlias = Callable[[str, str, float], float]
+"""Source region, destination region and GB to USD; raises DataError where no price is known."""
 
 # An echo request of 64 bytes with IP and Ethernet headers, and as much for the reply.
 PING_GB = 2 * 98e-9
@@ -25,40 +28,22 @@ TEST_GB, CONNECTION_GB = 5e-6, 0.5e-6
 """What a test and each of its connections take besides, each way: opening, parameters, results."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RegionCost:
-    """What a campaign sends out of one region and into it.
+    """What a campaign sends out of one region and into it, and the fees for what is sent."""
 
-    Attributes
-    ----------
-    sent_gb, received_gb : float
-    egress_usd : float
-        For what is sent.
-    vm_hours, vm_usd : float
-        0 without VM prices.
-    """
-
-    region: str
     sent_gb: float = 0.0
     received_gb: float = 0.0
     egress_usd: float = 0.0
-    vm_hours: float = 0.0
-    vm_usd: float = 0.0
-
-    @property
-    def total_usd(self) -> float:
-        """Egress and VMs."""
-        return self.egress_usd + self.vm_usd
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PhaseCost:
     """The cost of one phase of a campaign."""
 
-    rounds: int
-    duration_s: float
-    volume_gb: float
-    egress_usd: float
+    rounds: int = 0
+    volume_gb: float = 0.0
+    egress_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +52,29 @@ class CampaignCost:
 
     Attributes
     ----------
-    rounds : int
-    duration_s, volume_gb, egress_usd, vm_usd : float
     by_region : dict
         Region to :class:`RegionCost`, dearest first.
     by_phase : dict
         Phase to :class:`PhaseCost`, in order.
     """
 
-    rounds: int
-    duration_s: float
-    volume_gb: float
-    egress_usd: float
-    vm_usd: float
     by_region: dict[str, RegionCost]
     by_phase: dict[str, PhaseCost]
 
     @property
-    def total_usd(self) -> float:
-        """Egress and VMs."""
-        return self.egress_usd + self.vm_usd
+    def rounds(self) -> int:
+        """Of all phases."""
+        return sum(phase.rounds for phase in self.by_phase.values())
+
+    @property
+    def volume_gb(self) -> float:
+        """What all regions send."""
+        return sum(region.sent_gb for region in self.by_region.values())
+
+    @property
+    def egress_usd(self) -> float:
+        """What all regions pay."""
+        return sum(region.egress_usd for region in self.by_region.values())
 
 
 def task_volume_gb(task: ProbeTask) -> float:
@@ -117,20 +105,12 @@ class Meter:
     Parameters
     ----------
     catalogue : Catalogue
-    month_to_date_gb : mapping
-        Provider (or ``*`` for any) to the volume billed this month before the campaign.
     usd_per_gb : mapping
         Source region to a flat price that overrides the catalogue's.
     """
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        month_to_date_gb: Mapping[str, float] = {},
-        usd_per_gb: Mapping[str, float] = {},
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, usd_per_gb: Mapping[str, float] = {}) -> None:
         self._catalogue = catalogue
-        self._before_gb = month_to_date_gb
         self._override = usd_per_gb
         self._sent_gb: dict[str, float] = defaultdict(float)
 
@@ -147,8 +127,7 @@ class Meter:
         if src in self._override:
             return self._override[src] * volume_gb
         provider = src.partition(":")[0]
-        so_far = self._before_gb.get(provider, self._before_gb.get("*", 0.0))
-        so_far += self._sent_gb[provider] + ahead_gb
+        so_far = self._sent_gb[provider] + ahead_gb
         tiers = self._catalogue.egress_price(src, dst).tiers
         return average_usd_per_gb(tiers, volume_gb, so_far) * volume_gb
 
@@ -160,93 +139,43 @@ class Meter:
 
 
 def campaign_cost(
-    rounds: Sequence[Round],
-    region_of: Mapping[str, str],
-    catalogue: Catalogue,
-    *,
-    month_to_date_gb: Mapping[str, float] = {},
-    usd_per_gb: Mapping[str, float] = {},
-    vm_usd_per_h: Mapping[str, float] | None = None,
-    gap_s: float = 0.0,
+    rounds: Sequence[Round], region_of: Mapping[str, str], meter: Meter
 ) -> CampaignCost:
-    """Return the volume, duration and cost of rounds.
+    """Return the volume and cost of rounds.
 
     Parameters
     ----------
     rounds : sequence of Round
-        In the order in which they run, which decides who reaches a price tier first.
+        In the order in which they run, which decides which of them reaches a price tier first.
     region_of : mapping
         Host to region.
-    month_to_date_gb, usd_per_gb
-        See :class:`Meter`.
-    vm_usd_per_h : mapping, optional
-        Host to price; its hosts are paid for the whole campaign.
-    gap_s : float
-        Time before each round.
+    meter : Meter
+        Counts on.
 
     Raises
     ------
-    InputError
-        If a task names a host that has no region.
     DataError
         If a price is missing.
     """
-    meter = Meter(catalogue, month_to_date_gb, usd_per_gb)
-    sent: dict[str, float] = defaultdict(float)
-    received: dict[str, float] = defaultdict(float)
-    egress_usd: dict[str, float] = defaultdict(float)
-    by_phase: dict[str, PhaseCost] = {}
+    by_region: dict[str, RegionCost] = defaultdict(RegionCost)
+    by_phase: dict[str, PhaseCost] = defaultdict(PhaseCost)
     for r in rounds:
-        volume_gb = usd = 0.0
+        phase = by_phase[r.phase]
+        phase.rounds += 1
         for task in r.tasks:
-            each_gb = task_volume_gb(task) / len(task.pairs)
-            # Echo replies come back over the same fee; everything else flows one way.
-            both_ways = task.phase == "rtt"
-            for pair in task.pairs:
-                src, dst = (_region(host, region_of) for host in pair)
-                for a, b in ((src, dst), (dst, src)) if both_ways else ((src, dst),):
-                    gb = each_gb / 2 if both_ways else each_gb
-                    price = meter.add(a, b, gb)
-                    sent[a] += gb
-                    received[b] += gb
-                    egress_usd[a] += price
-                    usd += price
-                    volume_gb += gb
-        so_far = by_phase.get(r.phase, PhaseCost(0, 0.0, 0.0, 0.0))
-        by_phase[r.phase] = PhaseCost(
-            so_far.rounds + 1,
-            so_far.duration_s + r.duration_s + gap_s,
-            so_far.volume_gb + volume_gb,
-            so_far.egress_usd + usd,
-        )
-    duration_s = schedule_s(rounds, gap_s=gap_s)
-    vm_hours: dict[str, float] = defaultdict(float)
-    vm_usd: dict[str, float] = defaultdict(float)
-    for host, price in (vm_usd_per_h or {}).items():
-        region = _region(host, region_of)
-        vm_hours[region] += duration_s / S_PER_H
-        vm_usd[region] += price * duration_s / S_PER_H
-    costs = [
-        RegionCost(
-            region,
-            sent[region],
-            received[region],
-            egress_usd[region],
-            vm_hours[region],
-            vm_usd[region],
-        )
-        for region in sorted({*sent, *received, *vm_hours})
-    ]
-    costs.sort(key=lambda cost: -cost.total_usd)
-    return CampaignCost(
-        len(rounds),
-        duration_s,
-        sum(sent.values()),
-        sum(egress_usd.values()),
-        sum(vm_usd.values()),
-        {cost.region: cost for cost in costs},
-        by_phase,
-    )
+            ways = [(region_of[src], region_of[dst]) for src, dst in task.pairs]
+            if task.phase == "rtt":  # echo replies come back over the same fee
+                ways = [way for src, dst in ways for way in ((src, dst), (dst, src))]
+            gb = task_volume_gb(task) / len(ways)
+            for src, dst in ways:
+                usd = meter.add(src, dst, gb)
+                by_region[src].sent_gb += gb
+                by_region[dst].received_gb += gb
+                by_region[src].egress_usd += usd
+                phase.volume_gb += gb
+                phase.egress_usd += usd
+    dearest = sorted(by_region.items(), key=lambda item: (-item[1].egress_usd, item[0]))
+    return CampaignCost(dict(dearest), dict(by_phase))
 
 
 def all_pairs_tasks(
@@ -255,21 +184,13 @@ def all_pairs_tasks(
     *,
     connections: int = 64,
     duration_s: float = 5.0,
+    pairs: Iterable[tuple[str, str]] = (),
 ) -> list[ProbeTask]:
-    """Return one aggregate task for every ordered pair: what measuring everything means.
+    """Return an aggregate task for some ordered pairs, else for all: what measuring all takes.
 
     64 connections and 5 s are what Skyplane's profiler uses.
     """
     return [
         ProbeTask("aggregate", ((src, dst),), connections, duration_s, expected_gbps(src, dst))
-        for src, dst in permutations(hosts, 2)
+        for src, dst in pairs or permutations(hosts, 2)
     ]
-
-
-def _region(host: str, region_of: Mapping[str, str]) -> str:
-    try:
-        return region_of[host]
-    except KeyError:
-        raise InputError(
-            "host", "is not in the fleet", value=host, remedy="Add it to the fleet file."
-        ) from None

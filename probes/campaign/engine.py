@@ -6,16 +6,16 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapreplace
 
 from planner.model.errors import StoreError
 from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter
-from probes.campaign.limits import CampaignLimits
 from probes.campaign.probing import Prober
 from probes.campaign.queues import RETRY_BUSY_S, Job, JobQueues, jobs_in_rounds
-from probes.campaign.state import CampaignLog, Probe, ProbeOutcome
+from probes.campaign.tasks import CampaignLimits, CampaignLog, Probe, ProbeOutcome
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 
@@ -43,7 +43,7 @@ class StageProgress:
 
 
 class Engine:
-    """Runs the stages of one campaign; holds what its stages have in common.
+    """Runs the stages of one campaign, one after the other.
 
     Parameters
     ----------
@@ -77,16 +77,19 @@ class Engine:
         on_note: Callable[[str], None] = lambda _: None,
         seed: int | None = None,
     ) -> None:
-        self.sessions = sessions
-        self.prober = prober
-        self.limits = limits
+        self._sessions = sessions
+        self._prober = prober
+        self._log = log
+        self._limits = limits
+        self._on_progress = on_progress
+        self._on_note = on_note
+        self._random = random.Random(seed)  # noqa: S311 - spreads starts, keeps no secret
         self.ledger = Ledger(meter, sessions.fleet.region_of, limits.budget_usd, log.spent())
-        self.on_note = on_note
-        self.random = random.Random(seed)  # noqa: S311 - spreads starts, keeps no secret
         self.progress = StageProgress()
         self.busy_s = 0.0
-        self._log = log
-        self._on_progress = on_progress
+        self._starting: list[Job] = []
+        self._running: dict[asyncio.Task[None], Job] = {}
+        self._unwritten: list[ProbeOutcome] = []
 
     async def run(self, probes: Sequence[Probe]) -> list[ProbeOutcome]:
         """Run the probes of a stage; return the outcomes of those that were begun.
@@ -96,68 +99,19 @@ class Engine:
         StoreError
             If results can't be kept, after several tries.
         """
-        return await _Stage(self, probes).run()
-
-    def report(self) -> None:
-        """Report the progress."""
-        self.progress.sent_gb, self.progress.usd = self.ledger.sent_gb, self.ledger.usd
-        self._on_progress(self.progress)
-
-    def reserve(self, jobs: Sequence[Job]) -> None:
-        """Write to the log what jobs that are to start may send, on top of what they have sent."""
-        starting = []
-        for job in jobs:
-            gb, usd = self.ledger.reserved(job.probe.task)
-            starting.append((job.probe, job.sent_gb + gb, job.usd + usd))
-        self._log.reserve(starting)
-
-    def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
-        """Write outcomes to the log."""
-        self._log.record(outcomes)
-
-    async def attempt(self, job: Job) -> None:
-        """Run a job's probe once."""
-        if not job.is_ping:
-            await asyncio.sleep(self.random.uniform(0.0, self.limits.jitter_s))
-        # Samples of a part that failed halfway are dropped; what it sent was charged.
-        job.findings = job.findings.again(job.most_gb)
-        job.attempts += 1
-        await self.prober.probe(job.probe.task, job.findings)
-
-    async def answers(self, host: str) -> bool:
-        """Whether a host can be logged in to."""
-        try:
-            await self.sessions.session(host)
-        except ProbeError:
-            return False
-        return True
-
-
-class _Stage:
-    """One run of :meth:`Engine.run`."""
-
-    def __init__(self, engine: Engine, probes: Sequence[Probe]) -> None:
-        self._engine = engine
-        self._limits = engine.limits
-        self._progress = engine.progress
-        self._jobs = jobs_in_rounds(probes, lambda probe: engine.prober.expected_s(probe.task))
-        self._queues = JobQueues(self._jobs, self._limits)
-        self._starting: list[Job] = []
-        self._running: dict[asyncio.Task[None], Job] = {}
+        jobs = jobs_in_rounds(probes, lambda probe: self._prober.expected_s(probe.task))
+        self._queues = JobQueues(jobs, self._limits)
         self._failures_in_a_row: Counter[str] = Counter()
         self._skipped_hosts: dict[str, ProbeError] = {}
-        self._unwritten: list[ProbeOutcome] = []
         self._outcomes: list[ProbeOutcome] = []
-
-    async def run(self) -> list[ProbeOutcome]:
-        progress = self._progress
-        progress.stage = self._jobs[0].probe.stage if self._jobs else ""
-        progress.round, progress.rounds = 0, max((job.round for job in self._jobs), default=0)
+        progress = self.progress
+        progress.stage = jobs[0].probe.stage if jobs else ""
+        progress.round, progress.rounds = 0, max((job.round for job in jobs), default=0)
         progress.done = progress.failed = progress.left_out = 0
-        progress.total = len(self._jobs)
+        progress.total = len(jobs)
         try:
             await self._run_all()
-            await self._second_chance()
+            await self._second_chance([job for job in jobs if job.waits_for_host])
         except BaseException:
             for task in self._running:
                 task.cancel()
@@ -192,32 +146,38 @@ class _Stage:
             if self._unwritten:
                 await self._stored(self._write)
 
-    async def _second_chance(self) -> None:
+    async def _second_chance(self, waiting: Sequence[Job]) -> None:
         """Try hosts that were skipped once more, now that nothing else waits for them."""
-        waiting = [job for job in self._jobs if job.waits_for_host]
         if not waiting:
             return
-        back = await asyncio.gather(*map(self._is_back, self._skipped_hosts))
-        answers = dict(zip(self._skipped_hosts, back, strict=True))
+        silent = self._skipped_hosts
+        back = await asyncio.gather(*map(self._is_back, silent))
+        silent = {
+            host: silent[host] for host, is_back in zip(silent, back, strict=True) if not is_back
+        }
         for job in waiting:
-            silent = [host for host in job.logins if not answers.get(host, True)]
             job.waits_for_host = False
-            if silent:
-                self._fail(job, self._skipped_hosts[silent[0]])
+            if not silent.keys().isdisjoint(job.logins):
+                self._fail_of(job, silent)
             else:
                 job.attempts = self._limits.attempts - 1
                 self._queues.retry(job, 0.0)
-        self._skipped_hosts = {h: e for h, e in self._skipped_hosts.items() if not answers[h]}
+        self._skipped_hosts = silent
         self._failures_in_a_row.clear()
         await self._stored(self._write)
         await self._run_all()
-        for job in self._jobs:
+        for job in waiting:
             if job.waits_for_host:  # skipped again meanwhile
-                host = next(host for host in job.logins if host in self._skipped_hosts)
-                self._fail(job, self._skipped_hosts[host])
+                self._fail_of(job, self._skipped_hosts)
 
     async def _is_back(self, host: str) -> bool:
-        return not self._skipped_hosts[host].lasting and await self._engine.answers(host)
+        if self._skipped_hosts[host].lasting:
+            return False
+        try:
+            await self._sessions.session(host)
+        except ProbeError:
+            return False
+        return True
 
     # ---- starting and ending -------------------------------------------------------------------
 
@@ -227,7 +187,7 @@ class _Stage:
             self._set_aside(job)
             return False
         late = time.monotonic() + job.duration_s > self._limits.deadline_s
-        most_gb = None if late else self._engine.ledger.reserve(job.probe.task, job.times)
+        most_gb = None if late else self.ledger.reserve(job.probe.task, job.times)
         if most_gb is None:
             if (self._running or self._starting) and not late:
                 # Running probes may send less than was reserved for them.
@@ -235,31 +195,43 @@ class _Stage:
             elif job.error:
                 self._fail(job, job.error)
             elif not late and job.one_flow_alone():
-                self._progress.left_out += 1
+                self.progress.left_out += 1
                 return self._begin(job)
             else:
-                self._progress.left_out += 1
+                self.progress.left_out += 1
             return False
         job.most_gb = most_gb
-        self._progress.round = max(self._progress.round, job.round)
-        self._progress.running.update(job.hosts)
+        self.progress.round = max(self.progress.round, job.round)
+        self.progress.running.update(job.hosts)
         self._starting.append(job)
         return True
 
     async def _start(self) -> None:
-        """Start the jobs that were begun, once the log has what they may send."""
-        await self._stored(lambda: self._engine.reserve(self._starting))
+        """Start the jobs that were begun, once the log has the most that each may have sent."""
+        starting = []
         for job in self._starting:
-            self._running[asyncio.create_task(self._engine.attempt(job))] = job
+            gb, usd = self.ledger.reserved(job.probe.task)
+            starting.append((job.probe, job.sent_gb + gb, job.usd + usd))
+        await self._stored(lambda: self._log.reserve(starting))
+        for job in self._starting:
+            self._running[asyncio.create_task(self._attempt(job))] = job
         self._starting = []
+
+    async def _attempt(self, job: Job) -> None:
+        if not job.is_ping:
+            await asyncio.sleep(self._random.uniform(0.0, self._limits.jitter_s))
+        # Samples of a part that failed halfway are dropped; what it sent was charged.
+        job.findings = job.findings.again(job.most_gb)
+        job.attempts += 1
+        await self._prober.probe(job.probe.task, job.findings)
 
     def _release(self, job: Job) -> None:
         self._queues.ended(job)
-        self._engine.ledger.release(job.probe.task)
-        sent_gb, usd = self._engine.ledger.charge(job.probe.task, job.findings.sent)
+        self.ledger.release(job.probe.task)
+        sent_gb, usd = self.ledger.charge(job.probe.task, job.findings.sent)
         job.sent_gb, job.usd = job.sent_gb + sent_gb, job.usd + usd
         # Unlike subtract(), this drops the hosts with nothing left.
-        self._progress.running -= Counter(job.hosts)
+        self.progress.running -= Counter(job.hosts)
 
     def _judge(self, job: Job, task: asyncio.Task[None]) -> None:
         """Count a success; retry, set aside or give up a failure."""
@@ -267,8 +239,8 @@ class _Stage:
         if error is None:
             for host in job.logins:
                 self._failures_in_a_row[host] = 0
-            self._progress.done += 1
-            self._engine.busy_s += job.findings.busy_s
+            self.progress.done += 1
+            self.busy_s += job.findings.busy_s
             self._add(job)
             return
         if not isinstance(error, ProbeError):
@@ -280,27 +252,31 @@ class _Stage:
             return
         if error.of_the_host:
             if error.cause == "unreachable":
-                self._engine.sessions.forget(error.host)
+                self._sessions.forget(error.host)
             self._failures_in_a_row[error.host] += 1
             failures = self._failures_in_a_row[error.host]
             if error.lasting or failures >= self._limits.host_failures:
                 if error.host not in self._skipped_hosts:
                     self._skipped_hosts[error.host] = error
-                    self._engine.on_note(f"{error} It is skipped for now.")
+                    self._on_note(f"{error} It is skipped for now.")
                 self._set_aside(job)
                 return
         if error.lasting or job.attempts >= self._limits.attempts:
             self._fail(job, error)
             return
         delay_s = self._limits.backoff_s * 4 ** (job.attempts - 1)
-        delay_s *= self._engine.random.uniform(0.75, 1.25)
+        delay_s *= self._random.uniform(0.75, 1.25)
         self._queues.retry(job, time.monotonic() + delay_s)
 
     def _set_aside(self, job: Job) -> None:
         job.waits_for_host, job.attempts = True, 0
 
+    def _fail_of(self, job: Job, hosts: Mapping[str, ProbeError]) -> None:
+        """Fail a job by the first of some hosts at fault that it needs."""
+        self._fail(job, next(error for host, error in hosts.items() if host in job.logins))
+
     def _fail(self, job: Job, error: ProbeError) -> None:
-        self._progress.failed += 1
+        self.progress.failed += 1
         self._add(job, error)
 
     def _add(self, job: Job, error: ProbeError | None = None) -> None:
@@ -329,7 +305,7 @@ class _Stage:
             except StoreError as error:
                 if wait_s is None:
                     raise
-                self._engine.on_note(f"{error} Trying again in {wait_s:.0f} s.")
+                self._on_note(f"{error} Trying again in {wait_s:.0f} s.")
                 await asyncio.sleep(wait_s)
             else:
                 return
@@ -337,11 +313,59 @@ class _Stage:
     def _write(self) -> None:
         if not self._unwritten:
             return
-        self._engine.record(self._unwritten)
+        self._log.record(self._unwritten)
         self._outcomes += self._unwritten
         self._unwritten = []
         self._report()
 
     def _report(self) -> None:
-        self._progress.left_s = self._queues.left_s()
-        self._engine.report()
+        self.progress.left_s = self._queues.left_s()
+        self.progress.sent_gb, self.progress.usd = self.ledger.sent_gb, self.ledger.usd
+        self._on_progress(self.progress)
+
+
+# ---- how long the tools alone would have taken -------------------------------------------------
+
+
+def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
+    """Return how long a campaign would have taken had its tools alone taken time.
+
+    Stages follow one another. Within one, a probe needs all its hosts, and no more than so many run
+    at once; the longest chain of probes that waited for one another is the critical path. What a
+    campaign took beyond it is the cost of orchestration: logins, servers that start, jitter, the
+    store, choosing.
+
+    Parameters
+    ----------
+    outcomes : sequence of ProbeOutcome
+        In the order of their ends. They are replayed in the order of their beginnings, as far as
+        their samples show them.
+    limits : CampaignLimits
+        Under which they ran.
+    """
+    stages: dict[str, list[ProbeOutcome]] = {}
+    for outcome in outcomes:
+        if outcome.busy_s > 0:
+            stages.setdefault(outcome.probe.stage, []).append(outcome)
+    return sum(_stage_s(sorted(stage, key=_began_s), limits) for stage in stages.values())
+
+
+def _began_s(outcome: ProbeOutcome) -> float:
+    return min((sample.measured_at_s for sample in outcome.samples), default=0.0)
+
+
+def _stage_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
+    pings = outcomes[0].probe.task.phase == "rtt"
+    together = limits.pings_at_once if pings else limits.at_once
+    lanes = [0.0] * min(together, len(outcomes))
+    seats: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        task = outcome.probe.task
+        # A ping occupies its sender alone, and only in part.
+        hosts = {task.pairs[0][0]} if pings else task.hosts
+        each = limits.pings_of_host if pings else 1
+        places = [seats.setdefault(host, [0.0] * each) for host in hosts]
+        end_s = max(lanes[0], *(place[0] for place in places)) + outcome.busy_s
+        for heap in (lanes, *places):
+            heapreplace(heap, end_s)
+    return max(lanes)

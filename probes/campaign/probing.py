@@ -12,8 +12,8 @@ from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
 from probes.campaign.cap_probing import probe_cap
 from probes.campaign.findings import Findings, steady_mbps, steady_sample
-from probes.campaign.method import Method
 from probes.campaign.ramping import RAMP_STEP_S, Saturation, sender_kind, udp_shares
+from probes.campaign.specification import AS_ASKED, Method
 from probes.campaign.tasks import ProbeTask
 from probes.campaign.throughput_tests import ThroughputTester
 from probes.fleet.failures import ProbeError
@@ -40,8 +40,6 @@ FIRST_WITHIN = 0.1
 EXCHANGE_ROUND_TRIPS = 8
 STEADY_SHARE = 0.95
 """The last step of a ramp counts unless fewer connections brought clearly more."""
-AS_ASKED = Method(ramp="never")
-"""With as many connections as each task names, without ramps."""
 MOST_MBPS_OF_STREAM = 1_000.0
 """One UDP stream is one sender's loop, a system call a datagram."""
 

@@ -7,15 +7,14 @@ rounds, so that a slow or hanging host delays only the probes that it takes part
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from probes.campaign.findings import Findings
-from probes.campaign.limits import CampaignLimits
 from probes.campaign.rounds import schedule
-from probes.campaign.state import Probe
+from probes.campaign.tasks import CampaignLimits, Probe
 from probes.fleet.failures import ProbeError
 
 PING_S = 2.5
@@ -104,13 +103,11 @@ class Job:
 def jobs_in_rounds(probes: Sequence[Probe], expected_s: Callable[[Probe], float]) -> list[Job]:
     """Return a job for each probe, in the order of their rounds."""
     of_task = {id(probe.task): probe for probe in probes}
-    jobs = [
+    return [
         Job(of_task[id(task)], number, expected_s(of_task[id(task)]))
         for number, one_round in enumerate(schedule([probe.task for probe in probes]), start=1)
         for task in one_round.tasks
     ]
-    assert len(jobs) == len(probes)
-    return jobs
 
 
 class JobQueues:
@@ -125,19 +122,9 @@ class JobQueues:
 
     def __init__(self, jobs: Sequence[Job], limits: CampaignLimits) -> None:
         self._limits = limits
-        # Bandwidth probes wait in line at each of their hosts.
-        self._lines: dict[str, deque[Job]] = {}
-        self._pings: deque[Job] = deque()
+        self._waiting = dict.fromkeys(jobs)
         self._retries: list[tuple[float, Job]] = []
         self._running: set[Job] = set()
-        self._busy: set[str] = set()  # hosts in a bandwidth probe
-        self._bandwidth = 0  # bandwidth probes that run
-        for job in jobs:
-            if job.is_ping:
-                self._pings.append(job)
-            else:
-                for host in job.hosts:
-                    self._lines.setdefault(host, deque()).append(job)
 
     def start(self, begin: Callable[[Job], bool]) -> None:
         """Begin all jobs that may start now.
@@ -147,13 +134,33 @@ class JobQueues:
         begin : callable
             Begins a job; returns False where something else is in the way, and the job is dropped.
         """
-        self._start_retries(begin)
-        for line in list(self._lines.values()):
-            while line and self._has_room(job := line[0]) and self._is_first_everywhere(job):
-                for host in job.hosts:
-                    self._lines[host].popleft()
-                self._begin(job, begin)
-        self._start_pings(begin)
+        now_s = time.monotonic()
+        bandwidth = [job for job in self._running if not job.is_ping]
+        room = self._limits.at_once - len(bandwidth)
+        busy = {host for job in bandwidth for host in job.hosts}
+        pings = Counter(job.client for job in self._running if job.is_ping)
+        due = [job for at_s, job in self._retries if at_s <= now_s]
+        self._retries = [(at_s, job) for at_s, job in self._retries if at_s > now_s]
+        for job in [*due, *self._waiting]:
+            is_new = job in self._waiting
+            if job.is_ping:
+                may = not is_new or (
+                    pings.total() < self._limits.pings_at_once
+                    and pings[job.client] < self._limits.pings_of_host
+                )
+            else:
+                may = room > 0 and busy.isdisjoint(job.hosts)
+            if may:
+                self._waiting.pop(job, None)
+                if begin(job):
+                    self._running.add(job)
+                    pings.update([job.client] if job.is_ping else [])
+                    room -= not job.is_ping
+                    busy |= frozenset() if job.is_ping else job.hosts
+            elif not is_new:
+                self.retry(job, now_s + RETRY_BUSY_S)
+            elif not job.is_ping:
+                busy |= job.hosts  # its turn comes before that of others in line there
 
     def retry(self, job: Job, at_s: float) -> None:
         """Start a job again at a time, by ``time.monotonic()``."""
@@ -162,9 +169,6 @@ class JobQueues:
     def ended(self, job: Job) -> None:
         """Take note that a job no longer runs."""
         self._running.remove(job)
-        if not job.is_ping:
-            self._busy -= job.hosts
-            self._bandwidth -= 1
 
     @property
     def next_retry_s(self) -> float | None:
@@ -172,46 +176,10 @@ class JobQueues:
         return min((at_s for at_s, _ in self._retries), default=None)
 
     def left_s(self) -> float:
-        """Return a lower bound on the remaining time: the longest line, or all pings."""
-        lines = [sum(job.duration_s for job in line) for line in self._lines.values()]
-        running = [job.duration_s for job in self._running]
-        pings = Counter(job.client for job in self._pings).values()
-        of_pings = [count * PING_S / self._limits.pings_of_host for count in pings]
-        return max([0.0, *lines, *running, *of_pings])
-
-    def _start_retries(self, begin: Callable[[Job], bool]) -> None:
-        now_s = time.monotonic()
-        due = [job for at_s, job in self._retries if at_s <= now_s]
-        self._retries = [(at_s, job) for at_s, job in self._retries if at_s > now_s]
-        for job in due:
-            if job.is_ping or self._has_room(job):
-                self._begin(job, begin)
-            else:
-                self.retry(job, now_s + RETRY_BUSY_S)
-
-    def _start_pings(self, begin: Callable[[Job], bool]) -> None:
-        running = Counter(job.client for job in self._running if job.is_ping)
-        for _ in range(len(self._pings)):
-            if running.total() >= self._limits.pings_at_once:
-                return
-            job = self._pings.popleft()
-            if running[job.client] >= self._limits.pings_of_host:
-                self._pings.append(job)
-            elif self._begin(job, begin):
-                running[job.client] += 1
-
-    def _begin(self, job: Job, begin: Callable[[Job], bool]) -> bool:
-        if not begin(job):
-            return False
-        self._running.add(job)
-        if not job.is_ping:
-            self._busy |= job.hosts
-            self._bandwidth += 1
-        return True
-
-    def _has_room(self, job: Job) -> bool:
-        """Whether a bandwidth probe's hosts are free, and not too many probes run."""
-        return self._bandwidth < self._limits.at_once and self._busy.isdisjoint(job.hosts)
-
-    def _is_first_everywhere(self, job: Job) -> bool:
-        return all(self._lines[host][0] is job for host in job.hosts)
+        """Return a lower bound on the remaining time: that of the busiest host, or of a job."""
+        left_s: dict[str, float] = defaultdict(float)
+        for job in self._waiting:
+            own_s = PING_S / self._limits.pings_of_host if job.is_ping else job.duration_s
+            for host in {job.client} if job.is_ping else job.hosts:
+                left_s[host] += own_s
+        return max([0.0, *left_s.values(), *(job.duration_s for job in self._running)])

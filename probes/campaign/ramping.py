@@ -15,7 +15,7 @@ from planner.model.estimate import BOUNDS
 from planner.model.link import Link
 from planner.model.throughput import FAR
 from probes.analysis.ramp import Ramp, next_connections
-from probes.campaign.method import Method
+from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.hosts import Fleet
 

@@ -1,9 +1,9 @@
 """Tasks into rounds: no VM in two bandwidth probes at once, and as few rounds as possible.
 
-RTT probes send next to nothing, so all of them share the first round. Probes of one pair are
-edges between hosts, and rounds are colours (:mod:`probes.campaign.edge_colouring`). Probes of
-many pairs (caps) are sets of hosts; packing those best is NP-hard already for three hosts each,
-so the largest go first, each into the first round with room.
+RTT probes send next to nothing, so all of them share the first round. Other probes are edges (or,
+for caps, sets) of hosts, and rounds are their colours. All pairs of n hosts are coloured by the
+circle method of round-robin tournaments, with the fewest colours there can be; whatever else there
+is goes into the first round with room, the hosts with most probes first.
 
 A round lasts as long as its longest probe. Long ones are therefore put together first, and
 shorter ones fill the seats that are left, wherever that ends sooner than the fewest rounds would.
@@ -11,10 +11,10 @@ shorter ones fill the seats that are left, wherever that ends sooner than the fe
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes.campaign.edge_colouring import colour_edges, fewest_colours
 from probes.campaign.tasks import PHASES, Phase, ProbeTask
 
 # Rounds that differ less are taken to last equally long.
@@ -38,14 +38,14 @@ class Round:
     @property
     def duration_s(self) -> float:
         """The round lasts as long as its longest task."""
-        return max(task.duration_s for task in self.tasks)
+        return _longest(self.tasks)
 
 
 def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
     """Return rounds in the order of phases; RTT tasks all together in the first.
 
-    Within a phase, tasks of equal length take the fewest rounds that are known to be possible:
-    ``2 (n - 1)`` for all ordered pairs of an even number of hosts, ``2 n`` for an odd one.
+    Tasks of equal length take the fewest rounds that are possible for all ordered pairs:
+    ``2 (n - 1)`` for an even number of hosts, ``2 n`` for an odd one.
 
     Parameters
     ----------
@@ -67,40 +67,15 @@ def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
     return rounds
 
 
-def fewest_rounds(tasks: Sequence[ProbeTask]) -> int:
-    """Return a number of rounds that no schedule can go below.
-
-    It is the greatest number of tasks of one host, or what follows from each round having room
-    for half the hosts at most; for tasks of many pairs the former alone.
-    """
-    least = 0
-    for phase in PHASES:
-        of_phase = [task for task in tasks if task.phase == phase]
-        if phase == "rtt":
-            least += bool(of_phase)
-            continue
-        busiest = _busiest(of_phase)
-        pairs = [task for task in of_phase if len(task.hosts) == 2]
-        least += max(busiest, fewest_colours(_edges(pairs)))
-    return least
-
-
-def schedule_s(rounds: Sequence[Round], *, gap_s: float = 0.0) -> float:
-    """Return how long rounds take one after the other, with a gap before each."""
-    return sum(r.duration_s + gap_s for r in rounds)
-
-
 def _groups(tasks: Sequence[ProbeTask], gap_s: float) -> list[list[ProbeTask]]:
     """Return the quicker of two arrangements: fewest rounds, or long ones first."""
-    whole = _packed(tasks)
     layered: list[list[ProbeTask]] = []
     for layer in _layers(tasks):
         # Seats in longer rounds cost no time.
         layered += _packed(_seated(layer, layered, may_open=False))
-    layered.sort(key=_longest, reverse=True)
-    return min(
-        whole, layered, key=lambda groups: (sum(_longest(g) + gap_s for g in groups), len(groups))
-    )
+    arrangements = (_packed(tasks), layered)
+    best = min(arrangements, key=lambda g: (sum(_longest(one) + gap_s for one in g), len(g)))
+    return sorted(best, key=_longest, reverse=True)
 
 
 def _layers(tasks: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
@@ -115,56 +90,58 @@ def _layers(tasks: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
 
 
 def _packed(tasks: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
-    """Return as few groups with disjoint hosts as can be found, longest first."""
+    """Return few groups with disjoint hosts: the fewer of a tournament and first fits."""
+    degrees = Counter(host for task in tasks for host in task.hosts)
     pairs = [task for task in tasks if len(task.hosts) == 2]
-    colours = colour_edges(_edges(pairs))
-    groups: list[list[ProbeTask]] = [[] for _ in range(max(colours, default=-1) + 1)]
-    for task, colour in zip(pairs, colours, strict=True):
-        groups[colour].append(task)
+    busiest = sorted(pairs, key=lambda task: -max(degrees[host] for host in task.hosts))
+    first_fit: list[list[ProbeTask]] = []
+    _seated(busiest, first_fit, may_open=True)
+    groups = min(_tournament(pairs), first_fit, key=len)
     many = [task for task in tasks if len(task.hosts) != 2]
     many.sort(key=lambda task: (-len(task.hosts), -task.duration_s))
     _seated(many, groups, may_open=True)
-    return sorted(groups, key=_longest, reverse=True)
+    return groups
+
+
+def _tournament(pairs: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
+    """Group pairs by the circle method, the n-th task of a pair in the n-th tournament."""
+    place = {host: i for i, host in enumerate(sorted({h for task in pairs for h in task.hosts}))}
+    size = len(place) + len(place) % 2
+    seen: Counter[tuple[int, int]] = Counter()
+    days: dict[tuple[int, int], list[ProbeTask]] = defaultdict(list)
+    for task in pairs:
+        i, j = sorted(place[host] for host in task.hosts)
+        # The last stands still (none does if the count is odd), the others go round.
+        day = (2 * i) % (size - 1) if j == size - 1 else (i + j) % (size - 1)
+        days[seen[i, j], day].append(task)
+        seen[i, j] += 1
+    return [days[day] for day in sorted(days)]
 
 
 def _seated(
     tasks: Sequence[ProbeTask], groups: list[list[ProbeTask]], *, may_open: bool
 ) -> list[ProbeTask]:
     """Put each task into the first group whose hosts are free; return those without a seat."""
-    busy = [{host for task in group for host in task.hosts} for group in groups]
+    busy: dict[str, int] = defaultdict(int)  # host to a bit for each of its groups
+    for number, group in enumerate(groups):
+        for host in {host for task in group for host in task.hosts}:
+            busy[host] |= 1 << number
     left = []
     for task in tasks:
-        hosts = task.hosts
-        for group, taken in zip(groups, busy, strict=True):
-            if taken.isdisjoint(hosts):
-                group.append(task)
-                taken |= hosts
-                break
-        else:
-            if may_open:
-                groups.append([task])
-                busy.append(set(hosts))
-            else:
+        taken = 0
+        for host in task.hosts:
+            taken |= busy[host]
+        first = (~taken & (taken + 1)).bit_length() - 1
+        if first == len(groups):
+            if not may_open:
                 left.append(task)
+                continue
+            groups.append([])
+        groups[first].append(task)
+        for host in task.hosts:
+            busy[host] |= 1 << first
     return left
 
 
 def _longest(group: Sequence[ProbeTask]) -> float:
-    return max((task.duration_s for task in group), default=0.0)
-
-
-def _busiest(tasks: Sequence[ProbeTask]) -> int:
-    counts: dict[str, int] = {}
-    for task in tasks:
-        for host in task.hosts:
-            counts[host] = counts.get(host, 0) + 1
-    return max(counts.values(), default=0)
-
-
-def _edges(pairs: Sequence[ProbeTask]) -> list[tuple[int, int]]:
-    place: dict[str, int] = {}
-    edges = []
-    for task in pairs:
-        a, b = sorted(task.hosts)
-        edges.append((place.setdefault(a, len(place)), place.setdefault(b, len(place))))
-    return edges
+    return max(task.duration_s for task in group)

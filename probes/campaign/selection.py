@@ -18,9 +18,9 @@ import numpy as np
 from planner.model.errors import DataError
 from planner.model.estimate import Bound
 from planner.model.network import Network
-from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
 from probes.campaign.budget import UNLIMITED, Allowance
+from probes.campaign.costing import Price
 from probes.campaign.regret import MARGIN, RateMatrices, expected_regret
 from probes.campaign.tasks import ProbeTask
 
@@ -198,7 +198,7 @@ def _fewest(found: Sequence[_Peer], gbps: float, uses: Mapping[str, int]) -> lis
 def choose_links(
     region_of: Mapping[str, str],
     network: Network,
-    prices: Prices,
+    price: Price,
     *,
     allowance: Allowance = UNLIMITED,
     threshold: float = 0.01,
@@ -216,7 +216,7 @@ def choose_links(
 
     Parameters
     ----------
-    region_of, network, prices
+    region_of, network, price
     allowance : Allowance
         Most that the tasks may cost and move together.
     threshold : float
@@ -247,7 +247,7 @@ def choose_links(
         expected = float(rates.expected[i, j])
         volume_gb = expected * duration_s / BITS_PER_BYTE
         try:
-            usd = volume_gb * prices.egress_usd_per_gb(src, dst, max(volume_gb, 1e-9))
+            usd = price(src, dst, volume_gb)
         except DataError:
             continue  # what it would cost is not known
         worth = float(saving[i, j]) / _part(usd, volume_gb, allowance)

@@ -1,14 +1,23 @@
-"""What a campaign is to measure."""
+"""What a campaign is to measure, and how: the tool and its settings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from planner.model.errors import InputError
+from probes.analysis.rate_sweep import FEWEST_RATES
 from probes.campaign.tasks import PHASES, Phase
-from probes.fleet.hosts import Fleet
+from probes.fleet.hosts import Addresses, Fleet
+
+RampMode: TypeAlias = Literal["first", "every", "never"]
+
+SMALLEST_WINDOW_BYTES, LARGEST_WINDOW_BYTES = 4_096, 2**30
+MOST_RATES = 50
+SMALLEST_PACKET_BYTES, LARGEST_PACKET_BYTES = 64, 65_507  # payload of UDP over IPv4 at most
+_ALGORITHM = re.compile(r"[a-z][a-z0-9_]{0,14}")  # TCP_CA_NAME_MAX is 16, with its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +62,99 @@ class CampaignSpec:
         both = {"per-flow", "aggregate"} <= set(self.phases) and self.connections > 1
         return self.flow_s if same_pairs and both else 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the specification as plain values, to be kept with its campaign."""
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> CampaignSpec:
-        """Return the specification that :meth:`to_json` was called on."""
-        pairs = tuple((src, dst) for src, dst in content["pairs"])
-        return cls(**{**content, "phases": tuple(content["phases"]), "pairs": pairs})
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How to measure.
+
+    Attributes
+    ----------
+    tool : {"iperf3", "nuttcp"}
+        For throughput.
+    ramp : {"first", "every", "never"}
+        Which probes of many connections try 1, 2, 4, ...: the first of each kind of sender, every
+        one, or none.
+    full_time : bool
+        Whether one-flow probes last their whole time even where the median is known sooner: a
+        rate that falls late is only seen so.
+    udp, trace : bool
+        Whether UDP capacity and the routes' hops are measured too.
+    udp_rates : int
+        At how many growing rates UDP is offered.
+    udp_bytes : int
+        Payload of each UDP packet; 0 leaves it to the tool, which fits it to the path.
+    window_bytes : int
+        TCP window to ask for; 0 leaves the systems' own.
+    congestion_control : str
+        TCP's algorithm to ask for; ``""`` leaves the systems' own.
+    change_sysctls : bool
+        Whether what a socket can't ask for is changed for the whole host meanwhile, as root.
+    addresses : {"", "public", "private", "private-within-provider"}
+        Which of the hosts' addresses probes use; ``""`` leaves it to the fleet.
+    """
+
+    tool: str = "iperf3"
+    ramp: RampMode = "first"
+    full_time: bool = False
+    udp: bool = False
+    udp_rates: int = 1
+    udp_bytes: int = 0
+    trace: bool = False
+    window_bytes: int = 0
+    congestion_control: str = ""
+    change_sysctls: bool = False
+    addresses: Addresses | Literal[""] = ""
+
+    def __post_init__(self) -> None:
+        window = self.window_bytes
+        if window and not SMALLEST_WINDOW_BYTES <= window <= LARGEST_WINDOW_BYTES:
+            raise InputError("--tcp-window", "must be between 4 KiB and 1 GiB", value=window)
+        if not (self.udp_rates == 1 or FEWEST_RATES <= self.udp_rates <= MOST_RATES):
+            raise InputError(
+                "--udp-rates", f"must be {FEWEST_RATES} to {MOST_RATES}", value=self.udp_rates
+            )
+        if self.udp_bytes and not SMALLEST_PACKET_BYTES <= self.udp_bytes <= LARGEST_PACKET_BYTES:
+            raise InputError(
+                "--udp-packet",
+                f"must be {SMALLEST_PACKET_BYTES} to {LARGEST_PACKET_BYTES} bytes",
+                value=self.udp_bytes,
+            )
+        algorithm = self.congestion_control
+        if algorithm and not _ALGORITHM.fullmatch(algorithm):
+            raise InputError(
+                "--congestion-control",
+                "is not the name of an algorithm",
+                value=algorithm,
+                remedy="Such as cubic, reno or bbr.",
+            )
+        if self.tool != "iperf3" and (self.udp or (algorithm and not self.change_sysctls)):
+            what = "--udp" if self.udp else "--congestion-control"
+            raise InputError(
+                what,
+                f"is more than {self.tool} can do",
+                remedy="Use iperf3" + ("." if self.udp else ", or add --change-sysctls."),
+            )
+
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """What is to be changed on each host, and to what; only what a socket can't ask for.
+
+        A socket gets twice the bytes that it asks for, within ``rmem_max`` and ``wmem_max``.
+        """
+        wanted: dict[str, str] = {}
+        if self.change_sysctls and self.window_bytes:
+            wanted["net.core.rmem_max"] = wanted["net.core.wmem_max"] = str(self.window_bytes)
+        if self.change_sysctls and self.congestion_control and self.tool != "iperf3":
+            wanted["net.ipv4.tcp_congestion_control"] = self.congestion_control
+        return wanted
+
+    def of(self, fleet: Fleet) -> Fleet:
+        """Return the fleet as it is to be probed."""
+        return replace(fleet, addresses=self.addresses) if self.addresses else fleet
+
+
+AS_ASKED = Method(ramp="never")
+"""With as many connections as each task names, without ramps."""
 
 
 def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import count
 from math import isfinite
 
+from planner.model.link import Link
 from planner.model.network import Network
-from planner.model.pricing import Prices
 from probes.campaign.budget import UNLIMITED, Allowance, frugal_allowance
-from probes.campaign.costing import all_pairs_tasks
+from probes.campaign.costing import Price, all_pairs_tasks
 from probes.campaign.engine import Engine
+from probes.campaign.probing import warm_up_s
+from probes.campaign.ramping import with_ramps
 from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
-from probes.campaign.specification import CampaignSpec
-from probes.campaign.state import CampaignLog, Probe, ProbeOutcome
-from probes.campaign.tasks import PHASES, Phase, ProbeTask
+from probes.campaign.specification import CampaignSpec, Method
+from probes.campaign.tasks import CampaignLog, Phase, Probe, ProbeOutcome, ProbeTask
 from probes.fleet.hosts import Fleet
 
 MOST_STAGES = 200
@@ -24,23 +24,147 @@ BATCH = 20
 BATCH_OF_HOST = 2
 RTT_S = 2.0
 ALL_AT_ONCE = 1_000_000
+USUAL_RTT_MS = 150.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class CampaignInputs:
-    """What a campaign chooses its probes by.
+    """What a campaign is to measure, and what it chooses and sizes its probes by.
 
     Attributes
     ----------
+    spec : CampaignSpec
+    method : Method
     fleet : Fleet
-    network : callable
+    estimated : callable
         Returns the network of the fleet's regions, from all samples so far.
-    prices : Prices
+    price : Price
+    network : Network
+        As it was estimated last.
     """
 
+    spec: CampaignSpec
+    method: Method
     fleet: Fleet
-    network: Callable[[], Network]
-    prices: Prices
+    estimated: Callable[[], Network]
+    price: Price
+    network: Network = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.network = self.estimated()
+
+    def link(self, src: str, dst: str) -> Link | None:
+        """Return what is known of the link between two hosts."""
+        return self.network.links.get(self.fleet[src].region, {}).get(self.fleet[dst].region)
+
+    def rtt_ms(self, src: str, dst: str) -> float:
+        """Return the round-trip time to expect between two hosts."""
+        link = self.link(src, dst)
+        return link.rtt_ms.expected if link else USUAL_RTT_MS
+
+    def allowance(self, budget_usd: float) -> Allowance:
+        """Return what may be spent: the budget, or the default limit of a frugal campaign."""
+        if isfinite(budget_usd) or self.spec.pairs or self.spec.thorough:
+            return Allowance(budget_usd)
+        # A pair of regions is measured once, however many hosts they have.
+        hosts = {region: host for host, region in reversed(self.fleet.region_of.items())}
+        region_of = {host: region for region, host in reversed(hosts.items())}
+        tasks = self.all_pairs("aggregate", region_of, self.spec)
+        return frugal_allowance(tasks, region_of, self.price)
+
+    def tasks(
+        self,
+        stage: str,
+        left: Allowance = UNLIMITED,
+        before: Iterable[Probe] = (),
+        *,
+        batch: int = BATCH,
+    ) -> tuple[list[ProbeTask], str]:
+        """Return the tasks of a stage by what is known now, and why there are no more.
+
+        Parameters
+        ----------
+        left : Allowance
+        before : iterable of Probe
+            Of earlier stages: what failed is not chosen again.
+        batch : int
+            Most links to choose.
+        """
+        before = list(before)
+        failed = {pair for probe in before if probe.status == "failed" for pair in probe.task.pairs}
+        found, reason = self._chosen(stage, left, failed, batch)
+        shaped = with_ramps(
+            found,
+            self.method,
+            self.fleet,
+            self.link,
+            [probe.task for probe in before],
+            lambda task: warm_up_s(task, self.rtt_ms),
+            self.spec.flow_first_s,
+            self.spec.aggregate_first_s,
+        )
+        return shaped, reason
+
+    def _chosen(
+        self, stage: str, left: Allowance, failed: Set[tuple[str, str]], batch: int
+    ) -> tuple[list[ProbeTask], str]:
+        spec, region_of, network = self.spec, self.fleet.region_of, self.network
+        by_pair = bool(spec.pairs) or spec.thorough
+        if stage == "rtt":
+            if spec.pairs:
+                return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs], ""
+            return rtt_tasks(list(region_of), pings_s=RTT_S), ""
+        if stage == "per-flow":
+            if spec.flow_first_s:
+                return [], ""
+            if by_pair:
+                return self.all_pairs("per-flow", region_of, spec), ""
+            return per_flow_tasks(region_of, network, duration_s=spec.flow_s), ""
+        if stage == "caps":
+            if spec.pairs:
+                return [], ""
+            every = spec.thorough
+            return cap_tasks(region_of, network, every=every, connections=spec.connections), ""
+        if by_pair:
+            return self.all_pairs("aggregate", region_of, spec), "no other pairs were asked for"
+        choice = choose_links(
+            region_of,
+            network,
+            self.price,
+            allowance=left,
+            threshold=spec.threshold,
+            batch=batch,
+            batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH),
+            connections=spec.connections,
+            duration_s=spec.aggregate_s,
+        )
+        # What failed a moment ago would be chosen again and again.
+        fresh = [task for task in choice.tasks if not set(task.pairs) & failed]
+        return fresh, choice.reason
+
+    def all_pairs(
+        self, phase: Phase, region_of: Mapping[str, str], spec: CampaignSpec
+    ) -> list[ProbeTask]:
+        """Return a task for each pair that was asked for, else for all between regions."""
+        one_flow = phase == "per-flow"
+        connections = 1 if one_flow else spec.connections
+
+        def expected_gbps(src: str, dst: str) -> float:
+            link = self.link(src, dst)
+            return link.rate_gbps(connections) if link else 1.0
+
+        tasks = all_pairs_tasks(
+            list(region_of),
+            expected_gbps,
+            connections=connections,
+            duration_s=spec.flow_s if one_flow else spec.aggregate_s,
+            pairs=spec.pairs,
+        )
+        return [
+            replace(task, phase=phase)
+            for task in tasks
+            if len({self.fleet[host].region for host in task.hosts}) == 2
+        ]
 
 
 @dataclass
@@ -51,8 +175,6 @@ class CampaignResult:
     ----------
     outcomes : list of ProbeOutcome
         Of this run.
-    failed : list of ProbeOutcome
-        Those that failed, to be listed.
     left_out : int
         Probes that the budget or the time did not allow.
     reason : str
@@ -70,26 +192,11 @@ class CampaignResult:
 
 
 async def run_stages(
-    spec: CampaignSpec,
-    inputs: CampaignInputs,
-    log: CampaignLog,
-    engine: Engine,
-    *,
-    budget_usd: float = float("inf"),
-    refresh: Callable[[Network], None] = lambda _: None,
-    shape: Callable[[list[ProbeTask]], list[ProbeTask]] = list,
+    inputs: CampaignInputs, log: CampaignLog, engine: Engine, budget_usd: float
 ) -> CampaignResult:
     """Run a campaign to its end, or the rest of one that was interrupted.
 
-    Parameters
-    ----------
-    budget_usd : float
-        Without one, a campaign that chooses links itself keeps to
-        :mod:`probes.campaign.budget`.
-    refresh : callable
-        Called with the network before each stage.
-    shape : callable
-        Adds ramps and whatever else the method needs to the tasks of a stage.
+    Without a budget, a campaign that chooses links itself keeps to :mod:`probes.campaign.budget`.
 
     Raises
     ------
@@ -97,23 +204,20 @@ async def run_stages(
         If results can't be kept.
     """
     result = CampaignResult()
-    for stage in _stages(spec):
-        network = inputs.network()
-        refresh(network)
-        probes = [probe for probe in log.probes() if probe.stage == stage]
+    for stage in _stages(inputs.spec):
+        inputs.network = inputs.estimated()
+        before = log.probes()
+        probes = [probe for probe in before if probe.stage == stage]
         if not probes:
-            left = allowance_of(spec, inputs, network, budget_usd)
-            left = left.after(engine.ledger.usd, engine.ledger.sent_gb)
-            failed = {pair for p in log.probes() if p.status == "failed" for pair in p.task.pairs}
-            tasks, reason = stage_tasks(stage, spec, inputs, network, left, failed)
+            spent = engine.ledger.usd, engine.ledger.sent_gb
+            tasks, reason = inputs.tasks(stage, inputs.allowance(budget_usd).after(*spent), before)
             result.reason = reason or result.reason
             if not tasks:
                 if stage.startswith("aggregate"):
                     break
                 continue
-            probes = list(log.plan(stage, shape(tasks)))
-        todo = [probe for probe in probes if probe.status != "done"]
-        members, gone = _members(todo, inputs.fleet)
+            probes = list(log.plan(stage, tasks))
+        members, gone = _members([p for p in probes if p.status != "done"], inputs.fleet)
         if gone:
             log.record(gone)
             result.outcomes += gone
@@ -127,99 +231,14 @@ async def run_stages(
     return result
 
 
-def stage_tasks(
-    stage: str,
-    spec: CampaignSpec,
-    inputs: CampaignInputs,
-    network: Network,
-    left: Allowance = UNLIMITED,
-    failed: frozenset[tuple[str, str]] | set[tuple[str, str]] = frozenset(),
-    *,
-    batch: int = BATCH,
-) -> tuple[list[ProbeTask], str]:
-    """Return the tasks of a stage by what is known now, and why there are no more."""
-    region_of = inputs.fleet.region_of
-    if stage == "rtt":
-        if spec.pairs:
-            return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs], ""
-        return rtt_tasks(list(region_of), pings_s=RTT_S), ""
-    if stage == "per-flow":
-        if spec.flow_first_s:
-            return [], ""
-        if spec.pairs or spec.thorough:
-            return _pairwise("per-flow", spec, region_of, network), ""
-        return per_flow_tasks(region_of, network, duration_s=spec.flow_s), ""
-    if stage == "caps":
-        if spec.pairs:
-            return [], ""
-        every = spec.thorough
-        return cap_tasks(region_of, network, every=every, connections=spec.connections), ""
-    if spec.pairs or spec.thorough:
-        return _pairwise("aggregate", spec, region_of, network), "no other pairs were asked for"
-    choice = choose_links(
-        region_of,
-        network,
-        inputs.prices,
-        allowance=left,
-        threshold=spec.threshold,
-        batch=batch,
-        batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH),
-        connections=spec.connections,
-        duration_s=spec.aggregate_s,
-    )
-    # What failed a moment ago would be chosen again and again.
-    fresh = [task for task in choice.tasks if not set(task.pairs) & set(failed)]
-    return fresh, choice.reason
-
-
-def allowance_of(
-    spec: CampaignSpec, inputs: CampaignInputs, network: Network, budget_usd: float
-) -> Allowance:
-    """Return what a campaign may spend: the budget, or the default limit of a frugal one."""
-    if isfinite(budget_usd) or spec.pairs or spec.thorough:
-        return Allowance(budget_usd)
-    everything = replace(spec, thorough=True)
-    # A pair of regions is measured once, however many hosts they have.
-    hosts = {region: host for host, region in reversed(inputs.fleet.region_of.items())}
-    region_of = {host: region for region, host in reversed(hosts.items())}
-    tasks = _pairwise("aggregate", everything, region_of, network)
-    return frugal_allowance(tasks, region_of, inputs.prices)
-
-
 def _stages(spec: CampaignSpec) -> list[str]:
     if spec.pairs or spec.thorough:
         # Caps last: their peers are chosen by what all pairs were found to carry.
         stages = ["rtt", "per-flow", "aggregate 1", "caps"]
-        return [stage for stage in stages if stage.split()[0] in spec.phases]
-    stages = [phase for phase in PHASES if phase in spec.phases and phase != "aggregate"]
-    # Caps before aggregates: they bound what links can carry.
-    stages.sort(key=["rtt", "per-flow", "caps"].index)
-    if "aggregate" in spec.phases:
-        numbers = count(1)
-        stages += [f"aggregate {next(numbers)}" for _ in range(MOST_STAGES)]
-    return stages
-
-
-def _pairwise(
-    phase: Phase, spec: CampaignSpec, region_of: Mapping[str, str], network: Network
-) -> list[ProbeTask]:
-    connections = 1 if phase == "per-flow" else spec.connections
-    duration_s = spec.flow_s if phase == "per-flow" else spec.aggregate_s
-
-    def expected_gbps(src: str, dst: str) -> float:
-        link = network.links.get(region_of[src], {}).get(region_of[dst])
-        return link.rate_gbps(connections) if link else 1.0
-
-    if spec.pairs:
-        return [
-            ProbeTask(phase, (pair,), connections, duration_s, expected_gbps(*pair))
-            for pair in spec.pairs
-        ]
-    tasks = all_pairs_tasks(
-        list(region_of), expected_gbps, connections=connections, duration_s=duration_s
-    )
-    apart = [t for t in tasks if region_of[t.pairs[0][0]] != region_of[t.pairs[0][1]]]
-    return [replace(task, phase=phase) for task in apart]
+    else:  # caps before aggregates: they bound what links can carry
+        links = [f"aggregate {number}" for number in range(1, MOST_STAGES + 1)]
+        stages = ["rtt", "per-flow", "caps", *links]
+    return [stage for stage in stages if stage.split()[0] in spec.phases]
 
 
 def _members(probes: Sequence[Probe], fleet: Fleet) -> tuple[list[Probe], list[ProbeOutcome]]:

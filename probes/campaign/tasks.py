@@ -1,10 +1,18 @@
-"""What one probe of a campaign is to do."""
+"""What one probe of a campaign is to do, and what a campaign records and keeps to.
+
+The log is on disk, so that a campaign can resume after any interruption.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
+from probes.fleet.failures import Cause
+from probes.samples import Sample
+
+Status: TypeAlias = Literal["planned", "done", "failed"]
 Phase: TypeAlias = Literal["rtt", "per-flow", "aggregate", "caps"]
 PHASES: tuple[Phase, ...] = ("rtt", "per-flow", "aggregate", "caps")
 
@@ -75,3 +83,115 @@ class ProbeTask:
             self, duration_s=many_s, expected_gbps=volume / many_s, flow_s=0.0, flow_gbps=0.0
         )
         return one, many
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignLimits:
+    """The limits of a campaign.
+
+    Attributes
+    ----------
+    budget_usd : float
+    deadline_s : float
+        By ``time.monotonic()``; no probe starts that would end after it.
+    attempts : int
+        For one probe.
+    backoff_s : float
+        Before the second attempt; four times as long before each further one.
+    jitter_s : float
+        Each bandwidth probe starts up to this much later: some clouds dip at full and half
+        minutes, and tests that begin together meet in the same queues.
+    at_once : int
+        Bandwidth probes at a time.
+    pings_at_once, pings_of_host : int
+        Round-trip probes at a time, in all and from one host.
+    host_failures : int
+        After so many failures in a row a host is skipped until the end of the stage.
+    """
+
+    budget_usd: float = float("inf")
+    deadline_s: float = float("inf")
+    attempts: int = 3
+    backoff_s: float = 1.0
+    jitter_s: float = 0.25
+    at_once: int = 1_000
+    pings_at_once: int = 64
+    pings_of_host: int = 4
+    host_failures: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A task of a campaign.
+
+    Attributes
+    ----------
+    id : int
+        Of the log.
+    stage : str
+        Tasks of one stage are chosen together: ``rtt``, ``per-flow``, ``caps``, ``aggregate 1``.
+    status : Status
+    problem : str
+        Why it failed last, or ``""``.
+    """
+
+    id: int
+    stage: str
+    task: ProbeTask
+    status: Status = "planned"
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOutcome:
+    """The result of a probe.
+
+    Attributes
+    ----------
+    probe : Probe
+    samples : tuple of Sample
+    sent_gb, usd : float
+        What it moved in all its attempts, and what that costs on the wire.
+    attempts : int
+    problem : str
+        Why it failed; ``""`` if it did not.
+    cause, host : Cause | None, str
+        Of the failure.
+    busy_s : float
+        How long the tools were at work on the attempt that counted.
+    notes : tuple of str
+        Remarks on a probe that succeeded.
+    """
+
+    probe: Probe
+    samples: tuple[Sample, ...] = ()
+    sent_gb: float = 0.0
+    usd: float = 0.0
+    attempts: int = 1
+    problem: str = ""
+    cause: Cause | None = None
+    host: str = ""
+    busy_s: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class CampaignLog(Protocol):
+    """Where a campaign is recorded. Everything is on disk when a method returns."""
+
+    def probes(self) -> Sequence[Probe]:
+        """Return all probes so far, in the order in which they were planned."""
+
+    def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> Sequence[Probe]:
+        """Keep the tasks of a stage."""
+
+    def reserve(self, starting: Sequence[tuple[Probe, float, float]]) -> None:
+        """Keep the most GB and USD of each probe until it is recorded, before it starts."""
+
+    def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
+        """Keep samples together with the fact that their probes are done: all or nothing."""
+
+    def charge_lost(self) -> None:
+        """Count what is reserved as spent: by probes that an earlier run started and lost."""
+
+    def spent(self) -> tuple[float, float]:
+        """Return GB and USD so far, with what is reserved."""

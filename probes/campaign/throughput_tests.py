@@ -9,7 +9,7 @@ from math import inf
 
 from planner.model.units import MBPS_PER_GBPS, moved_gb, volume_text
 from probes.campaign.findings import Findings
-from probes.campaign.method import Method
+from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions

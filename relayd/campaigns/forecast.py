@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil, inf
 from typing import Any
 
 from planner.model.notebook import html_table
 from planner.model.units import duration_text, usd_text, volume_text
-from probes.campaign.costing import CampaignCost
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.method import Method
-from probes.campaign.probing import AS_ASKED, task_s
+from probes.campaign.costing import CampaignCost, PhaseCost, campaign_cost
+from probes.campaign.probing import task_s
 from probes.campaign.regret import regret_once_measured
 from probes.campaign.rounds import Round, schedule
-from probes.campaign.specification import CampaignSpec
-from probes.campaign.stages import ALL_AT_ONCE, allowance_of, stage_tasks
-from probes.campaign.tasks import ProbeTask
-from relayd.campaigns.inputs import ROUND_GAP_S, MeasuredFleet
+from probes.campaign.specification import AS_ASKED, CampaignSpec, Method
+from probes.campaign.stages import ALL_AT_ONCE, CampaignInputs
+from probes.campaign.tasks import CampaignLimits, ProbeTask
+from relayd.campaigns.inputs import MeasuredFleet
 
+ROUND_GAP_S = 0.5
+"""Time to start a round: servers and a jittered start."""
 PHASE_HEADER = ("phase", "rounds", "time", "volume", "$ egress")
 
 
@@ -76,24 +75,18 @@ class CampaignForecast:
 
     def phase_rows(self) -> list[list[str]]:
         """Return a row of texts for each phase and for all, under :data:`PHASE_HEADER`."""
-        rows = [
+        whole = PhaseCost(self.cost.rounds, self.cost.volume_gb, self.cost.egress_usd)
+        parts = [(phase, self.phase_s[phase], part) for phase, part in self.cost.by_phase.items()]
+        return [
             [
-                phase,
+                name,
                 str(part.rounds),
-                duration_text(self.phase_s[phase]),
+                duration_text(duration_s),
                 volume_text(part.volume_gb),
                 usd_text(part.egress_usd),
             ]
-            for phase, part in self.cost.by_phase.items()
+            for name, duration_s, part in (*parts, ("in all, at most", self.duration_s, whole))
         ]
-        whole = [
-            "in all, at most",
-            str(self.cost.rounds),
-            duration_text(self.duration_s),
-            volume_text(self.cost.volume_gb),
-            usd_text(self.cost.egress_usd),
-        ]
-        return [*rows, whole]
 
     def as_json(self) -> dict[str, Any]:
         """Return the forecast as JSON types, beside what measuring all pairs would take."""
@@ -117,52 +110,52 @@ def forecast_campaign(
     method: Method = AS_ASKED,
 ) -> CampaignForecast:
     """Return what a campaign is expected to do, at most: all stages are chosen as of now."""
-    network = measured.network()
-    inputs = measured.inputs(network)
+    inputs = measured.inputs(spec, method)
+    region_of = measured.fleet.region_of
+
+    def packed(tasks: list[ProbeTask]) -> tuple[list[Round], CampaignCost]:
+        rounds = schedule(tasks, gap_s=ROUND_GAP_S)
+        return rounds, campaign_cost(rounds, region_of, measured.meter())
+
     tasks: list[ProbeTask] = []
-    allowance = allowance_of(spec, inputs, network, budget_usd)
+    allowance = inputs.allowance(budget_usd)
     for stage in ("rtt", "per-flow", "caps", "aggregate 1"):
         if stage.split()[0] in spec.phases:
-            so_far = measured.cost(schedule(tasks, gap_s=ROUND_GAP_S))
+            _, so_far = packed(tasks)
             left = allowance.after(so_far.egress_usd, so_far.volume_gb)
-            found, _ = stage_tasks(stage, spec, inputs, network, left, batch=ALL_AT_ONCE)
-            tasks += measured.with_method(found, method, network, (), spec)
-    rounds = schedule(tasks, gap_s=ROUND_GAP_S)
-    everything = CampaignSpec(phases=("aggregate",), thorough=True)
-    all_tasks, _ = stage_tasks("aggregate 1", everything, inputs, network)
-    all_rounds = schedule(all_tasks, gap_s=ROUND_GAP_S)
-    rtt_ms = measured.rtt_ms(network)
-    region_of = measured.fleet.region_of
+            tasks += inputs.tasks(stage, left, batch=ALL_AT_ONCE)[0]
+    rounds, cost = packed(tasks)
+    all_rounds, all_cost = packed(inputs.all_pairs("aggregate", region_of, CampaignSpec()))
     links = {
         (region_of[src], region_of[dst])
         for task in tasks
         if task.phase == "aggregate"
         for src, dst in task.pairs
     }
-    in_fleet = set(region_of.values())
-    regions = [region for region in network.sites if region in in_fleet]
+    known = inputs.network.sites
+    regions = [region for region in known if region in set(region_of.values())]
     return CampaignForecast(
         rounds,
-        measured.cost(rounds),
+        cost,
         {
-            phase: rounds_s([r for r in rounds if r.phase == phase], rtt_ms)
+            phase: _rounds_s([r for r in rounds if r.phase == phase], inputs)
             for phase in dict.fromkeys(r.phase for r in rounds)
         },
-        measured.cost(all_rounds),
-        rounds_s(all_rounds, rtt_ms),
-        regret_once_measured(network, regions, (), spec.connections),
-        regret_once_measured(network, regions, links, spec.connections),
-        tuple(sorted(in_fleet - network.sites.keys())),
+        all_cost,
+        _rounds_s(all_rounds, inputs),
+        regret_once_measured(inputs.network, regions, (), spec.connections),
+        regret_once_measured(inputs.network, regions, links, spec.connections),
+        tuple(sorted(set(region_of.values()) - known.keys())),
     )
 
 
-def rounds_s(rounds: list[Round], rtt_ms: Callable[[str, str], float]) -> float:
+def _rounds_s(rounds: list[Round], inputs: CampaignInputs) -> float:
     """Return how long rounds take, with what the tools do before and after measuring."""
-    return sum(_round_s(one_round, rtt_ms) for one_round in rounds)
+    return sum(_round_s(one_round, inputs) for one_round in rounds)
 
 
-def _round_s(one_round: Round, rtt_ms: Callable[[str, str], float]) -> float:
-    longest_s = max(task_s(task, rtt_ms) for task in one_round.tasks)
+def _round_s(one_round: Round, inputs: CampaignInputs) -> float:
+    longest_s = max(task_s(task, inputs.rtt_ms) for task in one_round.tasks)
     in_turn = 1
     if one_round.phase == "rtt":  # limited per host and in all
         usual = CampaignLimits()
@@ -179,20 +172,6 @@ def _cost_as_json(cost: CampaignCost, duration_s: float) -> dict[str, Any]:
         "duration_s": round(duration_s, 3),
         "volume_gb": cost.volume_gb,
         "egress_usd": cost.egress_usd,
-        "phases": {
-            phase: {
-                "rounds": part.rounds,
-                "volume_gb": part.volume_gb,
-                "egress_usd": part.egress_usd,
-            }
-            for phase, part in cost.by_phase.items()
-        },
-        "regions": {
-            c.region: {
-                "sent_gb": c.sent_gb,
-                "received_gb": c.received_gb,
-                "egress_usd": c.egress_usd,
-            }
-            for c in cost.by_region.values()
-        },
+        "phases": {phase: asdict(part) for phase, part in cost.by_phase.items()},
+        "regions": {region: asdict(part) for region, part in cost.by_region.items()},
     }

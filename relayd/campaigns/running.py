@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError, StoreError
-from planner.model.network import Network, Snapshot
-from probes.campaign.critical_path import critical_path_s
-from probes.campaign.engine import Engine, StageProgress
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.method import Method
+from planner.model.network import Snapshot
+from probes.campaign.engine import Engine, StageProgress, critical_path_s
 from probes.campaign.probing import Prober
-from probes.campaign.specification import CampaignSpec
+from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.stages import CampaignResult, run_stages
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.tasks import CampaignLimits
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
@@ -108,8 +105,8 @@ class CampaignRunner:
             Kept with it, as JSON types.
         """
         options = {
-            "wish": spec.to_json(),
-            "method": method.to_json(),
+            "wish": asdict(spec),
+            "method": asdict(method),
             "budget_usd": budget_usd,
             **metadata,
         }
@@ -141,7 +138,7 @@ class CampaignRunner:
         announce_end : bool
             Whether to write the event of its end; False leaves that to the caller.
         """
-        events = CampaignEvents(self._store, campaign.row.id)
+        events = CampaignEvents(self._store, campaign.id)
 
         def end(status: str, **detail: Any) -> None:
             if announce_end:
@@ -153,7 +150,7 @@ class CampaignRunner:
 
         def is_to_stop() -> bool:
             with suppress(StoreError):
-                return campaigns.take_stop(campaign.row.id)
+                return campaigns.take_stop(campaign.id)
             return False
 
         campaigns = Campaigns(self._store)
@@ -187,25 +184,10 @@ class CampaignRunner:
         on_note: Callable[[str], None],
     ) -> CampaignReport:
         began_s = time.monotonic()
-        options = campaign.row.options
-        spec = CampaignSpec.from_json(options["wish"])
-        method = Method.from_campaign(options)
-        measured, network = self.measured, self.measured.network()
+        inputs, method = self.measured.inputs(campaign.spec, campaign.method), campaign.method
         campaign.charge_lost()
-
-        def refresh(newest: Network) -> None:
-            nonlocal network
-            network = newest
-
-        def rtt_ms(src: str, dst: str) -> float:
-            return measured.rtt_ms(network)(src, dst)
-
-        def with_method(tasks: Sequence[ProbeTask]) -> list[ProbeTask]:
-            before = [probe.task for probe in campaign.probes()]
-            return measured.with_method(tasks, method, network, before, spec)
-
         async with Sessions(
-            method.of(measured.fleet),
+            method.of(inputs.fleet),
             Campaigns(self._store).controller,
             timeouts=timeouts,
             on_contact=note_leftovers(on_note),
@@ -215,22 +197,14 @@ class CampaignRunner:
         ) as sessions:
             engine = Engine(
                 sessions,
-                Prober(sessions, rtt_ms, method),
+                Prober(sessions, inputs.rtt_ms, method),
                 campaign,
-                measured.meter(),
+                self.measured.meter(),
                 limits,
                 on_progress=on_progress,
                 on_note=on_note,
             )
-            result = await run_stages(
-                spec,
-                measured.inputs(network),
-                campaign,
-                engine,
-                budget_usd=limits.budget_usd,
-                refresh=refresh,
-                shape=with_method,
-            )
+            result = await run_stages(inputs, campaign, engine, limits.budget_usd)
         if not result.failed and not result.left_out:
             campaign.finish()
         sent_gb, usd = campaign.spent()
@@ -241,7 +215,7 @@ class CampaignRunner:
             time.monotonic() - began_s,
             engine.busy_s,
             critical_path_s(result.outcomes, limits),
-            make_snapshot(self._store, measured.catalogue),
+            make_snapshot(self._store, self.measured.catalogue),
         )
 
 

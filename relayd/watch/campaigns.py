@@ -13,9 +13,8 @@ from typing import Any
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from probes.campaign.engine import StageProgress
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.probing import AS_ASKED
-from probes.campaign.specification import CampaignSpec
+from probes.campaign.specification import AS_ASKED, CampaignSpec
+from probes.campaign.tasks import CampaignLimits
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import SUBJECT, CampaignReport, CampaignRunner
 from relayd.store import Location, Store, open_store
@@ -116,11 +115,10 @@ class CampaignScheduler:
         if now_s < (metadata.get(NOT_BEFORE) or 0.0):
             return None
         unfinished = Campaigns(store).unfinished()
-        if unfinished and unfinished.row.options.get("started_by") == STARTED_BY_WATCHER:
-            options = unfinished.row.options
+        if unfinished and unfinished.options.get("started_by") == STARTED_BY_WATCHER:
+            options = unfinished.options
             changed = tuple((src, dst) for src, dst in options.get("changed", ()))
-            spec = CampaignSpec.from_json(options["wish"])
-            return DueCampaign("one was not finished", spec, changed, is_resumed=True)
+            return DueCampaign("one was not finished", unfinished.spec, changed, is_resumed=True)
         if due := self._changed(store, now_s):
             return due
         last_s = metadata.get(LAST)
@@ -322,7 +320,7 @@ class CampaignThread:
                     started_by=STARTED_BY_WATCHER,
                     changed=[list(pair) for pair in self.due.changed],
                 )
-            number = self.campaign_id = campaign.row.id
+            number = self.campaign_id = campaign.id
             before_gb, before_usd = campaign.spent()
             self.usd = self.budget_usd  # all of it, where the store can't tell at the end
             limits = CampaignLimits(

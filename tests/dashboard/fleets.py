@@ -6,8 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from probes.campaign.state import ProbeOutcome
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.tasks import ProbeOutcome, ProbeTask
 from probes.estimation.current_samples import LinkShift
 from probes.fleet.hosts import Fleet
 from probes.liveness.link_health import LinkHealth

@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, expect
 
-from probes.campaign.state import ProbeOutcome
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.tasks import ProbeOutcome, ProbeTask
 from probes.estimation.current_samples import LinkShift
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Quarantined, Sample

@@ -62,7 +62,7 @@ def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
 def test_a_campaign_of_another_process_is_seen_to_run(store: Path) -> None:
     with served(store) as service, open_store(store, mode="write") as opened:
         campaigns = Campaigns(opened)
-        first, second = (campaigns.begin({}).row.id for _ in range(2))
+        first, second = (campaigns.begin({}).id for _ in range(2))
 
         def at_work() -> list[int]:
             listed = service.get("/v1/campaigns").json["campaigns"]
@@ -131,7 +131,7 @@ def test_a_campaign_is_stopped_by_any_process_and_goes_on_later(store: Path, fle
 def test_what_the_watcher_measures_is_not_stopped_by_request(store: Path) -> None:
     with served(store) as service, open_store(store, mode="write") as opened:
         campaigns = Campaigns(opened)
-        number = campaigns.begin({"started_by": STARTED_BY_WATCHER}).row.id
+        number = campaigns.begin({"started_by": STARTED_BY_WATCHER}).id
         with campaigns.under_way(by_watcher=True):
             seen = service.get(f"/v1/campaigns/{number}").json["campaign"]
             assert (seen["is_running"], seen["may_be_stopped"]) == (True, False)

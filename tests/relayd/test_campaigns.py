@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -24,16 +23,15 @@ from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter, task_volume_gb
 from probes.campaign.engine import Engine
 from probes.campaign.findings import Findings
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.method import Method
 from probes.campaign.probing import Prober
-from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
-from probes.campaign.tasks import Phase, ProbeTask
+from probes.campaign.specification import CampaignSpec, Method
+from probes.campaign.tasks import CampaignLimits, Phase, Probe, ProbeOutcome, ProbeTask
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
 from probes.samples import Sample
+from relayd.campaigns.running import CampaignRunner
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store
 from relayd.store.campaigns.log import Campaigns
@@ -57,9 +55,16 @@ def catalogue() -> Catalogue:
     return load_catalogue()
 
 
-def test_tasks_come_back_as_they_were() -> None:
-    for task in (_PING, _CAPS):
-        assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
+def test_plans_come_back_as_they_were(store: Store) -> None:
+    ramped = replace(_CAPS, phase="aggregate", ramp=True, udp_s=10.0, first_s=2.0, most_gbps=9.0)
+    spec = CampaignSpec(phases=("rtt",), pairs=(("a", "b"),), thorough=True)
+    method = Method(udp=True, window_bytes=2**20)
+    runner = CampaignRunner(Fleet({}), load_catalogue(), store)
+    runner.begin(spec, method, None).plan("rtt", [_PING, _CAPS, ramped])
+    found = Campaigns(store).unfinished()
+    assert found
+    assert [probe.task for probe in found.probes()] == [_PING, _CAPS, ramped]
+    assert (found.spec, found.method) == (spec, method)
 
 
 def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -> None:
@@ -69,19 +74,19 @@ def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -
     first, second = campaign.plan("rtt", [_PING, _CAPS])
     campaign.record([ProbeOutcome(first, (_SAMPLE,), sent_gb=0.5, usd=0.25)])
     campaign.record([ProbeOutcome(second, sent_gb=0.25, usd=0.125, problem="it hung", attempts=3)])
-    (stage,) = stages(store.database, campaign.row.id)
+    (stage,) = stages(store.database, campaign.id)
     assert stage == ("rtt", 0, 1, 1, 0.75, 0.375)
-    (found_failure,) = failures(store.database, campaign.row.id)
+    (found_failure,) = failures(store.database, campaign.id)
     assert (found_failure.problem, found_failure.probes) == ("it hung", 1)
     assert (found_failure.hosts, found_failure.attempts) == (["a", "b", "c"], 3)
-    assert last_event(store.database, campaign.row.id) is None
+    assert last_event(store.database, campaign.id) is None
     for done in (1, 2):
-        Events(store.database).add("campaign", str(campaign.row.id), {"done": done})
-    assert (last_event(store.database, campaign.row.id) or {})["done"] == 2
+        Events(store.database).add("campaign", str(campaign.id), {"done": done})
+    assert (last_event(store.database, campaign.id) or {})["done"] == 2
     with open_store(spot.where, mode="write") as again:
         found = Campaigns(again).unfinished()
         assert found is not None
-        assert found.row.options == {"wish": {"phases": ["rtt"]}}
+        assert found.options == {"wish": {"phases": ["rtt"]}}
         assert [(p.status, p.problem) for p in found.probes()] == [
             ("done", ""),
             ("failed", "it hung"),
@@ -177,7 +182,7 @@ def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> N
 
 def test_a_wish_to_stop_that_nobody_took_does_not_stop_the_next_run(store: Store) -> None:
     campaigns = Campaigns(store)
-    number = campaigns.begin({}).row.id
+    number = campaigns.begin({}).id
     campaigns.ask_to_stop(number)
     with campaigns.alone():
         assert not campaigns.take_stop(number)

@@ -27,8 +27,7 @@ from hypothesis import strategies as st
 
 import relayd
 from planner.model.errors import InputError
-from probes.campaign.state import ProbeOutcome
-from probes.campaign.tasks import PHASES, Phase, ProbeTask
+from probes.campaign.tasks import PHASES, Phase, ProbeOutcome, ProbeTask
 from probes.estimation.current_samples import LinkShift
 from probes.fleet.hosts import Fleet, Host
 from probes.liveness.link_health import HealthPolicy, LinkHealth, LivenessProbe

@@ -11,10 +11,8 @@ import time
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s, parse_money_usd, parse_volume_gb
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.method import Method
-from probes.campaign.specification import CampaignSpec, parse_pairs
-from probes.campaign.tasks import PHASES
+from probes.campaign.specification import CampaignSpec, Method, parse_pairs
+from probes.campaign.tasks import PHASES, CampaignLimits
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.caps import measured_caps
@@ -48,11 +46,11 @@ def run(options: argparse.Namespace) -> int:
         if campaign is None:
             return 0
         action = "campaign resume" if options.resume else "campaign start"
-        record_change(store.database, action, str(campaign.row.id))
+        record_change(store.database, action, str(campaign.id))
         report = _measure(options, runner, campaign)
         caps = measured_caps(store, catalogue)
     slow = [cap for cap in caps if cap.recreate and cap.host in fleet.hosts]
-    print_report(options, campaign.row.id, report, location, slow)
+    print_report(options, campaign.id, report, location, slow)
     if report.result.failed or report.result.left_out:
         say("Some probes are left to do: `relayd probe --resume` tries them again.")
         return PARTLY
@@ -67,10 +65,10 @@ def _campaign(
         if unfinished is None:
             say("Nothing to resume: no campaign of this store is unfinished.")
         else:
-            say(f"Resuming campaign {unfinished.row.id}")
+            say(f"Resuming campaign {unfinished.id}")
         return unfinished
     if unfinished is not None:
-        say(f"Campaign {unfinished.row.id} is unfinished: --resume goes on with it")
+        say(f"Campaign {unfinished.id} is unfinished: --resume goes on with it")
     spec, method = spec_of(options, runner.measured.fleet), method_of(options)
     limits_of(options, None)  # report a wrong limit before asking anything
     budget_usd = budget_of(options)
@@ -94,7 +92,7 @@ def _dry_run(options: argparse.Namespace, measured: MeasuredFleet) -> int:
 def _measure(
     options: argparse.Namespace, runner: CampaignRunner, campaign: StoredCampaign
 ) -> CampaignReport:
-    limits = limits_of(options, campaign.row.options.get("budget_usd"))
+    limits = limits_of(options, campaign.options.get("budget_usd"))
     display = ProgressDisplay()
 
     async def interruptible() -> CampaignReport:

@@ -12,7 +12,7 @@ from typing import TextIO
 from planner.model.units import duration_text, usd_text, volume_text
 from probes.analysis.fleet_caps import VmCap
 from probes.campaign.engine import StageProgress
-from probes.campaign.state import ProbeOutcome
+from probes.campaign.tasks import ProbeOutcome
 from relayd.campaigns.caps import cap_json
 from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
@@ -34,9 +34,9 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
     """Print what a campaign would take."""
     cost = forecast.cost
     print(table(PHASE_HEADER, forecast.phase_rows()), file=stream)
-    dearest = [c for c in cost.by_region.values() if c.egress_usd > 0][:SHOWN_REGIONS]
+    dearest = [item for item in cost.by_region.items() if item[1].egress_usd > 0][:SHOWN_REGIONS]
     if dearest:
-        shown = [[c.region, volume_text(c.sent_gb), usd_text(c.egress_usd)] for c in dearest]
+        shown = [[name, volume_text(c.sent_gb), usd_text(c.egress_usd)] for name, c in dearest]
         print(file=stream)
         print(table(["sent from", "volume", "$ egress"], shown), file=stream)
         if (others := len(cost.by_region) - len(dearest)) > 0:

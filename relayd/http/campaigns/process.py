@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, RelaydError
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.method import Method
-from probes.campaign.specification import CampaignSpec, parse_pairs
-from probes.campaign.tasks import PHASES
+from probes.campaign.specification import CampaignSpec, Method, parse_pairs
+from probes.campaign.tasks import PHASES, CampaignLimits
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
@@ -44,7 +42,7 @@ def main() -> int:
             with _alone(campaigns):
                 runner = CampaignRunner(fleet, catalogue, store)
                 campaign = _campaign(campaigns, runner, asked["request"])
-                _say({"id": campaign.row.id})
+                _say({"id": campaign.id})
                 asyncio.run(_run(runner, campaign, asked["request"]))
     except (RelaydError, ProblemError) as error:
         problem = problem_of(error)

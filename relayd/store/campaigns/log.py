@@ -6,11 +6,13 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from planner.model.errors import InputError, StoreError
-from probes.campaign.state import Probe, ProbeOutcome, task_from_json, task_to_json
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.specification import CampaignSpec, Method
+from probes.campaign.tasks import Probe, ProbeOutcome, ProbeTask
 from relayd.store.metadata import Metadata
 from relayd.store.opening import Store
 from relayd.store.samples.ingest import write_live
@@ -19,15 +21,7 @@ _TO_STOP = "campaign_to_stop"
 _RUN_BY_WATCHER = "campaign_run_by_watcher"
 STARTED_BY_WATCHER = "watch"
 """What `started_by` of its options says of a campaign that the watcher began."""
-
-
-class CampaignRow(NamedTuple):
-    """A campaign as it is stored."""
-
-    id: int
-    options: dict[str, Any]
-    started_at_s: float
-    finished_at_s: float | None
+TASK = TypeAdapter(ProbeTask)
 
 
 class StoredCampaign:
@@ -37,23 +31,36 @@ class StoredCampaign:
     ----------
     store : Store
         Open for writing.
-    row : CampaignRow
+    id : int
+    options : dict
+        What it was begun with, as JSON types.
     """
 
-    def __init__(self, store: Store, row: CampaignRow) -> None:
+    def __init__(self, store: Store, id: int, options: dict[str, Any]) -> None:  # noqa: A002
         self._database = store.database
-        self.row = row
-        # Probe to when it was recorded by a change of which nobody knows whether it was stored.
+        self.id = id
+        self.options = options
+        # Probe to when it was recorded by a change that may or may not have been stored.
         self._in_doubt: dict[int, set[float]] = {}
+
+    @property
+    def spec(self) -> CampaignSpec:
+        """What it measures."""
+        return TypeAdapter(CampaignSpec).validate_python(self.options["wish"])
+
+    @property
+    def method(self) -> Method:
+        """How it measures."""
+        return TypeAdapter(Method).validate_python(self.options["method"])
 
     def probes(self) -> list[Probe]:
         """Return all probes so far, in the order in which they were planned."""
         rows = self._database.rows(
             "SELECT id, stage, task, status, problem FROM probes WHERE campaign_id = ? ORDER BY id",
-            (self.row.id,),
+            (self.id,),
         )
         return [
-            Probe(number, stage, task_from_json(json.loads(task)), status, problem)
+            Probe(number, stage, TASK.validate_json(task), status, problem)
             for number, stage, task, status, problem in rows
         ]
 
@@ -65,9 +72,9 @@ class StoredCampaign:
                     self._database.add(
                         "probes",
                         {
-                            "campaign_id": self.row.id,
+                            "campaign_id": self.id,
                             "stage": stage,
-                            "task": json.dumps(task_to_json(task)),
+                            "task": TASK.dump_json(task).decode(),
                         },
                         "id",
                     ),
@@ -92,7 +99,7 @@ class StoredCampaign:
         self._database.change(
             "UPDATE probes SET sent_gb = sent_gb + reserved_gb, usd = usd + reserved_usd, "
             "reserved_gb = 0, reserved_usd = 0 WHERE campaign_id = ? AND reserved_gb > 0",
-            (self.row.id,),
+            (self.id,),
         )
 
     def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
@@ -121,7 +128,7 @@ class StoredCampaign:
     def _record(self, outcomes: Sequence[ProbeOutcome], now_s: float) -> None:
         database = self._database
         samples = [sample for outcome in outcomes for sample in outcome.samples]
-        batch_id, _ = write_live(database, f"campaign {self.row.id}", samples)
+        batch_id, _ = write_live(database, f"campaign {self.id}", samples)
         for outcome in outcomes:
             database.change(
                 "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
@@ -144,14 +151,14 @@ class StoredCampaign:
         row = self._database.row(
             "SELECT coalesce(sum(sent_gb + reserved_gb), 0), coalesce(sum(usd + reserved_usd), 0) "
             "FROM probes WHERE campaign_id = ?",
-            (self.row.id,),
+            (self.id,),
         )
         return float(row[0]), float(row[1])
 
     def finish(self) -> None:
         """Mark the campaign as one that has nothing left to do."""
         self._database.change(
-            "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.row.id)
+            "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.id)
         )
 
 
@@ -176,20 +183,18 @@ class Campaigns:
     def begin(self, options: Mapping[str, Any]) -> StoredCampaign:
         """Store a new campaign."""
         text = json.dumps(dict(options), sort_keys=True)
-        started_at_s = time.time()
-        row = {"options": text, "started_at_s": started_at_s}
+        row = {"options": text, "started_at_s": time.time()}
         number = self._database.add("campaigns", row, "id")
-        return StoredCampaign(self._store, CampaignRow(number, dict(options), started_at_s, None))
+        return StoredCampaign(self._store, number, dict(options))
 
     def unfinished(self) -> StoredCampaign | None:
         """Return the newest campaign if there is something left of it to do."""
         row = self._database.row(
-            "SELECT id, options, started_at_s, finished_at_s FROM campaigns "
-            "ORDER BY id DESC LIMIT 1"
+            "SELECT id, options, finished_at_s FROM campaigns ORDER BY id DESC LIMIT 1"
         )
-        if row is None or row[3] is not None:
+        if row is None or row[2] is not None:
             return None
-        return StoredCampaign(self._store, CampaignRow(row[0], json.loads(row[1]), row[2], None))
+        return StoredCampaign(self._store, row[0], json.loads(row[1]))
 
     def spent(self, started_by: str) -> tuple[float, float]:
         """Return GB and USD so far, with what is reserved, of all campaigns of one starter."""
@@ -248,7 +253,7 @@ class Campaigns:
                 )
             self._store.lease = lease
             try:
-                # Of an earlier run that ended before it took it: nobody wants to stop this one.
+                # Of an earlier run that ended before it took it: it is not meant for this one.
                 Metadata(self._database).set(_TO_STOP, 0)
                 yield
             finally:

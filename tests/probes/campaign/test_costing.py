@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from planner.model.baseline.modelled_links import baseline_network
 from planner.model.catalogue import Catalogue
-from planner.model.errors import InputError
 from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter, all_pairs_tasks, campaign_cost, task_volume_gb
 from probes.campaign.rounds import schedule
@@ -41,14 +40,10 @@ def test_a_small_campaign_adds_up_by_hand(catalogue: Catalogue) -> None:
         ProbeTask("aggregate", (("a", "c"),), 64, 4.0, 2.0),  # 1 GB at 0.09
         ProbeTask("caps", (("a", "b"), ("a", "c")), 64, 8.0, 4.0),  # 2 GB to each
     ]
-    cost = campaign_cost(
-        schedule(tasks), region_of, catalogue, gap_s=1.0, vm_usd_per_h=dict.fromkeys("abc", 3.6)
-    )
+    cost = campaign_cost(schedule(tasks), region_of, Meter(catalogue))
     assert isclose(cost.volume_gb, 10.0, rel_tol=1e-6)
     assert isclose(cost.egress_usd, 0.02 * 5 + 0.09 + 0.02 * 2 + 0.09 * 2, rel_tol=1e-6)
     assert cost.rounds == 4
-    assert cost.duration_s == 2 + 8 + 4 + 8 + 4
-    assert isclose(cost.vm_usd, 3 * 3.6 * 26 / 3600)
     assert next(iter(cost.by_region)) == "aws:us-east-1"
     assert isclose(cost.by_region["azure:eastus"].received_gb, 3.0)
     assert {phase: part.rounds for phase, part in cost.by_phase.items()} == {
@@ -64,22 +59,17 @@ def test_sending_in_parts_costs_what_the_whole_costs(
     catalogue: Catalogue, parts_gb: list[float], before_gb: float
 ) -> None:
     pair = ("aws:us-east-1", "gcp:us-east1")
-    meter = Meter(catalogue, {"aws": before_gb})
-    in_parts = sum(meter.add(*pair, part) for part in parts_gb)
-    at_once = Meter(catalogue, {"*": before_gb}).add(*pair, sum(parts_gb))
-    assert isclose(in_parts, at_once, rel_tol=1e-9)
+    in_parts, at_once = Meter(catalogue), Meter(catalogue)
+    for meter in (in_parts, at_once):
+        meter.add("aws:eu-west-1", "azure:eastus", before_gb)
+    usd = sum(in_parts.add(*pair, part) for part in parts_gb)
+    assert isclose(usd, at_once.add(*pair, sum(parts_gb)), rel_tol=1e-9)
 
 
 def test_a_price_of_ones_own_goes_first(catalogue: Catalogue) -> None:
     meter = Meter(catalogue, usd_per_gb={"onprem:here": 0.0, "aws:us-east-1": 0.5})
     assert meter.add("onprem:here", "aws:us-east-1", 10.0) == 0.0
     assert meter.add("aws:us-east-1", "onprem:here", 10.0) == 5.0
-
-
-def test_a_host_outside_the_fleet_is_refused(catalogue: Catalogue) -> None:
-    rounds = schedule([ProbeTask("rtt", (("a", "x"),), 0, 1.0)])
-    with pytest.raises(InputError, match="'x'"):
-        campaign_cost(rounds, {"a": "aws:us-east-1"}, catalogue)
 
 
 def test_measuring_all_pairs_of_the_catalogue(catalogue: Catalogue) -> None:
@@ -90,14 +80,12 @@ def test_measuring_all_pairs_of_the_catalogue(catalogue: Catalogue) -> None:
     network = baseline_network(catalogue)
     regions = list(network.sites)
     tasks = all_pairs_tasks(regions, lambda s, d: network.link(s, d).rate_gbps(64))
-    rounds = schedule(tasks)
-    cost = campaign_cost(rounds, dict(zip(regions, regions, strict=True)), catalogue, gap_s=11.0)
+    cost = campaign_cost(schedule(tasks), {r: r for r in regions}, Meter(catalogue))
     assert len(tasks) == 1560
     assert cost.rounds == 78
     assert isclose(cost.volume_gb, sum(map(task_volume_gb, tasks)))
     assert 4_500 < cost.volume_gb < 7_500
     assert 450 < cost.egress_usd < 700
-    assert 19 < cost.duration_s / 60 < 22
     flat = all_pairs_tasks(regions, lambda s, d: 5.0)
     assert isclose(sum(map(task_volume_gb, flat)), 4875.0)
 
@@ -129,7 +117,9 @@ def test_whatever_running_probes_send_of_what_they_may_is_within_the_budget(
     at_once: int,
 ) -> None:
     region_of = {"a": "aws:us-east-1", "b": "gcp:us-east1", "c": "azure:eastus"}
-    meter = Meter(with_allowance, {"*": before_gb})
+    meter = Meter(with_allowance)
+    for region in region_of.values():
+        meter.add(region, "gcp:europe-west1", before_gb)
     ledger = Ledger(meter, region_of, budget_usd, (0.0, 0.0))
     running: list[tuple[ProbeTask, float]] = []
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from probes.campaign.critical_path import critical_path_s
-from probes.campaign.limits import CampaignLimits
-from probes.campaign.state import Probe, ProbeOutcome
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.engine import critical_path_s
+from probes.campaign.tasks import CampaignLimits, Probe, ProbeOutcome, ProbeTask
 
 
 def outcome(pair: str, busy_s: float, stage: str = "aggregate 1") -> ProbeOutcome:
