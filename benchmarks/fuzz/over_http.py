@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 
 from benchmarks.fuzz.findings import Findings
 from benchmarks.fuzz.mutations import HOSTILE, mutated
-from relayd.http.description.openapi import document
+from relayd.http.description import document
 from tests.http.running import Served, make_store, run
 
 ENVIRONMENT = {

@@ -41,8 +41,21 @@ MOST_S = 3.0
 
 
 def encoded(value: Any) -> bytes:
-    """Return dicts, lists, arrays and dataclasses as JSON; NaN becomes null."""
-    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    """Return dicts, lists, arrays, dataclasses and named tuples as JSON; NaN becomes null."""
+    return orjson.dumps(value, _fields_of, orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    """Return a named tuple's fields: orjson leaves open whether it is a list or an object.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, which is not JSON.
+    """
+    if not isinstance(value, tuple):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return value._asdict()  # type: ignore[attr-defined, no-any-return]
 
 
 def answer_bytes(wan: Wan, request: Specified) -> bytes:
@@ -205,8 +218,7 @@ def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> d
             changed = effects_of(store, wan.catalogue, accepted=meant)
         else:
             changed = effects_of(store, wan.catalogue, change=(decision, frozenset(meant)))
-    shown = [effect._asdict() for effect in changed[:MOST_EFFECTS]]
-    return {"total": len(changed), "changed": shown}
+    return {"total": len(changed), "changed": changed[:MOST_EFFECTS]}
 
 
 def _meant(store: Store, request: dict[str, Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from relayd.http.browsers import SECURITY_HEADERS
+from relayd.http.access import SECURITY_HEADERS
 from relayd.http.monitoring.logs import CONNECTION_CLOSED
 from relayd.http.problems import MEDIA_TYPE, ProblemError, encoded
 

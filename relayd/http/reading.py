@@ -20,9 +20,9 @@ from planner.fields.kinds import ByPlace
 from planner.fields.specified import Items, Specified, fields_of
 from planner.model.errors import InputError
 from relayd.http.problems import ProblemError, invalid
-from relayd.http.responses import JSON
 from relayd.questions.registry import Question
 
+JSON, NDJSON = "application/json", "application/x-ndjson"
 MOST_QUERY = 100
 """Parameters of a query string."""
 MOST_DEPTH = 32

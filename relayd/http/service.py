@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair, still_believed
@@ -26,8 +26,7 @@ from relayd.http.current_state import (
 )
 from relayd.http.event_stream import EventStream
 from relayd.http.fair_queue import FairQueue
-from relayd.http.monitoring.estimate_errors import estimate_errors
-from relayd.http.monitoring.metrics import Exposition, Metrics
+from relayd.http.monitoring.metrics import Exposition, Metrics, estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.settings import ServiceSettings
 from relayd.http.snapshot_maker import SnapshotMaker
@@ -113,6 +112,15 @@ class Service:
         """The state of knowledge that answers rest on now."""
         assert self._current is not None
         return self._current
+
+    async def kept_answer(
+        self, current: Current, key: str, question: Callable[..., bytes], *arguments: Any
+    ) -> bytes:
+        """Return an answer that a worker makes once for each state of knowledge."""
+        if (body := current.plans.get(key)) is None:
+            body = await self.workers.ask(current.version, question, *arguments)
+            current.plans.keep(key, body)
+        return body
 
     def snapshot_age_s(self) -> float | None:
         """Return how old the newest sample is that answers rest on; None for a baseline."""
@@ -277,7 +285,6 @@ class Service:
 
     def _add_gauges(self) -> None:
         add = self.metrics.gauge
-        nothing = float("nan")
         add("http_in_flight", "Requests being answered.", lambda: self.in_flight)
         add("http_connections", "Open connections.", lambda: len(self.connections))
         add("plan_cache_bytes", "Memory of cached answers.", lambda: self.current.plans.used_bytes)
@@ -293,7 +300,7 @@ class Service:
         add(
             "snapshot_age_seconds",
             "Age of the newest sample that answers rest on.",
-            lambda: nothing if (age := self.snapshot_age_s()) is None else age,
+            self.snapshot_age_s,
         )
         add(
             "snapshot_waiting_seconds",
@@ -310,7 +317,7 @@ class Service:
         add(
             "store_free_bytes",
             "Space left on the disk of a store in a file.",
-            lambda: nothing if (free := self.store.free_bytes()) is None else free,
+            self.store.free_bytes,
         )
 
 

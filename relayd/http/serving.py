@@ -17,8 +17,7 @@ from aiohttp import web
 from planner.model.errors import InputError
 from relayd.http.app import make_app
 from relayd.http.connections import ACCEPTED_AT_ONCE, ClientConnection
-from relayd.http.description.documentation import page
-from relayd.http.description.openapi import document
+from relayd.http.description import document, page
 from relayd.http.monitoring.logs import log_to
 from relayd.http.service import Service
 from relayd.http.settings import ServiceSettings

@@ -14,7 +14,7 @@ from planner.model.document import link_as_json
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
 from relayd.http.campaigns.process import forecast
-from relayd.http.models.measuring import CampaignRequest
+from relayd.http.models import CampaignRequest
 from relayd.questions.explanations import explanation, terms
 from relayd.questions.registry import QUESTIONS, Question
 from relayd.sources.wan import Wan

@@ -14,7 +14,7 @@ import relayd
 from planner.fields.specified import description_of
 from relayd.cli.commands import build_parser
 from relayd.cli.parser import Parser
-from relayd.http.description.openapi import document
+from relayd.http.description import document
 from relayd.questions.registry import QUESTIONS
 
 _ROOT = Path(__file__).parents[2]

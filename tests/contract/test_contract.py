@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from relayd.http.description.openapi import document
+from relayd.http.description import document
 
 _REFERENCE = re.compile("#/components/schemas/([A-Za-z]+)")
 CONTRACT = Path(__file__).with_name("contract.txt")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from relayd.http.browsers import BrowserChecks
+from relayd.http.access import BrowserChecks
 from relayd.http.problems import ProblemError
 from relayd.store import open_store
 from tests.http.running import Served

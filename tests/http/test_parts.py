@@ -17,7 +17,7 @@ from relayd.http.access import MOST_CALLERS, RateLimits
 from relayd.http.current_state import PlanCache
 from relayd.http.problems import ProblemError
 from relayd.http.reading import MOST_DEPTH, read_json
-from relayd.http.responses import cursor, position
+from relayd.http.route import cursor, position
 from relayd.store import Store
 
 VALUES = st.recursive(

@@ -1,11 +1,13 @@
-"""Prometheus metrics of the service: requests by route template, plans, samples, queues, links."""
+"""Prometheus metrics: requests by route template, plans, samples, queues, links, errors."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isnan, nan
 from platform import python_version
+from typing import NamedTuple
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,18 +20,22 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from planner.model.errors import RelaydError
-from planner.model.units import BYTES_PER_GB
+from planner.model.estimate import BOUNDS, Bound, Estimate
+from planner.model.link import LINK_FIGURES, Link
+from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, BYTES_PER_GB, MBPS_PER_GBPS, MS_PER_S
+from probes.samples import Sample
 from relayd.http.current_state import Current
-from relayd.http.monitoring.estimate_errors import EstimateError
-from relayd.http.monitoring.link_gauges import link_gauges
 from relayd.http.problems import ProblemError
 from relayd.http.store_access import StoreAccess
 from relayd.http.workers import Workers
+from relayd.sources.wan import Wan
 from relayd.store.campaigns.states import CampaignTotals, campaign_totals
+from relayd.tables.figures import links_to_watch
+from relayd.tables.matrices import Matrix
 from relayd.version import __version__
 
 BUCKETS_S = (
@@ -42,6 +48,8 @@ SOON_S = 0.5
 """For gauges of links of a new state of knowledge; the next scrape has them."""
 FIRST_S = 5.0
 """For the first ones of all. Prometheus gives a scrape up after 10 s by default."""
+BYTES_PER_S_PER_GBPS = MBPS_PER_GBPS * BITS_PER_MBIT / BITS_PER_BYTE
+CONDITIONS = {"up": 0, "degraded": 1, "down": 2}
 
 
 class Metrics:
@@ -53,14 +61,14 @@ class Metrics:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
-        self._requests = Histogram(
+        self.requests = Histogram(
             "relayd_http_request_duration_seconds",
             "Time until a request was answered.",
             ("route", "method", "status"),
             buckets=BUCKETS_S,
             registry=registry,
         )
-        self._planning = Histogram(
+        self.planning = Histogram(
             "relayd_planning_duration_seconds",
             "Time that planning took.",
             buckets=BUCKETS_S,
@@ -76,30 +84,18 @@ class Metrics:
         ProcessCollector(registry=registry)
         build = Info("relayd_build", "What runs here.", registry=registry)
         build.info({"version": __version__, "python": python_version()})
-        plans = Counter(
+        self._plans = Counter(
             "relayd_plans", "Plans answered, by where they came from.", ("from",), registry=registry
         )
-        self._plans = {name: plans.labels(name) for name in ("cache", "planner", "workers")}
+        for name in ("cache", "planner", "workers"):
+            self._plans.labels(name)
         self._samples = Counter(
             "relayd_samples_ingested", "Samples received.", ("result",), registry=registry
         )
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        self._requests.labels(route, method, status).observe(seconds)
-
-    def cached(self) -> None:
-        """Count a plan from the cache."""
-        self._plans["cache"].inc()
-
-    def planned(self, seconds: float) -> None:
-        """Count a plan from the planner."""
-        self._plans["planner"].inc()
-        self._planning.observe(seconds)
-
-    def batched(self, number: int) -> None:
-        """Count plans of a batch."""
-        self._plans["workers"].inc(number)
+    def plans(self, where: str, number: int = 1) -> None:
+        """Count plans from the cache, the planner, or of a batch from workers."""
+        self._plans.labels(where).inc(number)
 
     def ingested(self, **samples: int) -> None:
         """Count samples, by what became of them."""
@@ -111,43 +107,46 @@ class Metrics:
         for error in errors:
             self._errors.labels(error.metric, error.source).observe(error.ratio)
 
-    def gauge(self, name: str, description: str, value: Callable[[], float]) -> None:
-        """Add a gauge that is read whenever metrics are."""
-        Gauge(f"relayd_{name}", description, registry=self.registry).set_function(value)
+    def gauge(self, name: str, description: str, value: Callable[[], float | None]) -> None:
+        """Add a gauge that is read whenever metrics are; NaN where it has no value."""
+
+        def read() -> float:
+            return nan if (found := value()) is None else found
+
+        Gauge(f"relayd_{name}", description, registry=self.registry).set_function(read)
 
     def counter(self, name: str, description: str, value: Callable[[], float]) -> None:
         """Add a counter that is kept elsewhere, and read whenever metrics are."""
-        self.registry.register(_ReadCounter(f"relayd_{name}", description, value))
+
+        def collect() -> Iterator[Metric]:
+            yield CounterMetricFamily(f"relayd_{name}", description, value())
+
+        self.registry.register(_Families(collect))
 
 
-class _ReadCounter(Collector):
-    def __init__(self, name: str, description: str, value: Callable[[], float]) -> None:
-        self._name, self._description, self._value = name, description, value
+class _Families(Collector):
+    """Families of metrics that a function makes whenever they are read."""
 
-    def collect(self) -> Iterator[Metric]:
-        yield CounterMetricFamily(self._name, self._description, self._value())
+    def __init__(self, families: Callable[[], Iterable[Metric]]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families()
 
 
-class _CampaignMetrics(Collector):
-    """What all campaigns of the store have taken so far."""
-
-    def __init__(self, totals: CampaignTotals) -> None:
-        self._totals = totals
-
-    def collect(self) -> Iterator[Metric]:
-        totals = self._totals
-        yield CounterMetricFamily(
-            "relayd_campaign_egress_usd", "Egress that campaigns paid for.", totals.usd
-        )
-        yield CounterMetricFamily(
-            "relayd_campaign_sent_bytes", "What campaigns sent.", totals.sent_gb * BYTES_PER_GB
-        )
-        probes = CounterMetricFamily(
-            "relayd_campaign_probes", "Probes of campaigns that ended.", labels=("result",)
-        )
-        probes.add_metric(("done",), totals.done)
-        probes.add_metric(("failed",), totals.failed)
-        yield probes
+def _of_campaigns(totals: CampaignTotals) -> Iterator[Metric]:
+    """Yield what all campaigns of the store have taken so far."""
+    for name, meaning, value in (
+        ("egress_usd", "Egress that campaigns paid for.", totals.usd),
+        ("sent_bytes", "What campaigns sent.", totals.sent_gb * BYTES_PER_GB),
+    ):
+        yield CounterMetricFamily(f"relayd_campaign_{name}", meaning, value)
+    probes = CounterMetricFamily(
+        "relayd_campaign_probes", "Probes of campaigns that ended.", labels=("result",)
+    )
+    probes.add_metric(("done",), totals.done)
+    probes.add_metric(("failed",), totals.failed)
+    yield probes
 
 
 class Exposition:
@@ -192,7 +191,7 @@ class Exposition:
         with contextlib.suppress(RelaydError, ProblemError, TimeoutError):
             async with asyncio.timeout(SPENDING_WAIT_S):
                 totals = await self._store.read(lambda store: campaign_totals(store.database))
-            self._campaigns = generate_latest(_CampaignMetrics(totals))
+            self._campaigns = generate_latest(_Families(lambda: _of_campaigns(totals)))
         links = await self._text_of_links()
         return generate_latest(self._metrics.registry) + self._campaigns + links
 
@@ -214,3 +213,172 @@ class Exposition:
         """Wait for nothing any more."""
         if self._making:
             self._making.cancel()
+
+
+# ---- links -------------------------------------------------------------------------------------
+
+
+class LinkGauge(NamedTuple):
+    """A gauge with a value for each link; NaN where nothing is known.
+
+    Attributes
+    ----------
+    name : str
+        Without ``relayd_link_``.
+    digits : int
+        That are written.
+    """
+
+    name: str
+    help: str
+    value: Callable[[Link], float]
+    digits: int = 6
+
+
+def link_gauges(wan: Wan, most: int) -> bytes:
+    """Return the gauges of at most so many links, in Prometheus' text format (0.0.4).
+
+    Where there are more, those that are not up come first, then those that were measured: that
+    choice changes only with what is known, so that series do not come and go.
+    """
+
+    def collect() -> Iterator[Metric]:
+        links, known = links_to_watch(wan.network, most)
+        shown = "Links with gauges of their own here."
+        yield GaugeMetricFamily("relayd_links_known", "Links between measured regions.", known)
+        yield GaugeMetricFamily("relayd_links_shown", shown, len(links))
+        for name, meaning, value, digits in _gauges(wan) if links else ():
+            family = GaugeMetricFamily(f"relayd_link_{name}", meaning, labels=("src", "dst"))
+            for link in links:
+                if not isnan(found := value(link)):
+                    family.add_metric((link.src, link.dst), float(f"{found:.{digits}g}"))
+            yield family
+
+    return generate_latest(_Families(collect))
+
+
+def _gauges(wan: Wan) -> Iterator[LinkGauge]:
+    network, index = wan.network, wan.network.index
+
+    def of_pair(matrix: Matrix) -> Callable[[Link], float]:
+        return lambda link: float(matrix.values[index[link.src], index[link.dst]])
+
+    def throughput(bound: Bound) -> Callable[[Link], float]:
+        return lambda link: float(getattr(link.aggregate_gbps, bound)) * BYTES_PER_S_PER_GBPS
+
+    def error(link: Link) -> float:
+        seen = network.verified.get((link.src, link.dst))
+        if seen is None or seen.expected_gbps <= 0:
+            return nan
+        return seen.achieved_gbps / seen.expected_gbps - 1
+
+    def state(link: Link) -> float:
+        found = network.states.get((link.src, link.dst))
+        return CONDITIONS[found.condition] if found else 0
+
+    bounds: tuple[tuple[Bound, str, str], ...] = (
+        ("expected", "", "what is expected"),
+        ("low", "_low", "5th percentile"),
+        ("high", "_high", "95th percentile"),
+    )
+    for bound, suffix, which in bounds:
+        yield LinkGauge(
+            f"throughput{suffix}_bytes_per_second",
+            f"Throughput of one VM pair with many connections: {which}.",
+            throughput(bound),
+        )
+    yield LinkGauge("rtt_seconds", "Round-trip time.", lambda link: link.rtt_ms.expected / MS_PER_S)
+    yield LinkGauge(
+        "loss_ratio",
+        "Share of packets lost, where measured.",
+        lambda link: nan if link.loss_pct is None else link.loss_pct / 100,
+    )
+    yield LinkGauge(
+        "measured_timestamp_seconds",
+        "When the newest sample of this very link was taken (Unix time).",
+        _newest_sample_s,
+        digits=10,
+    )
+    yield LinkGauge("state", "0 up, 1 degraded, 2 down.", state)
+    yield LinkGauge(
+        "relay_gain_ratio",
+        "Throughput of the best single relay over that of the direct path, one VM a region.",
+        of_pair(wan.matrix("relay-gain")),
+    )
+    yield LinkGauge(
+        "egress_usd_per_gigabyte",
+        "Price of the first gigabyte, in US dollars.",
+        of_pair(wan.matrix("fee")),
+    )
+    yield LinkGauge(
+        "prediction_error_ratio",
+        "What the last verified plan from here to there carried over its prediction, less 1.",
+        error,
+    )
+
+
+def _newest_sample_s(link: Link) -> float:
+    estimates = (getattr(link, name) for name in LINK_FIGURES)
+    times_s = [e.measured_at_s for e in estimates if e.source == "measured"]
+    return max((at_s for at_s in times_s if at_s is not None), default=nan)
+
+
+# ---- errors of estimates -----------------------------------------------------------------------
+
+
+class EstimateError(NamedTuple):
+    """The error of one estimate.
+
+    Attributes
+    ----------
+    metric, source : str
+        Of the figure, and the source of its estimate: measured, inferred or baseline.
+    ratio : float
+        |measured - estimated| over the estimate.
+    inside : bool
+        Whether the sample lies between the bounds of the estimate.
+    """
+
+    metric: str
+    source: str
+    ratio: float
+    inside: bool
+
+
+def estimate_errors(
+    links: Mapping[str, Mapping[str, Link]], samples: Iterable[Sample]
+) -> Iterator[EstimateError]:
+    """Yield how far estimates are from samples that they do not rest on.
+
+    Throughput that was measured with few connections is compared with what the link is expected
+    to reach with as many, ``min(k f, A)``.
+
+    Parameters
+    ----------
+    links : mapping
+        Source to destination to link.
+    samples : iterable of Sample
+    """
+    for sample in samples:
+        link = links.get(sample.src, {}).get(sample.dst)
+        if link is None:
+            continue
+        estimate, (low, expected, high) = _expected(link, sample)
+        if expected > 0:
+            ratio = abs(sample.value - expected) / expected
+            inside = low <= sample.value <= high
+            yield EstimateError(sample.metric, estimate.source, ratio, inside)
+
+
+def _expected(link: Link, sample: Sample) -> tuple[Estimate, tuple[float, ...]]:
+    """Return the estimate that a sample tests, and what it lets expect, with bounds."""
+    if sample.metric in ("rtt_ms", "per_flow_mbps"):
+        estimate: Estimate = getattr(link, sample.metric)
+        return estimate, (estimate.low, estimate.expected, estimate.high)
+    saturated = link.aggregate_gbps
+    if not sample.connections:
+        bounds_gbps = [saturated.low, saturated.expected, saturated.high]
+        return saturated, tuple(MBPS_PER_GBPS * value for value in bounds_gbps)
+    rates_gbps = [link.rate_gbps(sample.connections, bound) for bound in BOUNDS]
+    limit = saturated if rates_gbps[1] == saturated.expected else link.per_flow_mbps
+    return limit, tuple(MBPS_PER_GBPS * rate for rate in rates_gbps)

@@ -1,54 +1,14 @@
-"""What each path does: one module a resource, and the table of all of them.
-
-Its order is that of the documentation.
-"""
+"""What each path does, with its models: one module a resource, and the table of all of them."""
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from relayd.http.route import Route
-from relayd.http.routes import (
-    campaigns,
-    changes,
-    events,
-    fleet,
-    link_evidence,
-    links,
-    operations,
-    overview,
-    pages,
-    plans,
-    quarantine,
-    samples,
-    snapshots,
-    tokens,
-    transfers,
+from relayd.http.routes import campaigns, links, operations, plans, samples, snapshots, transfers
+
+# Routes of a module are in its names; those that are made of a list are in its ``ROUTES``.
+ROUTES: tuple[Route, ...] = tuple(
+    route
+    for module in (plans, links, snapshots, samples, campaigns, transfers, operations)
+    for route in (*vars(module).values(), *getattr(module, "ROUTES", ()))
+    if isinstance(route, Route)
 )
-
-_MODULES: tuple[ModuleType, ...] = (
-    plans,
-    overview,
-    links,
-    link_evidence,
-    snapshots,
-    changes,
-    samples,
-    quarantine,
-    campaigns,
-    fleet,
-    transfers,
-    tokens,
-    events,
-    pages,
-    operations,
-)
-
-
-def _declared_in(module: ModuleType) -> list[Route]:
-    """Return the routes of a module; those that are made of a list are in its ``ROUTES``."""
-    own = [value for value in vars(module).values() if isinstance(value, Route)]
-    return [*own, *getattr(module, "ROUTES", ())]
-
-
-ROUTES = tuple(route for module in _MODULES for route in _declared_in(module))

@@ -1,28 +1,45 @@
-"""``/v1/campaigns``: measuring with the service's fleet."""
+"""``/v1/campaigns``, ``/v1/fleet``, ``/v1/sites``: measuring with the fleet, hosts, caps of VMs."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from aiohttp import hdrs, web
 
+from planner.model.catalogue import VmType
+from planner.model.document import site_as_json
+from planner.model.link_states import LinkState
+from probes.fleet.hosts import Host
+from relayd.campaigns.caps import cap_json, measured_caps
+from relayd.http.answers import encoded
 from relayd.http.campaigns.process import forecast
-from relayd.http.models.common import Page
-from relayd.http.models.measuring import (
-    CAMPAIGN_ANSWER,
-    CAMPAIGNS,
-    FORECAST_ANSWER,
+from relayd.http.campaigns.supervisor import fleet_of
+from relayd.http.current_state import Current
+from relayd.http.models import (
     CampaignRequest,
+    Page,
+    answer,
+    attributes_as,
+    dict_of,
+    many,
+    maybe,
+    model_of,
+    page,
 )
 from relayd.http.problems import ProblemError
-from relayd.http.responses import document_response, page_of, whole_position
-from relayd.http.route import RequestContext, route
+from relayd.http.route import RequestContext, document_response, page_of, route, whole_position
+from relayd.http.routes.links import SITE
 from relayd.http.service import Service
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.states import (
     CampaignState,
+    Failures,
     RunningCampaign,
+    StageState,
     campaign,
     campaign_page,
     failures,
@@ -30,36 +47,178 @@ from relayd.store.campaigns.states import (
     running,
     stages,
 )
+from relayd.store.links.states import LinkStates
 
 MOST_DIGITS = 18
 
+CAMPAIGN = model_of(
+    "CampaignSeen",
+    CampaignState,
+    "A campaign and how far it is.",
+    without=("planned", "done", "failed"),
+    is_running=(bool, "Whether some process is running it now."),
+    may_be_stopped=(bool, "Whether it is running and `stop` ends it; the watcher would go on."),
+    probes=model_of(
+        "ProbeCounts", "How many probes are in which state.", planned=int, done=int, failed=int
+    ),
+)
+CAMPAIGNS = page("Campaigns", "Campaigns, the newest first.", campaigns=many(CAMPAIGN))
+STAGE = model_of(
+    "StageSeen", StageState, stage=(str, "`rtt`, `per-flow`, `caps`, `aggregate 1`, ...")
+)
+FAILURES = model_of(
+    "FailuresSeen", Failures, pairs=(list[list[str]], "Source and destination host, the first 20.")
+)
+CAMPAIGN_ANSWER = answer(
+    "CampaignAnswer",
+    "One campaign.",
+    campaign=CAMPAIGN,
+    stages=(many(STAGE), "In the order in which they were planned."),
+    failures=(many(FAILURES), "By reason, the most frequent first."),
+    progress=(
+        dict[str, Any] | None,
+        "The last `campaign` event of one that is not finished, with its `at_s`: `status`, "
+        "`stage`, `round` of `rounds`, `done` of `total`, `left_s`.",
+    ),
+)
+CAMPAIGN_PART = model_of(
+    "CampaignPart", "What some probes take at most.", rounds=int, volume_gb=float, egress_usd=float
+)
+REGION_PART = model_of(
+    "RegionPart",
+    "Volumes that a region sends and receives, and the cost of its egress.",
+    sent_gb=float,
+    received_gb=float,
+    egress_usd=float,
+)
+FORECAST = model_of(
+    "ForecastSeen",
+    "Upper bounds of a campaign's time, volume and cost.",
+    base=CAMPAIGN_PART,
+    duration_s=float,
+    phases=dict_of(CAMPAIGN_PART),
+    regions=dict_of(REGION_PART),
+)
+FORECAST_ANSWER = answer(
+    "ForecastAnswer",
+    "The forecast of a campaign, and of measuring all pairs.",
+    campaign=FORECAST,
+    all_pairs=(FORECAST, "All pairs with 64 connections for 5 s."),
+    regret=model_of(
+        "RegretSeen",
+        "Expected regret: the share of throughput lost for lack of measurements.",
+        before=(
+            float,
+            "The mean over all ordered pairs of regions of which something is known, now.",
+        ),
+        after=(float, "The same after all of it, if the budget allows that."),
+        saved_per_usd=(
+            float | None,
+            "What a dollar of egress saves of it; null where that or its cost is nothing.",
+        ),
+        unknown_regions=(
+            list[str],
+            "Regions of the fleet of which nothing is known; the regret is not of them.",
+        ),
+    ),
+)
+
+FLEET_HOST = model_of(
+    "FleetHost",
+    "A host that measures, without its login.",
+    name=str,
+    region=str,
+    zone=str,
+    vm_type=(str, "As the fleet file has it; may be empty."),
+    unreachable=(
+        str | None,
+        "Why the watcher can't reach any host of its region; null where it can, or where nobody "
+        "watches.",
+    ),
+    remedy=(str | None, "What to do about it."),
+)
+FLEET_ANSWER = answer(
+    "FleetAnswer",
+    "Who measures, and what is wrong now.",
+    configured=(bool, "Whether the service has a fleet."),
+    problem=(str, "Why the fleet file can't be used now; empty where it can."),
+    hosts=many(FLEET_HOST),
+    vm_caps=(
+        many(
+            model_of(
+                "VmCapSeen",
+                "The newest cap of one VM in one direction, compared with its type's.",
+                host=str,
+                region=str,
+                vm_type=str,
+                cap=Literal["egress", "ingress"],
+                mbps=float,
+                measured_at_s=float,
+                catalogue_mbps=float | None,
+                others_of_type=int,
+                recreate=(bool, "Whether recreating the VM is likely to pay."),
+                odds=float | None,
+                tries_to_be_sure=int | None,
+                expected_mbps=float | None,
+                slower_share=(float | None, "Share of VMs of its type that are slower."),
+                text=str,
+            )
+        ),
+        "Measured caps of single VMs.",
+    ),
+    leg_states=(list[LinkState], "Links that are down or degraded now."),
+    may_start_campaigns=(
+        bool,
+        "Whether the caller may start one: a fleet, no watcher, and scope `probe`.",
+    ),
+    why_not=(str, "Why not; empty where they may."),
+)
+REFERENCE_CAPS = model_of(
+    "ReferenceCaps",
+    "The catalogue's caps of a VM type.",
+    egress_gbps=float,
+    ingress_gbps=float,
+    window_mb=float,
+    burstable=(bool, "Whether its caps hold only while credits last."),
+    source=(str, "Where the figures are from, with the date."),
+)
+SITES = answer(
+    "Sites",
+    "The caps of all regions.",
+    sites=many(
+        model_of(
+            "SiteSeen",
+            "A region with the caps of one VM there, and the catalogue's caps of its type.",
+            base=SITE,
+            reference=(maybe(REFERENCE_CAPS), "Null where the type is not known."),
+        )
+    ),
+)
+
 
 @route("GET", "/v1/campaigns", "read", query=Page, answer=CAMPAIGNS)
-async def list_campaigns(context: RequestContext) -> web.Response:
+async def list_campaigns(context: RequestContext) -> dict[str, Any]:
     """List campaigns, the newest first."""
-    service, query = context.service, context.query
-    before = whole_position(query.cursor)
-    rows, at_work = await service.store.read(
+    query, before = context.query, whole_position(context.query.cursor)
+    rows, at_work = await context.service.store.read(
         lambda store: (
             campaign_page(store.database, before_id=before, limit=query.limit + 1),
             running(store),
         )
     )
-    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
-    ours = _at_work(service, at_work)
-    return document_response(
-        service.current.snapshot,
-        {"campaigns": [_seen(row, ours) for row in page], "next_cursor": next_cursor},
+    ours = _at_work(context.service, at_work)
+    return page_of(
+        "campaigns", rows, query.limit, lambda row: (row.id,), lambda row: _seen(row, ours)
     )
 
 
 @route("GET", "/v1/campaigns/{id}", "read", answer=CAMPAIGN_ANSWER, statuses=(404,))
-async def get_campaign(context: RequestContext) -> web.Response:
+async def get_campaign(context: RequestContext) -> dict[str, Any]:
     """Show one campaign.
 
     With its stages, what failed and what to do about it, and how far it is.
     """
-    return await _answer(context.service, _number(context), 200)
+    return await _details(context.service, _number(context))
 
 
 @route(
@@ -77,9 +236,9 @@ async def post_campaign(context: RequestContext) -> web.Response:
     Spends real money on egress, at most the budget. One campaign runs at a time; 409 where one
     does, or where the service has no fleet. Progress comes as events.
     """
-    service = context.service
-    number = await service.campaigns.begin(context.body.model_dump())
-    return await _answer(service, number, 202)
+    return await _accepted(
+        context, await context.service.campaigns.begin(context.body.model_dump())
+    )
 
 
 @route(
@@ -114,7 +273,7 @@ async def post_campaign_stop(context: RequestContext) -> web.Response:
             "it a smaller daily budget or quiet hours, or end watching.",
         )
     await service.store.write(lambda store: Campaigns(store).ask_to_stop(number))
-    return await _answer(service, number, 202)
+    return await _accepted(context, number)
 
 
 @route(
@@ -125,7 +284,7 @@ async def post_campaign_stop(context: RequestContext) -> web.Response:
     answer=FORECAST_ANSWER,
     statuses=(409,),
 )
-async def post_campaign_forecast(context: RequestContext) -> web.Response:
+async def post_campaign_forecast(context: RequestContext) -> dict[str, Any]:
     """Forecast a campaign.
 
     Nothing is sent and nothing spent: rounds, time, volume and egress that the same request to
@@ -136,10 +295,9 @@ async def post_campaign_forecast(context: RequestContext) -> web.Response:
     fleet = service.settings.fleet
     if fleet is None:
         raise ProblemError(409, "conflict", service.campaigns.refusal())
-    found = await service.workers.ask(
-        service.current.version, forecast, fleet, service.store.path, context.body.model_dump()
+    return await service.workers.ask(
+        context.current.version, forecast, fleet, service.store.path, context.body.model_dump()
     )
-    return document_response(service.current.snapshot, found)
 
 
 def _number(context: RequestContext) -> int:
@@ -149,33 +307,28 @@ def _number(context: RequestContext) -> int:
     return int(text)
 
 
-async def _answer(service: Service, number: int, status: int) -> web.Response:
-    found = await service.store.read(lambda store: _read(store, number))
-    if found is None:
-        raise _unknown(str(number))
-    row, at_work, details = found
-    content = {"campaign": _seen(row, _at_work(service, at_work)), **details}
-    response = document_response(service.current.snapshot, content, status=status)
-    if status == 202:
-        response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
+async def _accepted(context: RequestContext, number: int) -> web.Response:
+    content = await _details(context.service, number)
+    response = document_response(context.snapshot, content, status=202)
+    response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
     return response
 
 
-def _read(
-    store: Store, number: int
-) -> tuple[CampaignState, RunningCampaign | None, dict[str, Any]] | None:
-    row = campaign(store.database, number)
-    if row is None:
-        return None
-    return (
-        row,
-        running(store),
-        {
-            "stages": [stage._asdict() for stage in stages(store.database, number)],
-            "failures": [found._asdict() for found in failures(store.database, number)],
-            "progress": None if row.finished_at_s else last_event(store.database, number),
-        },
-    )
+async def _details(service: Service, number: int) -> dict[str, Any]:
+    def read(store: Store) -> dict[str, Any] | None:
+        database = store.database
+        if (row := campaign(database, number)) is None:
+            return None
+        return {
+            "campaign": _seen(row, _at_work(service, running(store))),
+            "stages": stages(database, number),
+            "failures": failures(database, number),
+            "progress": None if row.finished_at_s else last_event(database, number),
+        }
+
+    if (found := await service.store.read(read)) is None:
+        raise _unknown(str(number))
+    return found
 
 
 def _at_work(service: Service, stored: RunningCampaign | None) -> dict[int | None, bool]:
@@ -186,15 +339,85 @@ def _at_work(service: Service, stored: RunningCampaign | None) -> dict[int | Non
 
 
 def _seen(row: CampaignState, at_work: dict[int | None, bool]) -> dict[str, Any]:
-    counts = {name: getattr(row, name) for name in ("planned", "done", "failed")}
-    others = {key: value for key, value in row._asdict().items() if key not in counts}
-    return {
-        **others,
-        "is_running": row.id in at_work,
-        "may_be_stopped": not at_work.get(row.id, True),
-        "probes": counts,
-    }
+    return attributes_as(
+        CAMPAIGN,
+        row,
+        is_running=row.id in at_work,
+        may_be_stopped=not at_work.get(row.id, True),
+        probes={"planned": row.planned, "done": row.done, "failed": row.failed},
+    )
 
 
 def _unknown(text: str) -> ProblemError:
     return ProblemError(404, "not-found", f"There is no campaign {text[:50]!r}.")
+
+
+# ---- the fleet and its sites -------------------------------------------------------------------
+
+
+@route("GET", "/v1/fleet", "read", answer=FLEET_ANSWER)
+async def get_fleet(context: RequestContext) -> dict[str, Any]:
+    """List the hosts of the fleet, and problems.
+
+    Hosts of the fleet file without what logging in takes; measured caps of single VMs; links
+    that are down or degraded.
+    """
+    service = context.service
+    path, hosts, problem = service.settings.fleet, list[Host](), ""
+    if path is not None:
+        try:
+            hosts = list(await asyncio.to_thread(fleet_of, path))
+        except ProblemError as error:  # the rest is answered all the same
+            problem = str(error)
+    watch = service.watcher.status() or {}
+    caps, states = await service.store.read(
+        lambda store: (
+            measured_caps(store, context.current.catalogue),
+            LinkStates(store.database).now(time.time()),
+        )
+    )
+    why_not = service.campaigns.refusal()
+    if not why_not and not service.access.may(context.request, "probe"):
+        why_not = "This needs a token with the scope 'probe'."
+    return {
+        "configured": path is not None,
+        "problem": problem,
+        "hosts": [_host(host, watch) for host in hosts],
+        "vm_caps": [cap_json(cap) for cap in caps],
+        "leg_states": list(states.values()),
+        "may_start_campaigns": not why_not,
+        "why_not": why_not,
+    }
+
+
+def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host without what logging in takes; the watcher speaks of regions."""
+    return attributes_as(
+        FLEET_HOST,
+        host,
+        unreachable=watch.get("unreachable", {}).get(host.region),
+        remedy=watch.get("remedies", {}).get(host.region) or None,
+    )
+
+
+@route("GET", "/v1/sites", "read", answer=SITES, etag=True)
+async def get_sites(context: RequestContext) -> bytes:
+    """List the caps of all regions.
+
+    Of one VM in each region, with what the catalogue says of its type. Bounds are widened for
+    age.
+    """
+    return context.current.page("sites", lambda: _sites(context.current))
+
+
+def _sites(current: Current) -> bytes:
+    known = current.catalogue.vm_types
+    sites = [
+        {**site_as_json(site), "reference": _reference(known.get(site.vm_type))}
+        for site in current.wan.network.sites.values()
+    ]
+    return encoded({"snapshot": current.snapshot, "sites": sites})
+
+
+def _reference(vm_type: VmType | None) -> dict[str, object] | None:
+    return None if vm_type is None else attributes_as(REFERENCE_CAPS, vm_type)

@@ -1,4 +1,4 @@
-"""``/v1/links`` and ``/v1/matrix``: estimates and samples of links."""
+"""``/v1/links`` and ``/v1/matrix``: estimates of links, their samples, events and evidence."""
 
 from __future__ import annotations
 
@@ -7,52 +7,368 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from math import inf
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from aiohttp import web
+import numpy as np
+from pydantic import Field
 
+from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from planner.model.catalogue import Region
 from planner.model.document import estimate_as_json, link_as_json
-from planner.model.errors import DataError
-from planner.model.link import Link, Site
+from planner.model.errors import DataError, InputError
+from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin, Prior, RateCut
+from planner.model.link import LimitedBy, Link, Site
+from planner.model.link_states import LinkState
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
+from probes.analysis.binning import HistogramBar, TimeBin, bins, histogram, joined
 from probes.analysis.geodesic import GLASS, propagation
+from probes.estimation.provenance import FigureProvenance, UsedSeries
+from probes.importers.limits import MAX_TIME_S
+from probes.samples import Metric, Sample, Samples
 from relayd.http.answers import encoded, matrix_bytes
 from relayd.http.current_state import Current
-from relayd.http.models.common import attributes_as
-from relayd.http.models.network import (
-    CAPS,
-    HISTORY,
-    LINK_ANSWER,
-    LINKS,
-    MATRIX_ANSWER,
-    HistoryQuery,
-    LinksQuery,
-    MatrixQuery,
+from relayd.http.models import (
+    Name,
+    Page,
+    RequestModel,
+    answer,
+    attributes_as,
+    many,
+    maybe,
+    model_of,
+    page,
 )
 from relayd.http.problems import ProblemError
-from relayd.http.responses import (
-    document_response,
-    page_of,
-    position,
-    tagged_response,
-    whole_position,
-)
-from relayd.http.route import RequestContext, route
-from relayd.http.routes.link_evidence import finite_as_json, pair_of, samples_as_json
+from relayd.http.route import RequestContext, page_of, position, route, whole_position
+from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
+from relayd.store.links.events import NEWEST, LinkEvent, Position, link_events
+from relayd.store.links.series import MetricSeen, link_series, metrics_seen
+from relayd.store.opening import Store
 
-# How long ages of samples are answered as they were.
+MatrixMetric: TypeAlias = Literal[
+    "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
+]
+MOST_BINS = 1000
+MOST_LISTED = 5000
+LEAST_FOR_SHAPE = 8
+"""Fewer samples have no distribution worth showing."""
 AGES_STAND_S = 60
+"""How long ages of samples are answered as they were."""
+
+ESTIMATED = model_of(
+    "Estimated",
+    "What every estimate has.",
+    source=Kind,
+    measured_at_s=(
+        float | None,
+        "Time from which it ages, seconds since 1970 (UTC): of the newest sample.",
+    ),
+    samples=(int, "How many samples of this very quantity it rests on."),
+    basis=(str, "In words, for people, what it was made from."),
+    prior=(
+        maybe(
+            model_of(
+                "EstimatePrior",
+                "What would be believed without measurements of its own: what these fade to with "
+                "age.",
+                Prior,
+            )
+        ),
+        "Null where it fades around itself, or never.",
+    ),
+    origin=model_of(
+        "EstimateOrigin",
+        "From what an estimate was made; keys that are missing are null or 0.",
+        Origin,
+        sparse=True,
+        figures=maybe(
+            model_of(
+                "EstimateFigures",
+                "The figures that an estimate was made with; those that its method has none of "
+                "are missing.",
+                Figures,
+                sparse=True,
+                rate_cut=maybe(model_of("RateCut", "A lasting fall of a link's rate.", RateCut)),
+            )
+        ),
+    ),
+)
+ESTIMATE = model_of(
+    "Estimate",
+    "What is believed of one quantity; nine of ten later tests lie between low and high.",
+    base=ESTIMATED,
+    low=float,
+    expected=float,
+    high=float,
+)
+CAP = model_of(
+    "Cap",
+    "What one VM can do at most; null where nothing is known of its type.",
+    base=ESTIMATED,
+    low=float | None,
+    expected=float | None,
+    high=float | None,
+)
+
+SITE = model_of(
+    "Site",
+    "A region with the caps of one VM there.",
+    region=str,
+    vm_type=str,
+    egress_gbps=CAP,
+    ingress_gbps=CAP,
+    window_mb=ESTIMATE,
+    private_egress_gbps=(
+        maybe(ESTIMATE),
+        "The caps of traffic over private addresses, and of all traffic where they are the higher "
+        "ones; null where they are not known to differ.",
+    ),
+    private_ingress_gbps=maybe(ESTIMATE),
+    private_network=(str, "Sites that name the same one reach each other by private addresses."),
+)
+
+LINK = model_of(
+    "Link",
+    "One directed pair of regions.",
+    src=str,
+    dst=str,
+    rtt_ms=ESTIMATE,
+    per_flow_mbps=ESTIMATE,
+    aggregate_gbps=ESTIMATE,
+    loss_pct=float | None,
+    limited_by=(
+        LimitedBy,
+        "What holds the aggregate where it is: the cap of a VM (`vm`), the windows of its "
+        "connections (`window`), the path itself (`path`: more connections were seen to bring "
+        "nothing), or not known.",
+    ),
+    address=(AddressKind, "Over which its VMs reach each other."),
+)
+
+
+class LinksQuery(Page):
+    """Which links."""
+
+    src: Name | None = Field(None, description="Only links out of this region or alias.")
+    dst: Name | None = Field(None, description="Only links into this region or alias.")
+    provider: Name | None = Field(None, description="Only links with an end at this provider.")
+    source: Kind | None = Field(
+        None, description="Only links whose aggregate throughput is of this source."
+    )
+
+
+LINKS = page("Links", "A page of links.", links=many(LINK))
+CAPS = model_of(
+    "Caps",
+    "The VM at one end of a link.",
+    region=str,
+    vm_type=(str, "As `provider:type`; empty where none is known."),
+    egress_gbps=(
+        maybe(ESTIMATE),
+        "Cap of one VM over the link's kind of address; null where not known.",
+    ),
+    ingress_gbps=maybe(ESTIMATE),
+    window_mb=ESTIMATE,
+)
+LINK_ANSWER = answer(
+    "LinkAnswer",
+    "One link, the VMs at its ends, and what it costs.",
+    link=LINK,
+    sender=CAPS,
+    receiver=CAPS,
+    usd_per_gb=(float | None, "First-tier egress; null without prices."),
+    light=(
+        maybe(
+            model_of(
+                "Light",
+                "A link's round-trip time against light on the shortest way over the globe.",
+                distance_km=(float, "Along the great circle."),
+                vacuum_ms=(float, "There and back at the speed of light: the bound."),
+                fibre_ms=(float, "The same in a straight fibre (1.468 times as long)."),
+                stretch=(
+                    float | None,
+                    "Round-trip time over that of the fibre; null for no distance.",
+                ),
+                possible=(bool, "False where the time is below the bound."),
+            )
+        ),
+        "Null where a place is not known.",
+    ),
+    state=(LinkState | None, "Where it is down or degraded now."),
+)
+
+
+class HistoryQuery(Page):
+    """Which samples of a link."""
+
+    metric: Metric | None = Field(None, description="Only this metric.")
+
+
+SAMPLE = model_of(
+    "SampleSeen",
+    "A sample, with where it is kept and came from.",
+    Sample,
+    id=int,
+    batch_id=int,
+    value=(float, "In the unit that the metric's name ends in."),
+    detail=(str, "JSON object with further output of the tool, or empty."),
+)
+HISTORY = page("History", "A page of samples, the oldest first.", samples=many(SAMPLE))
+
+
+class SummaryQuery(RequestModel):
+    """Of what to sum up the samples of a link."""
+
+    metric: Metric = "rtt_ms"
+    bins: int = Field(200, ge=1, le=MOST_BINS, description="Into how many stretches of time.")
+    since_s: float | None = Field(
+        None, ge=0, le=MAX_TIME_S, description="Only what was measured at or after this time."
+    )
+    until_s: float | None = Field(
+        None, ge=0, le=MAX_TIME_S, description="Only what was measured at or before this time."
+    )
+    list_up_to: int = Field(
+        0,
+        ge=0,
+        le=MOST_LISTED,
+        description="Also list the samples one by one where they are no more than this.",
+    )
+
+
+LINK_SUMMARY = answer(
+    "LinkSummary",
+    "The samples of a link and metric, small enough to look at.",
+    src=str,
+    dst=str,
+    metric=Metric,
+    metrics=(
+        many(model_of("MetricSeen", "How much was measured of one metric of a link.", MetricSeen)),
+        "All that this link has samples of.",
+    ),
+    samples=(int, "How many of this metric are in this time."),
+    compacted=(
+        int,
+        "How many of them are no longer kept one by one: they are in the bins, not in the "
+        "distribution.",
+    ),
+    bins=(
+        many(
+            model_of("Bin", "Samples of a stretch of time, values in the metric's unit.", TimeBin)
+        ),
+        "Stretches of equal length; those without samples missing.",
+    ),
+    points=(
+        maybe(
+            many(model_of("Point", "One sample.", at_s=float, value=float, connections=int | None))
+        ),
+        "Every sample, the oldest first; null where there are too many.",
+    ),
+    histogram=many(
+        model_of(
+            "Bar",
+            "A bar of a histogram: from `low` up to but without `high`; the last bar with it.",
+            HistogramBar,
+        )
+    ),
+    quantiles=(
+        list[float],
+        "Of 0, 1, ... 100 %; as many as samples where these are fewer, and then the values "
+        "themselves.",
+    ),
+    has_shape=(
+        bool,
+        f"Whether there are the {LEAST_FOR_SHAPE} samples without which a distribution says "
+        "nothing.",
+    ),
+)
+
+
+class LinkEventsQuery(Page):
+    """Which part of the list."""
+
+
+LINK_EVENT = model_of(
+    "LinkEventSeen", "Something that happened to a link.", LinkEvent, without=("number",)
+)
+LINK_EVENTS = page(
+    "LinkEvents", "A page of what happened to a link, the newest first.", events=many(LINK_EVENT)
+)
+EVIDENCE_SERIES = model_of(
+    "EvidenceSeries",
+    "Samples of one link and metric that a figure rests on.",
+    UsedSeries,
+    without=("most",),
+    samples=(many(SAMPLE), "Those that counted, the newest first."),
+    left_out=many(model_of("LeftOut", "Samples that were not used.", reason=str, samples=int)),
+    was_read=(
+        bool,
+        "False where a figure rests on so many links that the samples of this one were not looked "
+        "up.",
+    ),
+)
+EVIDENCE = model_of(
+    "Evidence",
+    "What one figure was made of.",
+    FigureProvenance,
+    estimate=(
+        maybe(ESTIMATE),
+        "As the snapshot has it, not widened for age; null where it has no bounds.",
+    ),
+    series=many(EVIDENCE_SERIES),
+    further=(int, "How many links took part that are not named."),
+)
+LINK_EVIDENCE = answer(
+    "LinkEvidence",
+    "What is behind each figure of a link.",
+    src=str,
+    dst=str,
+    evidence=many(EVIDENCE),
+)
+
+
+class MatrixQuery(RequestModel):
+    """Which figure for all pairs."""
+
+    metric: MatrixMetric = "aggregate"
+    connections: int = Field(
+        DEFAULT_CONNECTIONS,
+        ge=1,
+        le=MOST_CONNECTIONS,
+        description="For `relay-gain`: TCP connections that a VM opens.",
+    )
+    measured_only: bool = Field(
+        False, description="Leave out regions none of whose throughput was measured."
+    )
+    digits: int | None = Field(
+        None,
+        ge=1,
+        le=15,
+        description="Round to so many significant digits: a smaller answer. Null for all digits.",
+    )
+
+
+MATRIX_ANSWER = answer(
+    "MatrixAnswer",
+    "One figure for every pair of regions, row to column.",
+    metric=MatrixMetric,
+    unit=str,
+    regions=list[str],
+    values=(list[list[float | None]], "Null where nothing is known."),
+    sources=(
+        list[list[Kind | None]] | None,
+        "What each value rests on; null for metrics that are no estimates.",
+    ),
+)
 
 
 @route("GET", "/v1/links", "read", query=LinksQuery, answer=LINKS, etag=True)
-async def get_links(context: RequestContext) -> web.Response:
+async def get_links(context: RequestContext) -> bytes:
     """List links with their estimates.
 
     By source and destination. Bounds are widened for age.
     """
-    current, query = context.service.current, context.query
+    current, query = context.current, context.query
     src = current.wan.resolve(query.src, "src").region_id if query.src else None
     dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
     after = position(query.cursor, 2)
@@ -60,93 +376,65 @@ async def get_links(context: RequestContext) -> web.Response:
         (after[0], after[1]) if after else None, current.wan.network, src, dst, query
     )
     # Among many regions it may take a while to find a page: others are answered meanwhile.
-    page = await asyncio.to_thread(lambda: list(islice(links, query.limit + 1)))
-    page, next_cursor = page_of(page, query.limit, _ends)
-    content = {
-        "snapshot": current.snapshot,
-        "links": [link_as_json(link) for link in page],
-        "next_cursor": next_cursor,
-    }
-    return tagged_response(context.request, encoded(content), current.snapshot)
+    found = await asyncio.to_thread(lambda: list(islice(links, query.limit + 1)))
+    page = page_of("links", found, query.limit, lambda link: (link.src, link.dst), link_as_json)
+    return encoded({"snapshot": current.snapshot, **page})
 
 
 @route("GET", "/v1/links/{src}/{dst}", "read", answer=LINK_ANSWER, statuses=(404,), etag=True)
-async def get_link(context: RequestContext) -> web.Response:
+async def get_link(context: RequestContext) -> dict[str, Any]:
     """Show one link."""
-    current = context.service.current
-    link = _link(context)
+    current = context.current
     catalogue, network = current.catalogue, current.wan.network
-    body = encoded(
-        {
-            "snapshot": current.snapshot,
-            "link": link_as_json(link),
-            "sender": _caps(network.sites[link.src], link),
-            "receiver": _caps(network.sites[link.dst], link),
-            "usd_per_gb": _usd_per_gb(current, link),
-            "light": _light(catalogue.region(link.src), catalogue.region(link.dst), link),
-            "state": network.states.get((link.src, link.dst)),
-        }
-    )
-    return tagged_response(context.request, body, current.snapshot)
+    try:
+        link = network.link(*pair_of(context))
+    except DataError as error:
+        raise ProblemError(404, "data", str(error)) from None
+    return {
+        "link": link_as_json(link),
+        "sender": _caps(network.sites[link.src], link),
+        "receiver": _caps(network.sites[link.dst], link),
+        "usd_per_gb": _usd_per_gb(current, link),
+        "light": _light(catalogue.region(link.src), catalogue.region(link.dst), link),
+        "state": network.states.get((link.src, link.dst)),
+    }
 
 
 @route("GET", "/v1/links/{src}/{dst}/history", "read", query=HistoryQuery, answer=HISTORY)
-async def get_link_history(context: RequestContext) -> web.Response:
+async def get_link_history(context: RequestContext) -> dict[str, Any]:
     """List the samples of a link.
 
     In the order in which they arrived.
     """
-    service, query = context.service, context.query
-    src, dst = pair_of(context)
+    query, ends = context.query, pair_of(context)
     after = whole_position(query.cursor)
-    rows = await service.store.read(
-        lambda store: samples_as_json(
-            store.samples.page(src, dst, query.metric, after_id=after, limit=query.limit + 1)
+    rows = await context.service.store.read(
+        lambda store: _samples(
+            store.samples.page(*ends, query.metric, after_id=after, limit=query.limit + 1)
         )
     )
-    page, next_cursor = page_of(rows, query.limit, lambda row: (row["id"],))
-    return document_response(
-        service.current.snapshot, {"samples": page, "next_cursor": next_cursor}
-    )
+    return page_of("samples", rows, query.limit, lambda row: (row["id"],))
 
 
 @route("GET", "/v1/matrix", "read", query=MatrixQuery, answer=MATRIX_ANSWER, etag=True)
-async def get_matrix(context: RequestContext) -> web.Response:
+async def get_matrix(context: RequestContext) -> bytes:
     """Return one figure for all pairs."""
-    current, query = context.service.current, context.query
+    query = context.query
     # The number of connections matters to one figure only.
     connections = query.connections if query.metric == "relay-gain" else 64
-    key = f"matrix {query.metric} {connections} {query.measured_only} {query.digits}"
+    asked = query.metric, connections, query.measured_only, query.digits
+    key = f"matrix {asked}"
     if query.metric == "age":
         key += f" {time.time() // AGES_STAND_S:.0f}"
-    body = current.plans.get(key)
-    if body is None:
-        body = await context.service.workers.ask(
-            current.version,
-            matrix_bytes,
-            query.metric,
-            connections,
-            query.measured_only,
-            query.digits,
-        )
-        current.plans.keep(key, body)
-    return tagged_response(context.request, body, current.snapshot)
-
-
-def _link(context: RequestContext) -> Link:
-    src, dst = pair_of(context)
-    try:
-        return context.service.current.wan.network.link(src, dst)
-    except DataError as error:
-        raise ProblemError(404, "data", str(error)) from None
+    return await context.service.kept_answer(context.current, key, matrix_bytes, *asked)
 
 
 def _caps(site: Site, link: Link) -> dict[str, Any]:
     return attributes_as(
         CAPS,
         site,
-        egress_gbps=finite_as_json(site.egress(link.address)),
-        ingress_gbps=finite_as_json(site.ingress(link.address)),
+        egress_gbps=_finite_as_json(site.egress(link.address)),
+        ingress_gbps=_finite_as_json(site.ingress(link.address)),
         window_mb=estimate_as_json(site.window_mb),
     )
 
@@ -197,5 +485,143 @@ def _links_after(
                 yield link
 
 
-def _ends(link: Link) -> tuple[str, str]:
-    return link.src, link.dst
+# ---- what is behind a link ---------------------------------------------------------------------
+
+
+@route("GET", "/v1/links/{src}/{dst}/summary", "read", query=SummaryQuery, answer=LINK_SUMMARY)
+async def get_link_summary(context: RequestContext) -> dict[str, Any]:
+    """Sum up the samples of a link over time.
+
+    Medians and ranges by stretches of time, and the distribution, of one metric; and which
+    metrics there are.
+    """
+    query, (src, dst) = context.query, pair_of(context)
+    if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
+        raise InputError(
+            "until_s", "is before since_s", value=query.until_s, remedy="Swap the two."
+        )
+    return await context.service.store.read(lambda store: _summary(store, src, dst, query))
+
+
+def _summary(store: Store, src: str, dst: str, query: SummaryQuery) -> dict[str, Any]:
+    series = link_series(
+        store.database,
+        src,
+        dst,
+        query.metric,
+        since_s=-inf if query.since_s is None else query.since_s,
+        until_s=inf if query.until_s is None else query.until_s,
+    )
+    values, compacted = series.samples.median, int(series.compacted.samples.sum())
+    listed = None
+    if not compacted and len(values) <= query.list_up_to:
+        columns = series.samples.begin_s.tolist(), values.tolist(), series.connections.tolist()
+        listed = [
+            {"at_s": at_s, "value": value, "connections": connections or None}
+            for at_s, value, connections in zip(*columns, strict=True)
+        ]
+    shares = np.linspace(0, 1, min(101, len(values)))
+    return {
+        "src": src,
+        "dst": dst,
+        "metric": query.metric,
+        "metrics": metrics_seen(store.database, src, dst),
+        "samples": len(values) + compacted,
+        "compacted": compacted,
+        "bins": list(bins(joined(series.samples, series.compacted), query.bins)),
+        "points": listed,
+        "histogram": list(histogram(values)),
+        "quantiles": np.quantile(values, shares).tolist() if len(values) else [],
+        "has_shape": len(values) >= LEAST_FOR_SHAPE,
+    }
+
+
+@route("GET", "/v1/links/{src}/{dst}/events", "read", query=LinkEventsQuery, answer=LINK_EVENTS)
+async def get_link_events(context: RequestContext) -> dict[str, Any]:
+    """List what happened to a link.
+
+    Changes of level and of its condition, the newest first.
+    """
+    query, ends = context.query, pair_of(context)
+    after = _event_position(query.cursor)
+    found = await context.service.store.read(
+        lambda store: link_events(store.database, *ends, after=after, limit=query.limit + 1)
+    )
+    return page_of(
+        "events",
+        found,
+        query.limit,
+        lambda event: (repr(event.at_s), event.number),
+        lambda event: attributes_as(LINK_EVENT, event),
+    )
+
+
+def _event_position(text: str | None) -> Position:
+    parts = position(text, 2)
+    if parts is None:
+        return NEWEST
+    try:
+        return Position(float(parts[0]), max(-9, min(int(parts[1][:19]), 2**62)))
+    except ValueError:
+        raise InputError("cursor", "is not one that this path gave", value=text) from None
+
+
+@route("GET", "/v1/links/{src}/{dst}/evidence", "read", answer=LINK_EVIDENCE, statuses=(404,))
+async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
+    """Show the evidence of each figure of a link.
+
+    The samples that counted, those that were left out, and the rule.
+    """
+    current, (src, dst) = context.current, pair_of(context)
+    try:
+        found = await context.service.store.read(
+            lambda store: evidence_of(store, current.network, current.catalogue, src, dst)
+        )
+    except DataError as error:
+        raise ProblemError(404, "data", str(error)) from None
+    except InputError as error:  # the snapshot was pruned; the service takes up the newest soon
+        raise ProblemError(503, "unavailable", str(error), headers={"Retry-After": "2"}) from None
+    return {"src": src, "dst": dst, "evidence": [_evidence(each) for each in found]}
+
+
+def _evidence(found: FigureEvidence) -> dict[str, Any]:
+    return attributes_as(
+        EVIDENCE,
+        found.origin,
+        estimate=_finite_as_json(found.origin.estimate),
+        series=[_series(used) for used in found.used],
+        further=found.further,
+    )
+
+
+def _series(used: SeriesEvidence) -> dict[str, Any]:
+    return attributes_as(
+        EVIDENCE_SERIES,
+        used.series,
+        samples=_samples(used.samples),
+        left_out=used.left_out,
+        was_read=used.was_read,
+    )
+
+
+def _samples(samples: Samples) -> list[dict[str, Any]]:
+    """Return samples with their numbers in the store."""
+    columns = samples, samples.column("id"), samples.column("batch_id")
+    return [
+        {"id": number, "batch_id": batch_id, **sample._asdict()}
+        for sample, number, batch_id in zip(*columns, strict=True)
+    ]
+
+
+def _finite_as_json(estimate: Estimate | None) -> dict[str, Any] | None:
+    """Return an estimate as JSON types; None for the cap of a VM of which nothing is known."""
+    if estimate is None or estimate.expected == inf:
+        return None
+    return estimate_as_json(estimate)
+
+
+def pair_of(context: RequestContext) -> tuple[str, str]:
+    """Return the regions that the path names."""
+    ends = context.request.match_info
+    src, dst, _ = context.current.wan.resolve_pair(ends["src"], ends["dst"])
+    return src, dst

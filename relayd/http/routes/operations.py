@@ -1,28 +1,545 @@
-"""For operators: health, readiness, metrics, the watcher's status and the API's description."""
+"""For operators and pages: health, metrics, the overview, tokens, events, and the dashboard."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from statistics import median
+from typing import Any, Literal
 
+import orjson
 from aiohttp import hdrs, web
+from pydantic import Field
 
-from relayd.http.answers import encoded
-from relayd.http.models.service import HEALTH, READINESS, WATCH
-from relayd.http.responses import compressed, document_response, json_response
-from relayd.http.route import RequestContext, route
+from planner.model.errors import InputError
+from planner.model.estimate import SECONDS_PER_DAY, Kind
+from planner.model.link_states import LinkState
+from relayd.dashboard.assets import Asset, assets, charts
+from relayd.dashboard.pages import HTML, PAGES, POLICY, SIGN_IN, Page, rendered
+from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
+from relayd.http.current_state import Current
+from relayd.http.models import RequestModel, answer, many, maybe, model_of
+from relayd.http.monitoring.metrics import estimate_errors
+from relayd.http.problems import ProblemError
+from relayd.http.route import (
+    EVENT_STREAM,
+    WRITE_TIMEOUT_S,
+    RequestContext,
+    Route,
+    compressed,
+    document_response,
+    known_response,
+    route,
+)
+from relayd.store import Store
+from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns.states import campaign_totals
+from relayd.store.events import Event, Events
+from relayd.store.samples.ingest import source_of_token
+from relayd.store.samples.reported_series import series_by_source
+from relayd.store.tokens import SCOPES, Scope, Token, Tokens
+from relayd.store.transfers import Transfers, WantedTransfers
+from relayd.times import utc_date
+from relayd.transfers.register import MOST_LISTED
+from relayd.transfers.tracked import tracked
 
-METRICS_TYPE = "text/plain"
+METRICS_TYPE, HTML_TYPE, JAVASCRIPT = "text/plain", "text/html", "text/javascript"
 STORE_ANSWERS_S = 5.0
 """Within which the store of a service that is ready answers."""
 LEAST_FREE_BYTES = 200_000_000
 """Of the store's disk, below which there is a warning: some days of samples, or one import."""
+KINDS = ("leg", "verification")
+"""Of events that change what is believed; `/v1/changes` has lasting shifts."""
+MOST_EVENTS = 100
+MOST_GAINS = 50
+HEARTBEAT_S = 15.0
+
+# ---- for operators -----------------------------------------------------------------------------
+
+HEALTH = model_of("Health", "The process answers.", status=Literal["ok"])
+READINESS = answer(
+    "Readiness",
+    "Whether requests should be sent here.",
+    status=Literal["ready", "not ready"],
+    reasons=(list[str], "Why not; empty where ready."),
+    warnings=(
+        list[str],
+        "What to look into though it is ready: snapshots that fail or are overdue, since when and "
+        "why, and a disk of the store that is nearly full.",
+    ),
+    snapshot_age_s=(float | None, "Since its newest sample; null for a baseline."),
+    checked_at_s=float,
+    watch=(
+        maybe(
+            model_of(
+                "WatchHealth",
+                "How the watcher is, as far as anyone may know.",
+                role=(str, "`prober`, `standby` or `stopped`."),
+                last_look_age_s=(float | None, "Since the last liveness probe."),
+                legs_down=int | None,
+                legs_degraded=int | None,
+            )
+        ),
+        "How the watcher of the fleet is; null where nothing is watched.",
+    ),
+)
+WATCH = answer(
+    "Watch",
+    "The watcher of the fleet.",
+    watch=(
+        dict[str, Any] | None,
+        "Its role, links, budget, campaigns and webhook; null where nothing is watched.",
+    ),
+)
+
+# ---- tokens ------------------------------------------------------------------------------------
+
+TOKEN = model_of(
+    "TokenSeen",
+    "What is known of a token: never the secret, nor its digest.",
+    Token,
+    without=("id", "digest"),
+    number=int,
+    scopes=list[Scope],
+    last_used_at_s=(
+        float | None,
+        "Null for never; up to a minute old where another process answered.",
+    ),
+    requests_per_s=(
+        float | None,
+        "That it may send; 0 for no limit, null for that of the service.",
+    ),
+    max_series=(int | None, "Metrics of links that it may report; 0 and null as above."),
+    state=Literal["valid", "expired", "revoked"],
+)
+TOKEN_ANSWER = answer(
+    "TokenAnswer",
+    "The token of the caller.",
+    token=(maybe(TOKEN), "Null where the service needs none."),
+    scopes=(list[Scope], "All that the caller has; `admin` has the others."),
+)
+TOKENS = answer(
+    "Tokens",
+    "All tokens of the store.",
+    tokens=(
+        many(
+            model_of(
+                "TokenListed",
+                "A token in the list of all.",
+                base=TOKEN,
+                series=(int, "Metrics of links that it has reported."),
+            )
+        ),
+        "The oldest first, with those that expired or were revoked.",
+    ),
+    requests_per_s=(float, "Of a token without a limit of its own; 0 for none."),
+    max_series=(int, "Of a token without a limit of its own; 0 for none."),
+)
+
+# ---- what happens ------------------------------------------------------------------------------
+
+
+class EventsQuery(RequestModel):
+    """From where on."""
+
+    after: int | None = Field(
+        None,
+        ge=0,
+        le=2**62,
+        description="Id of the last event seen, where Last-Event-ID can't be sent.",
+    )
+
+
+EVENT = model_of("EventSeen", "Something that happened, as the stream of events has it.", Event)
+OVERVIEW = answer(
+    "Overview",
+    "The state of knowledge and of measuring at one glance.",
+    checked_at_s=float,
+    since_s=(float, "A day before, seconds since 1970 (UTC)."),
+    knowledge=model_of(
+        "KnowledgeSeen",
+        "What is known of directed pairs of regions, by the source of the aggregate throughput.",
+        measured=int,
+        inferred=int,
+        baseline=int,
+        outlived=(
+            int,
+            "Of the measured ones: measured longer ago than such links keep their level.",
+        ),
+        newest_sample_s=(
+            float | None,
+            "When the newest sample of any link was taken, seconds since 1970 (UTC).",
+        ),
+        median_sample_s=(
+            float | None,
+            "The same of the link in the middle, of all that have a sample.",
+        ),
+        old_prices=(
+            list[str],
+            "Egress prices that are more than a year old, in a sentence with what renews them; "
+            "empty where none are.",
+        ),
+    ),
+    leg_states=(list[LinkState], "Links that are down or degraded now."),
+    snapshots=model_of(
+        "SnapshotState",
+        "The newest snapshot and what waits for the next.",
+        created_at_s=(float | None, "Null for a baseline."),
+        warning=(str | None, "Since when snapshots fail or are overdue, and why."),
+    ),
+    measuring=model_of(
+        "MeasuringToday",
+        "What measuring has taken since midnight UTC.",
+        since_s=(float, "Midnight, seconds since 1970 (UTC)."),
+        done=(int, "Probes of campaigns that ended well."),
+        failed=int,
+        sent_gb=float,
+        usd=(float, "Egress, with what liveness probes have spent or reserved."),
+        budget_usd=(
+            float | None,
+            "The watcher's daily budget; null where this service watches nothing.",
+        ),
+    ),
+    prediction=(
+        maybe(
+            model_of(
+                "PredictionSeen",
+                "The newest sample of each link since a day ago against the snapshot of that time.",
+                before=(str, "Id of that snapshot."),
+                samples=int,
+                median_error=(
+                    float | None,
+                    "Median of |sample - estimate| / estimate; null for no samples.",
+                ),
+                inside_share=(
+                    float | None,
+                    "Share of the samples between the bounds; 0.9 is what bounds promise.",
+                ),
+            )
+        ),
+        "Null where no snapshot of a day ago is kept.",
+    ),
+    transfers=model_of(
+        "TransfersSeen",
+        "Transfers that their programs report.",
+        in_flight=(int, "Running or silent; at most 1,000 are counted."),
+        late=(int, "Of these: to end after their deadline."),
+        silent=(int, "Of these: not reported for longer than they should be."),
+    ),
+    events=(many(EVENT), "Since a day ago, the newest first, at most 100."),
+)
+
+
+class RelayGainsQuery(RequestModel):
+    """How many."""
+
+    limit: int = Field(10, ge=1, le=MOST_GAINS, description="Most entries of the answer.")
+
+
+RELAY_GAINS = answer(
+    "RelayGains",
+    "Where a single relay gains most, one VM a region, the largest gain first.",
+    volume_gb=(float, "That times and costs are of."),
+    pairs=(int, "On which a relay is expected to gain a tenth or more."),
+    relays=many(
+        model_of(
+            "RelayGainSeen",
+            "A pair of regions, and the best single relay between them.",
+            src=str,
+            dst=str,
+            relay=str,
+            gain=(float, "Throughput through the relay over that of the direct path."),
+            gain_low=float,
+            gain_high=float,
+            probability=(float, "That the gain is at least a tenth."),
+            source=(Kind, "The least certain source of the links compared."),
+            direct_gbps=float,
+            relay_gbps=float,
+            direct_s=(float, "Time of the volume."),
+            relay_s=float,
+            direct_usd=(float, "Egress and VMs, for the volume."),
+            relay_usd=float,
+            pays_from_usd_per_h=(
+                float,
+                "What an hour must be worth for the relay to pay: its additional cost over the "
+                "time that it saves. A split over it and the direct path may pay earlier.",
+            ),
+        )
+    ),
+)
+
+
+# ---- knowledge and measuring at one glance -----------------------------------------------------
+
+
+@route("GET", "/v1/overview", "read", answer=OVERVIEW)
+async def get_overview(context: RequestContext) -> dict[str, Any]:
+    """Show the state of knowledge and of measuring.
+
+    Age of what is known, links that are down or degraded, snapshots, probes and budget of
+    today, errors of yesterday's estimates, transfers in flight, and what happened to links
+    since.
+    """
+    service, current, now_s = context.service, context.current, time.time()
+    since_s = now_s - SECONDS_PER_DAY
+    # Of many regions it takes a while, so a worker does it, once for each state of knowledge.
+    knowledge = await service.kept_answer(current, "knowledge", knowledge_bytes)
+    content = {
+        "checked_at_s": now_s,
+        "since_s": since_s,
+        "knowledge": orjson.Fragment(knowledge),
+        "leg_states": list(current.network.states.values()),
+        **await service.store.read(lambda store: _stored(store, current, now_s, since_s)),
+    }
+    content["snapshots"]["warning"] = service.snapshots.warning()
+    if service.watcher.is_on:
+        content["measuring"]["budget_usd"] = service.settings.watch_daily_budget_usd
+    return content
+
+
+def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dict[str, Any]:
+    """Return what the store knows: its snapshots, probes of today, transfers, events."""
+    database, latest = store.database, store.snapshots.latest()
+    midnight_s = now_s - now_s % SECONDS_PER_DAY
+    totals = campaign_totals(database, midnight_s)
+    liveness_usd = Spending(database).committed_usd(utc_date(now_s), "liveness")
+    rows = Transfers(database).page(WantedTransfers("in-flight"), limit=MOST_LISTED)
+    flying = [tracked(row, now_s) for row in rows]
+    return {
+        "snapshots": {"created_at_s": latest.created_at_s if latest else None},
+        "measuring": {
+            "since_s": midnight_s,
+            "done": totals.done,
+            "failed": totals.failed,
+            "sent_gb": totals.sent_gb,
+            "usd": totals.usd + liveness_usd,
+            "budget_usd": None,
+        },
+        "prediction": _prediction(store, current, now_s, since_s),
+        "transfers": {
+            "in_flight": len(flying),
+            "late": sum(transfer.is_late is True for transfer in flying),
+            "silent": sum(transfer.state == "silent" for transfer in flying),
+        },
+        "events": Events(database).newest(KINDS, since_s, limit=MOST_EVENTS),
+    }
+
+
+def _prediction(store: Store, current: Current, now_s: float, since_s: float) -> Any:
+    """Return how far a day's samples are from what was expected of them before it began."""
+    before = store.snapshots.current_at(since_s)
+    if before is None:
+        return None
+
+    def made() -> bytes:
+        links = store.snapshots.links(before.id)
+        samples = store.samples.newest(before.id, since_s, now_s)
+        errors = list(estimate_errors(links, samples))
+        inside = sum(error.inside for error in errors)
+        return encoded(
+            {
+                "before": before.id,
+                "samples": len(errors),
+                "median_error": median(error.ratio for error in errors) if errors else None,
+                "inside_share": inside / len(errors) if errors else None,
+            }
+        )
+
+    # Reading an old snapshot takes longer than all else here, and its errors change with the next.
+    return orjson.Fragment(current.page(f"prediction {before.id}", made))
+
+
+@route("GET", "/v1/relay-gains", "read", query=RelayGainsQuery, answer=RELAY_GAINS, etag=True)
+async def get_relay_gains(context: RequestContext) -> bytes:
+    """List where a single relay gains most.
+
+    Of all pairs of regions, with one VM a region and 64 connections; with the price, and what
+    an hour must be worth for the relay to pay.
+    """
+    most, current = context.query.limit, context.current
+    key = f"relay gains {most}"
+    return await context.service.kept_answer(current, key, relay_gains_bytes, most)
+
+
+# ---- tokens ------------------------------------------------------------------------------------
+
+
+@route("GET", "/v1/token", "read", answer=TOKEN_ANSWER)
+async def get_token(context: RequestContext) -> dict[str, Any]:
+    """Show the caller's token.
+
+    Its name, scopes and limits, never the token itself.
+    """
+    access = context.service.access
+    token = access.token(context.request) if access.needs_tokens else None
+    return {
+        "token": token.metadata() if token else None,
+        "scopes": [scope for scope in SCOPES if token is None or token.may(scope)],
+    }
+
+
+@route("GET", "/v1/tokens", "admin", answer=TOKENS)
+async def list_tokens(context: RequestContext) -> dict[str, Any]:
+    """List all tokens.
+
+    Names, scopes, limits and when they were used, never a token itself. Tokens are made and
+    revoked by `relayd token` on the store.
+    """
+    service = context.service
+    tokens, series = await service.store.read(
+        lambda store: (Tokens(store.database).list(), series_by_source(store.database))
+    )
+    used = service.access.used()  # which the store has not, or not yet
+    return {
+        "tokens": [
+            {
+                **token.metadata(),
+                "last_used_at_s": used.get(token.id, token.last_used_at_s),
+                "series": series.get(source_of_token(token.name), 0),
+            }
+            for token in tokens
+        ],
+        "requests_per_s": service.settings.requests_per_s,
+        "max_series": service.settings.max_series,
+    }
+
+
+# ---- server-sent events (WHATWG HTML, 9.2) -----------------------------------------------------
+
+
+@route("GET", "/v1/events", "read", query=EventsQuery, media_type=EVENT_STREAM)
+async def get_events(context: RequestContext) -> web.StreamResponse:
+    """Stream events (server-sent events).
+
+    New snapshots, progress of campaigns, links that fail and recover; each `data` has `id`,
+    `at_s`, `kind`, `subject` and `detail`. Begins with what comes next; with `Last-Event-ID` or
+    `after`, with what came after that one.
+    """
+    stream = context.service.events
+    with stream.reader():
+        last_id = _last_seen(context)
+        if last_id is None:
+            last_id = await stream.last_id()
+        response = web.StreamResponse(
+            headers={
+                hdrs.CONTENT_TYPE: EVENT_STREAM,
+                "X-Accel-Buffering": "no",  # nginx would hold events back
+            }
+        )
+        try:
+            await response.prepare(context.request)
+            await _write(response, b": these are events of relayd\nretry: 3000\n\n")
+            while not stream.is_closed:
+                events = await stream.after(last_id)
+                if events:
+                    last_id = events[-1].id
+                    await _write(response, b"".join(_framed(event) for event in events))
+                    continue
+                waited = asyncio.get_running_loop().time()
+                await stream.wait(last_id, HEARTBEAT_S)
+                if asyncio.get_running_loop().time() - waited >= HEARTBEAT_S:
+                    await _write(response, b": still here\n\n")
+        except (ConnectionError, TimeoutError):
+            pass  # the reader has gone; it says where to go on when it is back
+        return response
+
+
+async def _write(response: web.StreamResponse, content: bytes) -> None:
+    async with asyncio.timeout(WRITE_TIMEOUT_S):
+        await response.write(content)
+
+
+def _framed(event: Event) -> bytes:
+    # The name is a line of its own: what would break it is left out.
+    name = "".join(c for c in event.kind if c.isalnum() or c in "-_.")
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.id, name.encode(), encoded(event))
+
+
+def _last_seen(context: RequestContext) -> int | None:
+    text = context.request.headers.get("Last-Event-ID", "").strip()
+    if not text:
+        after: int | None = context.query.after
+        return after
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InputError("Last-Event-ID", "is not the id of an event", value=text[:50])
+    return int(text)
+
+
+# ---- the dashboard -----------------------------------------------------------------------------
+
+
+def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
+    async def get_page(context: RequestContext) -> web.Response:
+        """Return a page; its script asks for figures with the reader's token."""
+        return _sent(context, rendered(page))
+
+    return get_page
+
+
+@route("GET", "/assets/{folder}/{name}", media_type=JAVASCRIPT, documented=False)
+async def get_asset(context: RequestContext) -> web.Response:
+    """Return a script, a style or the outline of the world."""
+    known = assets().get("{folder}/{name}".format_map(context.request.match_info))
+    if known is None:
+        raise ProblemError(404, "not-found", "The dashboard has no such file.")
+    return _sent(context, known)
+
+
+@route("GET", "/assets/charts.js", media_type=JAVASCRIPT, documented=False)
+async def get_charts(context: RequestContext) -> web.Response:
+    """Return what draws charts."""
+    known = await asyncio.to_thread(charts)
+    if known is None:
+        raise ProblemError(
+            404, "not-found", "Charts need the extra `report`: pip install 'relayd[report]'."
+        )
+    return _sent(context, known)
+
+
+@route("GET", "/docs", media_type=HTML_TYPE)
+async def get_docs(context: RequestContext) -> web.Response:
+    """Describe the API to people."""
+    headers = {
+        hdrs.CONTENT_TYPE: HTML,
+        hdrs.CACHE_CONTROL: "no-cache",
+        "Content-Security-Policy": POLICY,
+    }
+    content = await asyncio.to_thread(context.service.documentation)
+    return web.Response(body=content, headers=headers)
+
+
+def _sent(context: RequestContext, found: Asset) -> web.Response:
+    headers = {hdrs.CACHE_CONTROL: "no-cache", "Content-Security-Policy": POLICY}
+    if known := known_response(context.request, found.tag, headers):
+        return known
+    headers[hdrs.CONTENT_TYPE] = found.media_type
+    return compressed(web.Response(body=found.content, headers=headers), found.tag)
+
+
+ROUTES = (
+    *(
+        Route(
+            "GET",
+            page.path,
+            _shows(page),
+            page.summary,
+            media_type=HTML_TYPE,
+            operation_id=f"get_{page.name}_page",
+            documented=False,
+        )
+        for page in (*PAGES, SIGN_IN)
+    ),
+)
+
+
+# ---- health, metrics, the description ----------------------------------------------------------
 
 
 @route("GET", "/healthz", answer=HEALTH, unlimited=True)
-async def get_healthz(context: RequestContext) -> web.Response:
+async def get_healthz(_context: RequestContext) -> bytes:
     """Check that it is alive."""
-    return json_response(encoded({"status": "ok"}), context.service.current.snapshot)
+    return encoded({"status": "ok"})
 
 
 @route("GET", "/readyz", answer=READINESS, unlimited=True)
@@ -33,7 +550,6 @@ async def get_readyz(context: RequestContext) -> web.Response:
     the last one; `warnings` say since when and why.
     """
     service = context.service
-    current = service.current
     reasons = []
     if service.is_stopping:
         reasons.append("The service is stopping.")
@@ -58,14 +574,13 @@ async def get_readyz(context: RequestContext) -> web.Response:
         "checked_at_s": time.time(),
         "watch": service.watcher.health(),
     }
-    return document_response(current.snapshot, content, status=503 if reasons else 200)
+    return document_response(context.snapshot, content, status=503 if reasons else 200)
 
 
 @route("GET", "/v1/watch", "read", answer=WATCH)
-async def get_watch(context: RequestContext) -> web.Response:
+async def get_watch(context: RequestContext) -> dict[str, Any]:
     """Show the watcher of the fleet."""
-    service = context.service
-    return document_response(service.current.snapshot, {"watch": service.watcher.status()})
+    return {"watch": context.service.watcher.status()}
 
 
 @route("GET", "/metrics", "read", media_type=METRICS_TYPE, unlimited=True)

@@ -1,32 +1,191 @@
-"""``/v1/plans``: plans of one transfer, or of each of many, and what runs them."""
+"""``/v1/plans``, the other questions, and what describes them and runs their answers."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sized
 from typing import Any
 
 from aiohttp import web
+from pydantic import ConfigDict, Field
 
-from planner.fields.specified import Specified, description_of
+from planner.fields.kinds import ByPlace
+from planner.fields.specified import Items, Specified, description_of, fields_of, schema_of
 from planner.model.errors import InputError
-from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, TransferRequest
+from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.http.answers import answer_bytes, answer_earlier, batch_items, encoded, script_of
-from relayd.http.models.common import attributes_as
-from relayd.http.models.questions import QUESTION, QUESTIONS_ANSWER
-from relayd.http.models.service import BATCH_ANSWER, SCRIPT_ANSWER, PlanBatch, ScriptRequest
-from relayd.http.responses import document_response, json_response, tagged_response
-from relayd.http.route import RequestContext, Route, route
-from relayd.http.service import Service
+from relayd.http.models import (
+    Name,
+    RequestModel,
+    ResponseModel,
+    answer,
+    attributes_as,
+    many,
+    model_of,
+)
+from relayd.http.problems import Problem
+from relayd.http.route import ID_KEY, RequestContext, Route, json_response, route
 from relayd.questions.registry import QUESTIONS, Question
 
-TRANSFER = next(question for question in QUESTIONS if question.name == "transfer")
+TRANSFER = QUESTIONS[0]
 
 # A plan over few VMs takes about a millisecond, and handing it to another process and back as
 # long: it is made where it is asked. With more VMs, or several under a limit, the search may take
 # a hundred times as long, and that goes to another core.
 MOST_VMS_HERE = 8
+_MORE = {"schedule": "A transfer that can't be admitted is part of the answer, not an error."}
+
+# ---- questions over HTTP -----------------------------------------------------------------------
+
+SCHEMA_NAMES = {
+    "transfer": "PlanRequest",
+    "shuffle": "ShuffleQuestion",
+    "broadcast": "BroadcastQuestion",
+    "schedule": "ScheduleQuestion",
+    "place-reduce": "ReduceQuestion",
+    "place-tasks": "TasksQuestion",
+    "comparison": "ComparisonQuestion",
+    "replan": "ReplanQuestion",
+}
+"""The names of request schemas in the description of the API, which clients may rely on."""
+
+MOST: dict[str, dict[str, float]] = {
+    "transfer": {"outcomes": 1000, "leases": 100},
+    "shuffle": {"demands": 10_000},
+    "broadcast": {"destinations": 100},
+    "schedule": {"transfers": 1000, "tariffs": 200, "explain": 100},
+    "place-tasks": {"tasks": 500, "traffic": 10_000, "vms": 200, "time_limit_s": 20.0},
+}
+"""What the service takes at most, where that is less than the specification allows: entries of a
+list, or a number."""
+
+
+def check_limits(question: Question, request: Specified) -> None:
+    """Check a request against the limits of the service.
+
+    Raises
+    ------
+    InputError
+        Naming the field.
+    """
+    for field in fields_of(question.request).values():
+        most = MOST.get(question.name, {}).get(field.key)
+        value = getattr(request, field.name)
+        size = len(value) if isinstance(value, Sized) else value
+        if most is not None and size > most:
+            raise InputError(
+                field.key,
+                f"must be at most {most:g} for this service",
+                value=size,
+                remedy="Ask for less at a time, or use the library.",
+            )
+
+
+def request_schemas(question: Question) -> dict[str, Any]:
+    """Return the schema of a question's body and those that it refers to, by name."""
+    found: dict[str, Any] = {}
+
+    def referring(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [referring(item) for item in schema]
+        if not isinstance(schema, dict):
+            return schema
+        schema = {key: referring(value) for key, value in schema.items()}
+        if schema.get("type") != "object" or "title" not in schema:
+            return schema
+        found[schema["title"]] = schema
+        return {"$ref": f"#/components/schemas/{schema['title']}"}
+
+    name = SCHEMA_NAMES[question.name]
+    schema = schema_of(question.request) | {"title": name}
+    for key, most in MOST.get(question.name, {}).items():
+        bounded = schema["properties"][key]
+        for branch in bounded.get("anyOf", [bounded]):
+            for limit in ("maxItems", "maxProperties", "maximum"):
+                if limit in branch:
+                    branch[limit] = most
+    referring(schema)
+    return found
+
+
+def query_schema(question: Question) -> dict[str, Any]:
+    """Return the schema of a question's query string: no fields by place, and no rows."""
+    schema = schema_of(question.request)
+    for field in fields_of(question.request).values():
+        if isinstance(field.kind, ByPlace | Items):
+            del schema["properties"][field.key]
+    return schema | {"title": "PlanQuery"}
+
+
+class QuestionField(ResponseModel):
+    """A field of a question; further keys depend on its kind, such as `unit` or `choices`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str = Field(description="Its key in JSON, and in problems.")
+    kind: str = Field(description="`volume`, `duration`, `choice`, `flag`, `region`, ...")
+    required: bool
+    optional: bool = Field(description="Whether null stands for no such limit.")
+    default: Any = Field(description="null if it is required.")
+    label: str
+    group: str
+    help: str
+    example: str | None = Field(description="A value as a person writes it.")
+    option: str | None = Field(description="Its option on the command line.")
+
+
+QUESTION = model_of(
+    "QuestionSeen",
+    "A question: where to ask it, and its fields.",
+    name=str,
+    method=(str, "Of the library and of clients."),
+    path=str,
+    command=(str, "On the command line."),
+    summary=str,
+    example=(dict[str, Any], "A body that can be sent."),
+    fields=list[QuestionField],
+)
+QUESTIONS_ANSWER = answer("Questions", "All questions.", questions=many(QUESTION))
+
+# ---- batches of plans, and scripts -------------------------------------------------------------
+
+
+class PlanBatch(RequestModel):
+    """Many transfers, each answered on its own."""
+
+    plans: list[dict[str, Any]] = Field(
+        min_length=1,
+        description="Each a PlanRequest; a wrong one gets a problem of its own.",
+        json_schema_extra={"items": {"$ref": "#/components/schemas/PlanRequest"}},
+    )
+
+
+class ScriptRequest(RequestModel):
+    """A plan of one transfer, and the tool that shall run it."""
+
+    plan: dict[str, Any] = Field(description="As `/v1/plans` answered it.")
+    emit: str = Field(description="The tool.", json_schema_extra={"enum": [*FORMATS]})
+    endpoints: dict[str, Name | list[Name]] = Field(
+        {}, max_length=100, description="Region of the plan to the address of its VM, or several."
+    )
+    port: int = Field(DEFAULT_PORT, ge=1, le=65535, description="That relays and ends listen on.")
+
+
+BATCH_ANSWER = answer(
+    "BatchAnswer",
+    "Answers in the order of the requests.",
+    results=many(
+        model_of(
+            "BatchItem",
+            "One answer of a batch: a plan, or the problem with its request.",
+            plan=Plan | None,
+            problem=Problem | None,
+        )
+    ),
+)
+SCRIPT_ANSWER = answer("ScriptAnswer", "A script, or a configuration of a tool.", script=str)
 
 
 @route("GET", "/v1/plans", "plan", question=TRANSFER, answer=Plan, statuses=(409,))
@@ -35,7 +194,7 @@ async def get_plan(context: RequestContext) -> web.Response:
 
     Answers are cached until a new snapshot.
     """
-    return json_response(*await _plan(context.service, context.query))
+    return await _plan(context, context.query)
 
 
 @route("POST", "/v1/plans", "plan", question=TRANSFER, answer=Plan, statuses=(409,))
@@ -44,7 +203,47 @@ async def post_plan(context: RequestContext) -> web.Response:
 
     Also takes figures by region, which a query string can't hold.
     """
-    return json_response(*await _plan(context.service, context.body))
+    return await _plan(context, context.body)
+
+
+async def _plan(context: RequestContext, request: TransferRequest) -> web.Response:
+    current, metrics = context.current, context.service.metrics
+    if request.snapshot:
+        return await _earlier(context, request)
+    key = repr(request)  # canonical: it leaves defaults out
+    body = current.plans.get(key)
+    if body is not None:
+        metrics.plans("cache")
+        return json_response(body, current.snapshot)
+    began_s = time.perf_counter()
+    if _is_quick(request):
+        body = answer_bytes(current.wan, request)
+    else:
+        body = await context.service.workers.ask(current.version, answer_bytes, request)
+    metrics.plans("planner")
+    metrics.planning.observe(time.perf_counter() - began_s)
+    current.plans.keep(key, body)
+    return json_response(body, current.snapshot)
+
+
+async def _earlier(context: RequestContext, request: Specified) -> web.Response:
+    """Answer from an earlier snapshot, which a worker reads from the store each time."""
+    service, version = context.service, context.current.version
+    found = await service.workers.ask(version, answer_earlier, service.open_source, request)
+    return json_response(*found)
+
+
+def _is_quick(request: TransferRequest) -> bool:
+    if (
+        (request.vms or MOST_VMS_UNASKED) > MOST_VMS_HERE
+        or request.vms_in
+        or request.vm_types
+        or request.frontier
+        or request.candidates > DEFAULT_CANDIDATES
+    ):
+        return False
+    limits = (request.budget_usd, request.deadline_s, request.min_throughput_gbps)
+    return request.vms == 1 or limits == (None, None, None)
 
 
 @route(
@@ -55,13 +254,12 @@ async def post_plan(context: RequestContext) -> web.Response:
     example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
     answer=BATCH_ANSWER,
 )
-async def post_plans_batch(context: RequestContext) -> web.Response:
+async def post_plans_batch(context: RequestContext) -> bytes:
     """Recommend for many transfers at once.
 
     Each is answered by itself: a wrong one gets a problem in its place.
     """
-    service, current = context.service, context.service.current
-    questions = context.body.plans
+    service, questions = context.service, context.body.plans
     if len(questions) > service.settings.batch_items:
         raise InputError(
             "plans",
@@ -70,107 +268,55 @@ async def post_plans_batch(context: RequestContext) -> web.Response:
             remedy="Ask in several batches.",
         )
     items = await service.workers.ask_in_parts(
-        current.version, batch_items, questions, context.request_id
+        context.current.version, batch_items, questions, context.request[ID_KEY]
     )
-    service.metrics.batched(len(items))
-    body = b'{"snapshot":%b,"results":[%b]}' % (encoded(current.snapshot), b",".join(items))
-    return json_response(body, current.snapshot)
+    service.metrics.plans("workers", len(items))
+    return b'{"snapshot":%b,"results":[%b]}' % (encoded(context.snapshot), b",".join(items))
 
 
 @route("POST", "/v1/plans/scripts", "plan", body=ScriptRequest, answer=SCRIPT_ANSWER)
-async def post_plan_script(context: RequestContext) -> web.Response:
+async def post_plan_script(context: RequestContext) -> dict[str, Any]:
     """Write a plan as what a tool runs.
 
     Addresses that are not given stay variables, without which the script says what it is.
     """
-    current = context.service.current
     asked = context.body.model_dump()
-    script = await context.service.workers.ask(current.version, script_of, asked)
-    return document_response(current.snapshot, {"script": script})
+    return {"script": await context.service.workers.ask(context.current.version, script_of, asked)}
 
 
-async def _plan(service: Service, request: TransferRequest) -> tuple[bytes, Snapshot]:
-    current = service.current
-    if request.snapshot:
-        return await earlier_answer(service, request)
-    key = repr(request)  # canonical: it leaves defaults out
-    body = current.plans.get(key)
-    if body is not None:
-        service.metrics.cached()
-        return body, current.snapshot
-    began_s = time.perf_counter()
-    if _is_quick(request):
-        body = answer_bytes(current.wan, request)
-    else:
-        body = await service.workers.ask(current.version, answer_bytes, request)
-    service.metrics.planned(time.perf_counter() - began_s)
-    current.plans.keep(key, body)
-    return body, current.snapshot
-
-
-async def earlier_answer(service: Service, request: Specified) -> tuple[bytes, Snapshot]:
-    """Answer from an earlier snapshot, which a worker reads from the store each time."""
-    version = service.current.version
-    return await service.workers.ask(version, answer_earlier, service.open_source, request)
-
-
-def _is_quick(request: TransferRequest) -> bool:
-    if (
-        (request.vms or MOST_VMS_UNASKED) > MOST_VMS_HERE
-        or request.vms_in
-        or request.vm_types
-        or request.frontier
-    ):
-        return False
-    if request.candidates > DEFAULT_CANDIDATES:
-        return False
-    limits = (request.budget_usd, request.deadline_s, request.min_throughput_gbps)
-    return request.vms == 1 or limits == (None, None, None)
-
-
-async def post_question(context: RequestContext) -> web.Response:
+async def post_question(context: RequestContext) -> bytes | web.Response:
     """Answer in a worker, because it takes from milliseconds to seconds."""
-    current = context.service.current
     if context.body.snapshot:
-        return json_response(*await earlier_answer(context.service, context.body))
-    body = await context.service.workers.ask(current.version, answer_bytes, context.body)
-    return json_response(body, current.snapshot)
+        return await _earlier(context, context.body)
+    return await context.service.workers.ask(context.current.version, answer_bytes, context.body)
 
 
 @route("GET", "/v1/questions", "read", answer=QUESTIONS_ANSWER, etag=True)
-async def get_questions(context: RequestContext) -> web.Response:
+async def get_questions(_context: RequestContext) -> dict[str, Any]:
     """Describe the questions and their fields.
 
     Names, kinds, units, bounds, defaults, help and examples; forms can be made from it.
     """
-    current = context.service.current
-    content = {"snapshot": current.snapshot, "questions": [_described(q) for q in QUESTIONS]}
-    body = current.page("questions", lambda: encoded(content))
-    return tagged_response(context.request, body, current.snapshot)
+    return {
+        "questions": [
+            attributes_as(QUESTION, question, fields=description_of(question.request))
+            for question in QUESTIONS
+        ]
+    }
 
 
-def _described(question: Question) -> dict[str, Any]:
-    return attributes_as(QUESTION, question, fields=description_of(question.request))
-
-
-_MORE = {"schedule": "A transfer that can't be admitted is part of the answer, not an error."}
-
-
-ROUTES = (
-    *(
-        Route(
-            "POST",
-            question.path,
-            post_question,
-            question.summary,
-            "plan",
-            _MORE.get(question.name, ""),
-            question=question,
-            answer=question.answer,
-            statuses=(409,),
-            operation_id=f"post_{question.name.removeprefix('place-')}",
-        )
-        for question in QUESTIONS
-        if question.name != "transfer"
-    ),
+ROUTES = tuple(
+    Route(
+        "POST",
+        question.path,
+        post_question,
+        question.summary,
+        "plan",
+        _MORE.get(question.name, ""),
+        question=question,
+        answer=question.answer,
+        statuses=(409,),
+        operation_id=f"post_{question.name.removeprefix('place-')}",
+    )
+    for question in QUESTIONS[1:]
 )

@@ -1,24 +1,368 @@
-"""``POST /v1/samples``: measurements from elsewhere, each kept once."""
+"""``/v1/samples`` and ``/v1/quarantine``: measurements from elsewhere, and decisions about them."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from aiohttp import web
-from pydantic import ValidationError
+from pydantic import AfterValidator, Field, model_validator
 
-from planner.model.errors import InputError
-from relayd.http.models.measuring import INGEST_ANSWER, SampleGiven, SamplesGiven
-from relayd.http.problems import ProblemError, invalid
-from relayd.http.reading import check_media_type, read_bytes, read_json, read_parts
-from relayd.http.responses import JSON, document_response
-from relayd.http.route import NDJSON, RequestContext, route
-from relayd.http.routes.sample_rows import SampleRows
+from planner.model.errors import InputError, UnknownRegionError
+from planner.model.estimate import AddressKind
+from probes.importers.options import split
+from probes.importers.limits import (
+    MAX_CONNECTIONS,
+    MAX_DURATION_S,
+    MAX_INTERVALS,
+    MAX_TIME_S,
+    MIN_TIME_S,
+    OF_ONE_VM,
+    fault,
+)
+from probes.importers.physics import FAULTS
+from probes.samples import Metric, Quarantined, Sample
+from relayd.http.answers import decision_effects, samples_meant
+from relayd.http.models import (
+    MOST_NAME,
+    Name,
+    Page,
+    RequestModel,
+    Text,
+    answer,
+    many,
+    model_of,
+    page,
+)
+from relayd.http.problems import ProblemError
+from relayd.http.reading import (
+    JSON,
+    NDJSON,
+    as_model,
+    check_media_type,
+    read_bytes,
+    read_json,
+    read_parts,
+)
+from relayd.http.route import RequestContext, page_of, route, whole_position
 from relayd.http.settings import ServiceSettings
+from relayd.questions.disputes import DisputedFigure
+from relayd.snapshots.effects import Effect
+from relayd.sources.wan import Wan
+from relayd.store import Store
+from relayd.store.samples.decisions import Selection, decide
 from relayd.store.samples.ingest import Batch, Limits, ingest
+from relayd.store.samples.quarantine import (
+    QuarantinedRow,
+    QuarantineFilter,
+    ReasonCount,
+    State,
+    accept,
+    quarantine_reasons,
+    quarantined,
+    reject,
+)
 from relayd.store.tokens import Token
 
 ORIGIN = "service"
+MOST_DECIDED = 1000
+MOST_REJECTIONS = 100
+MOST_LINE_BYTES = 64_000
+MOST_DETAIL = 4_000
+EFFECTS_LIMIT_S = 300.0
+"""Longest time for effects: all links are estimated twice."""
+Word: TypeAlias = Annotated[Text, Field(max_length=100)]
+
+
+class SampleGiven(RequestModel):
+    """One measurement. Two with equal values are one sample, however often they are sent."""
+
+    src: Name = Field(description="`provider:region`; a zone may follow as clouds write it.")
+    dst: Name
+    metric: Metric
+    value: float = Field(ge=0, description="In the unit that the metric's name ends in.")
+    measured_at_s: float = Field(
+        ge=MIN_TIME_S, le=MAX_TIME_S, description="Start, seconds since 1970 (UTC)."
+    )
+    tool: Word = Field("api", min_length=1)
+    connections: int | None = Field(None, ge=1, le=MAX_CONNECTIONS)
+    duration_s: float | None = Field(None, gt=0, le=MAX_DURATION_S)
+    warmed_up: bool = False
+    src_zone: Word = ""
+    dst_zone: Word = ""
+    src_vm: Word = ""
+    dst_vm: Word = ""
+    detail: dict[str, Any] | None = Field(None, description="Further output of the tool.")
+    address: AddressKind | None = Field(
+        None, description="Over which kind of address it was measured."
+    )
+    new_level: bool = Field(
+        False, description="Whether it was measured twice, and the link has changed its level."
+    )
+    intervals: int | None = Field(
+        None, ge=1, le=MAX_INTERVALS, description="Of how many intervals it is the median."
+    )
+
+
+class SamplesGiven(RequestModel):
+    """Samples in one document."""
+
+    samples: list[dict[str, Any]] = Field(
+        description="Each a SampleGiven; a wrong one is rejected with its reason.",
+        json_schema_extra={"items": {"$ref": "#/components/schemas/SampleGiven"}},
+    )
+
+
+REJECTION = model_of(
+    "Rejection",
+    "A sample that nothing rests on.",
+    row=(int, "From 1: its place in the list, or its line."),
+    reason=str,
+)
+INGEST_ANSWER = answer(
+    "IngestAnswer",
+    "What became of the samples; when this is read, those accepted are on disk.",
+    accepted=int,
+    duplicates=(int, "Those that were there already."),
+    rejected=int,
+    rejections=(many(REJECTION), "The first 100."),
+    quarantined=(int, "Those that can't be measurements: kept apart, and nothing rests on them."),
+    quarantine=(many(REJECTION), "The first 100 of these."),
+    batch_id=(int | None, "Under which new samples are kept."),
+)
+
+
+def _kind(reason: str) -> str:
+    if reason not in FAULTS:
+        raise ValueError(f"must be one of {', '.join(FAULTS)}")
+    return reason
+
+
+class QuarantineQuery(Page):
+    """Which samples of quarantine."""
+
+    reason: (
+        Annotated[str, AfterValidator(_kind), Field(json_schema_extra={"enum": list(FAULTS)})]
+        | None
+    ) = Field(None, description="Only those of one kind of reason.")
+    state: State = Field(
+        "open", description="Of which nobody has decided, or those accepted or rejected."
+    )
+    src: Name | None = Field(None, description="Only of links out of this region.")
+    dst: Name | None = Field(None, description="Only of links into this region.")
+
+
+QUARANTINED_SAMPLE = model_of(
+    "QuarantinedSample",
+    "A sample that nothing rests on, as it was sent.",
+    QuarantinedRow,
+    without=("sample", "reporter", "address"),
+    token=(str | None, "Name of the token that sent it; null for commands."),
+    src=str,
+    dst=str,
+    metric=str,
+    value=float,
+    measured_at_s=float,
+    tool=str,
+    connections=int | None,
+    src_vm=str,
+    dst_vm=str,
+)
+QUARANTINE = page(
+    "Quarantine",
+    "A page of samples that nothing rests on.",
+    disputes=(
+        list[str],
+        "Figures that samples of some source contradict, or that nobody has confirmed.",
+    ),
+    disputed=(
+        many(
+            model_of(
+                "DisputedSeen",
+                "A figure that samples contradict, or that nobody has confirmed.",
+                DisputedFigure,
+                sources=(list[str], "Who reported them, as a selection names them."),
+            )
+        ),
+        "The same, each with what to decide about.",
+    ),
+    reasons=(
+        many(
+            model_of(
+                "QuarantineReason",
+                "How many samples are in quarantine for one kind of reason.",
+                ReasonCount,
+            )
+        ),
+        "The kinds that occur, with counts.",
+    ),
+    samples=many(QUARANTINED_SAMPLE),
+)
+
+
+class SelectionGiven(RequestModel):
+    """Which samples are meant: those to which all that is stated applies."""
+
+    source: Annotated[Text, Field(max_length=MOST_NAME + 10)] | None = Field(
+        None, description="Who reported them: `files`, `token NAME`, `address IP`."
+    )
+    token: Name | None = Field(None, description="Name of the token that sent them.")
+    address: Word | None = Field(None, description="From where they were sent.")
+    tool: Word | None = Field(None, description="With or without its version.")
+    src: Name | None = None
+    dst: Name | None = None
+    metric: Metric | None = None
+    batch: int | None = Field(None, ge=1, le=2**53)
+    since_s: float | None = Field(None, description="Measured then or later, seconds since 1970.")
+    until_s: float | None = Field(None, description="Measured then or earlier.")
+
+
+class DecisionRequest(RequestModel):
+    """What an operator decides about samples."""
+
+    decision: Literal["accept", "reject", "confirm", "retract", "restore"] = Field(
+        description="`accept` and `reject` samples in quarantine; `confirm` others as the own "
+        "prober's, `retract` them so that they count no longer, `restore` retracted ones."
+    )
+    quarantined: list[Annotated[int, Field(ge=1, le=2**53)]] = Field(
+        [], max_length=MOST_DECIDED, description="Ids of samples in quarantine."
+    )
+    selection: SelectionGiven | None = Field(None, description="Of samples not in quarantine.")
+    reason: Text = Field("", max_length=500, description="Why, for the record.")
+    through: int | None = Field(
+        None,
+        ge=0,
+        le=2**53,
+        description="The last sample that `selection` means, as the effects have it: samples that "
+        "came later are left as they are.",
+    )
+
+    @model_validator(mode="after")
+    def _names_samples(self) -> Self:
+        if (self.decision in ("accept", "reject")) is not bool(self.quarantined):
+            raise ValueError("`accept` and `reject`, and they alone, need ids in `quarantined`")
+        if (self.decision in ("accept", "reject")) is (self.selection is not None):
+            raise ValueError("`confirm`, `retract` and `restore`, and they alone, need `selection`")
+        return self
+
+
+EFFECTS_ANSWER = answer(
+    "EffectsAnswer",
+    "What a decision would do.",
+    samples=(int, "How many it is about."),
+    through=(int, "The last sample there is, or that was asked for; to be sent with the decision."),
+    total=(int, "Figures that would change by over 0.1 %."),
+    changed=(
+        many(model_of("EffectSeen", "A figure that becomes another.", Effect)),
+        "The first 100, the largest ratio first.",
+    ),
+)
+DECISION_ANSWER = answer(
+    "DecisionAnswer",
+    "A decision that was made; the next snapshot heeds it.",
+    samples=(int, "How many it was about."),
+    batch_id=(int | None, "That has them, of those accepted."),
+)
+
+
+class SampleRows:
+    """From rows that a client sent to samples, each judged by itself.
+
+    Parameters
+    ----------
+    is_declared : callable
+        Whether a region is known to the operator; samples of others are rejected.
+    fault_of : callable
+        Why a sample can't be a measurement; None if it can.
+
+    Attributes
+    ----------
+    samples : list of Sample
+    apart : list of Quarantined
+        Samples that can't be measurements.
+    rejected : int
+    rejections, quarantine : list of dict
+        Row and reason of the first hundred of those rejected, and of those apart.
+    """
+
+    def __init__(
+        self, is_declared: Callable[[str], bool], fault_of: Callable[[Sample], str | None]
+    ) -> None:
+        self._is_declared = is_declared
+        self._fault_of = fault_of
+        self.apart: list[Quarantined] = []
+        self.quarantine: list[dict[str, Any]] = []
+        self.samples: list[Sample] = []
+        self.rejected = 0
+        self.rejections: list[dict[str, Any]] = []
+        self._row = 0
+
+    def add_lines(self, lines: list[bytes]) -> None:
+        """Read lines of NDJSON; empty ones don't count as wrong."""
+        for line in lines:
+            self._row += 1
+            if len(line) > MOST_LINE_BYTES:
+                self._reject(f"the line is longer than {MOST_LINE_BYTES} bytes")
+            elif line.strip():
+                try:
+                    self._judge(read_json(line, "the line"))
+                except ProblemError as error:
+                    self._reject(str(error))
+
+    def add(self, contents: list[Any]) -> None:
+        """Take rows that are read already."""
+        for content in contents:
+            self._row += 1
+            self._judge(content)
+
+    def _judge(self, content: Any) -> None:
+        try:
+            sample = self._sample(as_model(content, SampleGiven))
+        except InputError as error:
+            self._reject(str(error))
+            return
+        if (reason := self._fault_of(sample)) is None:
+            self.samples.append(sample)
+            return
+        self.apart.append(Quarantined(sample, reason))
+        if len(self.quarantine) < MOST_REJECTIONS:
+            self.quarantine.append({"row": self._row, "reason": reason})
+
+    def _sample(self, given: SampleGiven) -> Sample:
+        src, src_zone = self._end(given, "src")
+        dst, dst_zone = self._end(given, "dst")
+        if (src == dst) is not (given.metric in OF_ONE_VM):
+            of_one = "names one region as both" if src == dst else "must have one region as"
+            raise InputError("dst", f"{of_one} ends for {given.metric}", value=given.dst)
+        if problem := fault(given.metric, given.value, "value"):
+            raise InputError("value", problem.removeprefix("value "), value=given.value)
+        detail = json.dumps(given.detail, sort_keys=True) if given.detail else ""
+        if len(detail) > MOST_DETAIL:
+            raise InputError("detail", f"is longer than {MOST_DETAIL} characters")
+        others = {"src": src, "dst": dst, "src_zone": src_zone, "dst_zone": dst_zone}
+        return Sample(**{**dict(given), **others, "detail": detail})
+
+    def _end(self, given: SampleGiven, field: Literal["src", "dst"]) -> tuple[str, str]:
+        """Return the region and zone at an end."""
+        name = getattr(given, field)
+        found = split(name)
+        if found is None:
+            raise InputError(field, "is not provider:region", value=name)
+        if not self._is_declared(found[0]):
+            raise InputError(
+                field,
+                "is a region that nobody has declared",
+                value=name,
+                remedy="The operator of the service declares regions: in a catalogue file, in "
+                "its fleet file, or by `relayd import` on its store.",
+            )
+        return found[0], getattr(given, f"{field}_zone") or found[1]
+
+    def _reject(self, reason: str) -> None:
+        self.rejected += 1
+        if len(self.rejections) < MOST_REJECTIONS:
+            self.rejections.append({"row": self._row, "reason": reason})
 
 
 @route(
@@ -37,12 +381,11 @@ ORIGIN = "service"
             }
         ]
     },
-    raw_body=True,
     body_types=(JSON, NDJSON),
     answer=INGEST_ANSWER,
     also_schemas=(SampleGiven,),
 )
-async def post_samples(context: RequestContext) -> web.Response:
+async def post_samples(context: RequestContext) -> dict[str, Any]:
     """Send measurements.
 
     Samples in one JSON document, or one a line (NDJSON) as a stream. A sample that is there
@@ -87,7 +430,7 @@ async def post_samples(context: RequestContext) -> web.Response:
             f"{rows.rejections[0]['reason']}",
             rejections=rows.rejections,
         )
-    content = {
+    return {
         "accepted": accepted,
         "duplicates": duplicates,
         "rejected": rows.rejected,
@@ -96,7 +439,6 @@ async def post_samples(context: RequestContext) -> web.Response:
         "quarantine": rows.quarantine,
         "batch_id": batch_id,
     }
-    return document_response(service.current.snapshot, content)
 
 
 def _limits(settings: ServiceSettings, token: Token | None) -> Limits:
@@ -128,8 +470,149 @@ async def _rows(context: RequestContext) -> SampleRows:
 
 
 def _read_document(content: bytes, rows: SampleRows) -> None:
+    rows.add(as_model(read_json(content), SamplesGiven).samples)
+
+
+# ---- quarantine and decisions ------------------------------------------------------------------
+
+
+@route("GET", "/v1/quarantine", "read", query=QuarantineQuery, answer=QUARANTINE)
+async def list_quarantine(context: RequestContext) -> dict[str, Any]:
+    """List samples that nothing rests on, the newest first.
+
+    Those that can't be measurements by the catalogue, with the reason and who sent them, and
+    how many there are for each kind of reason. `reason` chooses one kind.
+    """
+    current, query = context.current, context.query
+    before_id = whole_position(query.cursor) or None
+    src, dst = (region_meant(current.wan, getattr(query, end), end) for end in ("src", "dst"))
+    wanted = QuarantineFilter(query.state, query.reason or "", src or "", dst or "")
+    rows, reasons = await context.service.store.read(
+        lambda store: (
+            quarantined(store.database, wanted, limit=query.limit + 1, before_id=before_id),
+            quarantine_reasons(store.database, wanted),
+        )
+    )
+    # Some 20,000 links take a moment, once a snapshot: others are answered meanwhile.
+    disputed = await asyncio.to_thread(lambda: current.disputes)
+    disputed = [figure for figure in disputed if _is_of(figure, src, dst)]
+    return {
+        "disputes": [figure.sentence for figure in disputed],
+        "disputed": disputed,
+        "reasons": reasons,
+        **page_of("samples", rows, query.limit, lambda row: (row.id,), _seen),
+    }
+
+
+def region_meant(wan: Wan, name: str | None, field: str) -> str | None:
+    """Return the region that a name stands for, where one is given.
+
+    An id may be of none that is known: nothing is known of those whose samples do not count.
+
+    Raises
+    ------
+    UnknownRegionError, AmbiguousRegionError
+        If another name stands for none or for several.
+    """
     try:
-        given = SamplesGiven.model_validate(read_json(content), strict=True)
-    except ValidationError as error:
-        raise invalid(error) from None
-    rows.add(given.samples)
+        return wan.resolve(name, field).region_id if name else None
+    except UnknownRegionError:
+        if name and ":" in name:
+            return name
+        raise
+
+
+def _is_of(figure: DisputedFigure, src: str | None, dst: str | None) -> bool:
+    """Whether a figure is of the links from and to a region, or of a VM at their ends."""
+    if figure.src == figure.dst and (src or dst):
+        return figure.src in (src, dst)
+    return src in (None, figure.src) and dst in (None, figure.dst)
+
+
+def _seen(row: QuarantinedRow) -> dict[str, Any]:
+    others = {**row.sample._asdict(), **row._asdict(), "token": row.reporter or None}
+    return {name: others[name] for name in QUARANTINED_SAMPLE.model_fields}
+
+
+@route(
+    "POST", "/v1/samples/decisions/effects", "admin", body=DecisionRequest, answer=EFFECTS_ANSWER
+)
+async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
+    """Show what a decision about samples would change.
+
+    Estimates all links twice, from all samples: with the decision and without. Nothing is
+    decided. Where that takes too long, the problem `timeout` has `samples` and `through`.
+    """
+    service, request = context.service, _request(context)
+    workers, path = service.workers, service.store.path
+    meant = await workers.ask(context.current.version, samples_meant, path, request)
+    effects: dict[str, Any] = {"total": 0, "changed": []}
+    if meant["samples"] and request["decision"] != "reject":
+        request |= {"through": meant["through"]}
+        try:
+            async with service.previews.turn():
+                effects = await workers.ask_apart(
+                    context.current.version,
+                    decision_effects,
+                    path,
+                    request,
+                    limit_s=EFFECTS_LIMIT_S,
+                )
+        except ProblemError as problem:
+            if problem.content["kind"] != "timeout":
+                raise
+            raise ProblemError(
+                503,
+                "timeout",
+                f"Estimating all links with these samples and without takes longer than the "
+                f"{EFFECTS_LIMIT_S:g} s that it may. The decision can be made all the same.",
+                **meant,
+            ) from None
+    return {**meant, **effects}
+
+
+@route("POST", "/v1/samples/decisions", "admin", body=DecisionRequest, answer=DECISION_ANSWER)
+async def post_decision(context: RequestContext) -> dict[str, Any]:
+    """Decide about samples.
+
+    Accept or reject samples in quarantine, or confirm, retract or restore others. Nothing is
+    removed: the decision is kept with who made it, when and why. The next snapshot heeds it.
+    """
+    service, request = context.service, _request(context)
+    who = service.access.holder(context.request) or "anybody"
+    address, loop = context.request.remote or "", asyncio.get_running_loop()
+
+    # Here, in the store's thread: it is finished, too, after nobody waits for it any more.
+    def write(store: Store) -> tuple[int, int | None]:
+        decided = _decided(store, request, who, address)
+        if decided[0]:
+            loop.call_soon_threadsafe(service.snapshots.want)
+        return decided
+
+    samples, batch_id = await service.store.write(write)
+    return {"samples": samples, "batch_id": batch_id}
+
+
+def _request(context: RequestContext) -> dict[str, Any]:
+    """Return what is asked for as JSON types, with ids in place of names of regions."""
+    request: dict[str, Any] = context.body.model_dump()
+    if selection := request["selection"]:
+        wan = context.current.wan
+        for end in ("src", "dst"):
+            selection[end] = region_meant(wan, selection[end], f"selection.{end}")
+    return request
+
+
+def _decided(
+    store: Store, request: dict[str, Any], who: str, address: str
+) -> tuple[int, int | None]:
+    """Make a decision; return how many samples it was about, and the batch of those accepted."""
+    database, decision, numbers = store.database, request["decision"], request["quarantined"]
+    by = {"who": who, "reason": request["reason"], "address": address}
+    if decision == "accept":
+        return len(set(numbers)), accept(database, numbers, **by)
+    if decision == "reject":
+        reject(database, numbers, **by)
+        return len(set(numbers)), None
+    selection, through = Selection(**request["selection"]), request["through"]
+    return decide(database, decision, selection, **by, through=through), None

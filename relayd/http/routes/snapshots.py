@@ -1,43 +1,189 @@
-"""``/v1/snapshots``: whole networks, for clients that decide by themselves."""
+"""``/v1/snapshots``, ``/v1/regions``, ``/v1/catalogue``, ``/v1/changes``: whole networks.
+
+For clients that decide by themselves; and what changed between two of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from datetime import datetime
 from hashlib import blake2b
+from typing import Any, Literal
 
 from aiohttp import ETag, hdrs, web
+from pydantic import Field
 
-from planner.model.document import members_of, regions_as_json
+from planner.model.document import estimate_as_json, members_of, regions_as_json
 from planner.model.errors import InputError
-from planner.model.network import Network
+from planner.model.estimate import SECONDS_PER_DAY, Kind
+from planner.model.link_states import LinkState
+from planner.model.network import Network, NewerSamples
 from planner.model.network_bytes import NETWORK_COLUMNS, network_columns
+from planner.model.verification import Verified
+from probes.estimation.current_samples import LinkShift
+from probes.samples import Metric
 from relayd.catalogue.loading import content_of
 from relayd.http.answers import encoded
 from relayd.http.current_state import Current
-from relayd.http.models.common import attributes_as
-from relayd.http.models.network import (
-    CATALOGUE_ANSWER,
-    GRAPH,
-    REGIONS,
-    SNAPSHOT,
-    SNAPSHOTS,
-    SnapshotsQuery,
-)
-from relayd.http.responses import (
-    JSON,
-    document_response,
+from relayd.http.models import Page, answer, attributes_as, many, maybe, model_of, page
+from relayd.http.reading import JSON
+from relayd.http.route import (
+    RequestContext,
+    cursor,
     json_parts,
     known_response,
     page_of,
     position,
+    route,
     snapshot_headers,
     streamed_response,
-    tagged_response,
+    whole_position,
 )
-from relayd.http.route import RequestContext, route
-from relayd.store import SnapshotRow
+from relayd.http.routes.links import ESTIMATE, LINK, SITE
+from relayd.snapshots.changes import EstimateChange, changes, regions_between
+from relayd.store import SnapshotRow, Store
+from relayd.store.links.level_shifts import LevelShifts
 from relayd.times import utc_text
+
+MOST_S = 100 * 366 * SECONDS_PER_DAY
+
+REGIONS = answer(
+    "Regions",
+    "All regions that can be planned between, and all aliases.",
+    regions=many(
+        model_of(
+            "Region",
+            "A region.",
+            id=str,
+            provider=str,
+            city=str,
+            country=str,
+            continent=str,
+            latitude_deg=float | None,
+            longitude_deg=float | None,
+            access=(
+                str,
+                "Empty where every customer may use the region; else restricted, government, "
+                "china or sovereign.",
+            ),
+            in_graph=(
+                bool,
+                "Whether links, matrices and relays include it; plans can be made from and to any "
+                "region.",
+            ),
+            vm_type=(str, "VM type in use there, as `provider:type`."),
+            aliases=list[str],
+        )
+    ),
+    aliases=(dict[str, list[str]], "Alias to regions, the preferred first."),
+)
+CATALOGUE_ANSWER = answer(
+    "CatalogueAnswer",
+    "Regions, VM types and prices.",
+    digest=(str, "Identifies the content."),
+    catalogue=(
+        dict[str, Any],
+        "Regions, aliases, VM types, their defaults, and egress prices, as rows.",
+    ),
+)
+GRAPH = answer(
+    "Graph",
+    "A whole snapshot: enough to plan without asking again.",
+    aged_to_s=(float | None, "Unix time that bounds are widened for; null for those as measured."),
+    sites=many(SITE),
+    links=many(LINK),
+    other_links=(
+        many(LINK),
+        "Links over the kind of address that is not in use, where both are known.",
+    ),
+    leg_states=(
+        list[LinkState],
+        "Links that are down or degraded now; to be laid over the links' figures.",
+    ),
+    verifications=(
+        list[Verified],
+        "What runs of plans have shown; to be allowed for in plans between their ends.",
+    ),
+    newer_samples=(
+        NewerSamples | None,
+        "What has waited for a snapshot for longer than usual; null for nothing.",
+    ),
+)
+SNAPSHOT = model_of(
+    "SnapshotSeen",
+    "A snapshot that is kept.",
+    SnapshotRow,
+    without=("as_of_s", "catalogue_digest"),
+    as_of=(str, "Time of its newest sample, RFC 3339."),
+)
+
+
+class SnapshotsQuery(Page):
+    """Which snapshots."""
+
+    older_than_s: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="Only those made at least so long ago."
+    )
+
+
+SNAPSHOTS = page("Snapshots", "Snapshots, the newest first.", snapshots=many(SNAPSHOT))
+
+
+class ChangesQuery(Page):
+    """Since when."""
+
+    since_s: float = Field(
+        SECONDS_PER_DAY, gt=0, le=MOST_S, description="Seconds ago; a day by default."
+    )
+    since: str | None = Field(
+        None,
+        min_length=1,
+        max_length=40,
+        description="In place of `since_s`, a time: RFC 3339, such as 2026-05-01T08:00:00Z.",
+    )
+    source: Kind | None = Field(
+        None, description="Only changes whose new estimate is of this source."
+    )
+
+
+CHANGE = model_of(
+    "ChangeSeen",
+    "An estimate that left its bounds.",
+    EstimateChange,
+    metric=Literal[
+        "aggregate_gbps", "per_flow_mbps", "rtt_ms", "egress_gbps", "ingress_gbps", "window_mb"
+    ],
+    before=(ESTIMATE, "As it was then, with bounds widened for age."),
+    after=ESTIMATE,
+)
+CHANGES = page(
+    "Changes",
+    "What has changed, the largest ratio first.",
+    since_s=(float, "The time that was asked for, seconds since 1970 (UTC)."),
+    before=(
+        maybe(SNAPSHOT),
+        "The snapshot that was the newest then; null where none is kept that is as old.",
+    ),
+    oldest=(maybe(SNAPSHOT), "The oldest that is kept."),
+    changes=many(CHANGE),
+    total=(int, "Of these changes, on all pages."),
+    total_by_source=(dict[Kind, int], "Of all changes, by the source of the new estimate."),
+    new_regions=list[str],
+    lost_regions=list[str],
+    shifts=(
+        many(
+            model_of(
+                "ShiftSeen",
+                "A lasting change of level that was found in the samples of a link.",
+                LinkShift,
+                metric=Metric,
+            )
+        ),
+        "Found since then, the newest first.",
+    ),
+)
 
 
 @route("GET", "/v1/snapshots/current", "read", answer=GRAPH, etag=True)
@@ -48,13 +194,13 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     them for age. Sent as it is made. Who accepts `application/vnd.relayd.network-columns.v2`, as
     relayd's own clients do, gets the columns in which links are stored, some 100 bytes a link.
     """
-    request, current = context.request, context.service.current
-    network, snapshot = current.network, current.snapshot
+    request, current = context.request, context.current
+    network = current.network
     as_columns = NETWORK_COLUMNS in request.headers.get(hdrs.ACCEPT, "")
     digest = (await asyncio.to_thread(current.page, "digest", lambda: _digest(network))).decode()
     tag = f"{digest}-columns" if as_columns else digest
     headers = {
-        **snapshot_headers(snapshot),
+        **snapshot_headers(context.snapshot),
         hdrs.CACHE_CONTROL: "private, no-cache",
         hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}",
     }
@@ -70,22 +216,18 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
 
 
 @route("GET", "/v1/snapshots", "read", query=SnapshotsQuery, answer=SNAPSHOTS)
-async def list_snapshots(context: RequestContext) -> web.Response:
+async def list_snapshots(context: RequestContext) -> dict[str, Any]:
     """List snapshots, the newest first."""
-    service, query = context.service, context.query
+    query = context.query
     most_s = time.time() - query.older_than_s
-    rows = await service.store.read(lambda store: list(store.snapshots.list()))
+    rows = await context.service.store.read(lambda store: list(store.snapshots.list()))
     rows = [row for row in rows if row.created_at_s <= most_s] if query.older_than_s else rows
     if after := position(query.cursor, 1):
         ids = [row.id for row in rows]
         if after[0] not in ids:
             raise InputError("cursor", "is of a snapshot that was pruned", value=query.cursor)
         rows = rows[ids.index(after[0]) + 1 :]
-    page, next_cursor = page_of(rows, query.limit, lambda row: (row.id,))
-    return document_response(
-        service.current.snapshot,
-        {"snapshots": [snapshot_seen(row) for row in page], "next_cursor": next_cursor},
-    )
+    return page_of("snapshots", rows, query.limit, lambda row: (row.id,), _snapshot)
 
 
 def _digest(network: Network) -> bytes:
@@ -96,17 +238,15 @@ def _digest(network: Network) -> bytes:
     return found.hexdigest().encode()
 
 
-def snapshot_seen(row: SnapshotRow) -> dict[str, object]:
+def _snapshot(row: SnapshotRow | None) -> dict[str, object] | None:
     """Return a snapshot without its links and sites, as lists show it."""
-    return attributes_as(SNAPSHOT, row, as_of=utc_text(row.as_of_s))
+    return row and attributes_as(SNAPSHOT, row, as_of=utc_text(row.as_of_s))
 
 
 @route("GET", "/v1/regions", "read", answer=REGIONS, etag=True)
-async def get_regions(context: RequestContext) -> web.Response:
+async def get_regions(context: RequestContext) -> bytes:
     """List regions and aliases."""
-    current = context.service.current
-    body = current.page("regions", lambda: _regions(current))
-    return tagged_response(context.request, body, current.snapshot)
+    return context.current.page("regions", lambda: _regions(context.current))
 
 
 def _regions(current: Current) -> bytes:
@@ -117,14 +257,78 @@ def _regions(current: Current) -> bytes:
 
 
 @route("GET", "/v1/catalogue", "read", answer=CATALOGUE_ANSWER, etag=True)
-async def get_catalogue(context: RequestContext) -> web.Response:
+async def get_catalogue(context: RequestContext) -> bytes:
     """Return regions, VM types and prices.
 
     `relayd.open(url, mirror=True)` copies it together with the network.
     """
-    current = context.service.current
+    current = context.current
     content = {"snapshot": current.snapshot, "digest": current.catalogue.digest}
-    body = current.page(
+    return current.page(
         "catalogue", lambda: encoded({**content, "catalogue": content_of(current.catalogue)})
     )
-    return tagged_response(context.request, body, current.snapshot)
+
+
+@route("GET", "/v1/changes", "read", query=ChangesQuery, answer=CHANGES)
+async def get_changes(context: RequestContext) -> dict[str, Any]:
+    """List what has changed.
+
+    Links and caps whose estimate is now outside of the bounds that it had in the snapshot that
+    was the newest then, the largest ratio first; regions that have come or gone; lasting
+    changes of level that were found since.
+    """
+    query, network, now_s = context.query, context.current.network, time.time()
+    since_s = now_s - query.since_s if query.since is None else _time_of(query.since)
+    start = whole_position(query.cursor)
+    found = await context.service.store.read(lambda store: _read(store, network, since_s, now_s))
+    every = found.pop("all")
+    wanted = [each for each in every if query.source in (None, each.after.source)]
+    end = start + query.limit
+    return {
+        "since_s": since_s,
+        **found,
+        "changes": [_change(each) for each in wanted[start:end]],
+        "total": len(wanted),
+        "total_by_source": Counter(each.after.source for each in every),
+        "next_cursor": cursor(end) if end < len(wanted) else None,
+    }
+
+
+def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str, Any]:
+    old = store.snapshots.current_at(since_s)
+    found: list[EstimateChange] = []
+    new: list[str] = []
+    lost: list[str] = []
+    if old is not None and old.id != now.snapshot.id:
+        sites = store.snapshots.sites(old.id)
+        found = changes(store.snapshots.links(old.id).all_links(), sites, now, now_s)
+        new, lost = regions_between(sites, now.sites)
+    return {
+        "before": _snapshot(old),
+        "oldest": _snapshot(store.snapshots.oldest()),
+        "all": found,
+        "new_regions": new,
+        "lost_regions": lost,
+        "shifts": list(LevelShifts(store.database).found_since(since_s)),
+    }
+
+
+def _change(found: EstimateChange) -> dict[str, object]:
+    before, after = estimate_as_json(found.before), estimate_as_json(found.after)
+    return attributes_as(CHANGE, found, before=before, after=after)
+
+
+def _time_of(text: str) -> float:
+    """Return an RFC 3339 time in seconds since 1970."""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found.timestamp()
+    except (ValueError, OverflowError):
+        pass
+    raise InputError(
+        "since",
+        "is not a time with its zone",
+        value=text,
+        remedy="Write RFC 3339, such as 2026-05-01T08:00:00Z.",
+    )

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
+from pydantic import Field
 
-from relayd.http.models.measuring import (
-    TRANSFER_ANSWER,
-    TRANSFER_DETAILS_ANSWER,
-    TRANSFERS_ANSWER,
-    TransfersQuery,
-)
+from relayd.http.models import Name, Page, answer, page
 from relayd.http.problems import ProblemError
-from relayd.http.responses import document_response, page_of, whole_position
-from relayd.http.route import RequestContext, route
-from relayd.store.transfers import NoTransferError, Transfers, WantedTransfers
+from relayd.http.route import RequestContext, document_response, page_of, route, whole_position
+from relayd.store.transfers import NoTransferError, Transfers, WantedState, WantedTransfers
 from relayd.transfers.expected import is_storable
 from relayd.transfers.register import TransferRegister
 from relayd.transfers.requests import (
@@ -26,54 +21,71 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, tracked
+from relayd.transfers.tracked import TrackedTransfer, TransferDetails, tracked
 
 T = TypeVar("T")
 EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 7200}
 
 
+class TransfersQuery(Page):
+    """Which transfers."""
+
+    state: WantedState | None = Field(
+        None, description="`in-flight` are those that run and those that are silent."
+    )
+    src: Name | None = Field(None, description="Only from this region.")
+    dst: Name | None = Field(None, description="Only to this region.")
+
+
+TRANSFERS_ANSWER = page(
+    "TransfersAnswer", "Transfers, the newest first.", transfers=list[TrackedTransfer]
+)
+TRANSFER_ANSWER = answer("TransferAnswer", "One transfer.", transfer=TrackedTransfer)
+TRANSFER_DETAILS_ANSWER = answer(
+    "TransferDetailsAnswer", "One transfer, with all that is known of it.", details=TransferDetails
+)
+
+
 @route("GET", "/v1/transfers", "read", query=TransfersQuery, answer=TRANSFERS_ANSWER)
-async def list_transfers(context: RequestContext) -> web.Response:
+async def list_transfers(context: RequestContext) -> dict[str, Any]:
     """List transfers, the newest first.
 
     With rate, forecast and whether they are in time. Without a report for `silent_after_s`, one
     is `silent`, and after a day of that `failed`.
     """
-    service, query = context.service, context.query
-    before, wan = whole_position(query.cursor), service.current.wan
+    query, wan = context.query, context.current.wan
+    before = whole_position(query.cursor)
     ends = (
         None if name is None else wan.resolve(name, field).region_id
         for name, field in ((query.src, "src"), (query.dst, "dst"))
     )
     wanted = WantedTransfers(query.state, *ends)
-    rows = await service.store.read(
+    rows = await context.service.store.read(
         lambda store: Transfers(store.database).page(
             wanted, before_number=before, limit=query.limit + 1
         )
     )
-    page, next_cursor = page_of(rows, query.limit, lambda row: (row.number,))
     now_s = time.time()
-    return document_response(
-        service.current.snapshot,
-        {"transfers": [tracked(row, now_s) for row in page], "next_cursor": next_cursor},
+    return page_of(
+        "transfers", rows, query.limit, lambda row: (row.number,), lambda row: tracked(row, now_s)
     )
 
 
 @route("GET", "/v1/transfers/{id}", "read", answer=TRANSFER_DETAILS_ANSWER, statuses=(404,))
-async def get_transfer(context: RequestContext) -> web.Response:
+async def get_transfer(context: RequestContext) -> dict[str, Any]:
     """Show one transfer.
 
     With its reports, its paths, its plan, and the question what to do with the rest of it
     (`rest`), filled in; `advised` says whether it is late or much slower than planned.
     """
-    name, service = _id(context), context.service
+    name, wan = _id(context), context.current.wan
     try:
-        found = await service.store.read(
-            lambda store: TransferRegister(store.database, service.current.wan, "").transfer(name)
+        found = await context.service.store.read(
+            lambda store: TransferRegister(store.database, wan, "").transfer(name)
         )
     except NoTransferError:
         raise _unknown(name) from None
-    return document_response(service.current.snapshot, {"details": found})
+    return {"details": found}
 
 
 @route(
@@ -93,7 +105,9 @@ async def post_transfer(context: RequestContext) -> web.Response:
     program reports it.
     """
     found, is_new = await _written(context, lambda register: register.begin(context.body))
-    response = _answer(context, found, 201 if is_new else 200)
+    response = document_response(
+        context.snapshot, {"transfer": found}, status=201 if is_new else 200
+    )
     response.headers[hdrs.LOCATION] = f"/v1/transfers/{quote(found.id, safe='')}"
     return response
 
@@ -107,7 +121,7 @@ async def post_transfer(context: RequestContext) -> web.Response:
     answer=TRANSFER_ANSWER,
     statuses=(404,),
 )
-async def post_transfer_progress(context: RequestContext) -> web.Response:
+async def post_transfer_progress(context: RequestContext) -> dict[str, Any]:
     """Report how far a transfer is.
 
     All that has arrived since it began. A report that goes backwards, in volume or in time, or
@@ -115,7 +129,7 @@ async def post_transfer_progress(context: RequestContext) -> web.Response:
     """
     name = _id(context)
     found = await _written(context, lambda register: register.report(name, context.body))
-    return _answer(context, found, 200)
+    return {"transfer": found}
 
 
 @route(
@@ -127,7 +141,7 @@ async def post_transfer_progress(context: RequestContext) -> web.Response:
     answer=TRANSFER_ANSWER,
     statuses=(404,),
 )
-async def post_transfer_end(context: RequestContext) -> web.Response:
+async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
     """Say how a transfer ended.
 
     `finished`, `failed` or `cancelled`; may be repeated. Plans learn from what finished over
@@ -135,7 +149,7 @@ async def post_transfer_end(context: RequestContext) -> web.Response:
     """
     name = _id(context)
     found = await _written(context, lambda register: register.end(name, context.body))
-    return _answer(context, found, 200)
+    return {"transfer": found}
 
 
 async def _written(context: RequestContext, change: Callable[[TransferRegister], T]) -> T:
@@ -143,7 +157,7 @@ async def _written(context: RequestContext, change: Callable[[TransferRegister],
     who = service.access.holder(context.request) or context.request.remote or ""
     try:
         return await service.store.write(
-            lambda store: change(TransferRegister(store.database, service.current.wan, who))
+            lambda store: change(TransferRegister(store.database, context.current.wan, who))
         )
     except NoTransferError as error:
         raise _unknown(str(error.value)) from None
@@ -154,11 +168,6 @@ def _id(context: RequestContext) -> str:
     if not is_storable(name):
         raise _unknown(name)
     return name
-
-
-def _answer(context: RequestContext, found: TrackedTransfer, status: int) -> web.Response:
-    content = {"transfer": found}
-    return document_response(context.service.current.snapshot, content, status=status)
 
 
 def _unknown(name: str) -> ProblemError:

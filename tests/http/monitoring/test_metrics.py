@@ -20,8 +20,7 @@ from planner.model.link_states import LinkState
 from planner.model.network import Network
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.current_state import Current
-from relayd.http.monitoring.link_gauges import link_gauges
-from relayd.http.monitoring.metrics import Exposition, Metrics
+from relayd.http.monitoring.metrics import Exposition, Metrics, link_gauges
 from relayd.http.store_access import StoreAccess
 from relayd.http.workers import Workers
 from relayd.sources.memory import MemorySource

@@ -1,14 +1,14 @@
-"""How models are made: of answers from the types that hold what is answered, of requests by hand.
+"""How the API's models are made, and those that several rooms use.
 
 A model of an answer takes names and types of its fields from a domain type, and their meaning from
-the section ``Attributes`` of its docstring. What no domain type has is written beside it.
+the section ``Attributes`` of its docstring. What no domain type has is written out.
 """
 
 from __future__ import annotations
 
 import re
 from inspect import cleandoc
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
@@ -16,6 +16,7 @@ from planner.model.network import Snapshot
 
 MOST_NAME = 200
 """Characters of a name: of a region, an alias, a rule."""
+MOST_PAIRS = 1000
 _ATTRIBUTE = re.compile(r"^(\w[\w, ]*) : .*\n((?: {4}.*\n?|\n)*)", re.MULTILINE)
 
 
@@ -52,25 +53,39 @@ class Page(RequestModel):
     )
 
 
+class CampaignRequest(RequestModel):
+    """What to measure with the fleet of the service."""
+
+    budget_usd: float = Field(gt=0, le=1e6, description="Most to spend on egress.")
+    phases: list[Literal["rtt", "per-flow", "caps", "aggregate"]] | None = Field(
+        None, min_length=1, max_length=4, description="Which to measure; all where left out."
+    )
+    pairs: list[Name] = Field(
+        [], max_length=MOST_PAIRS, description="Only these, as `source>destination` of hosts."
+    )
+    thorough: bool = Field(False, description="All pairs, not only those that matter.")
+    connections: int = Field(64, ge=1, le=128, description="Most TCP connections of a probe.")
+    max_minutes: float | None = Field(None, gt=0, le=10_000, description="Begin nothing later.")
+    resume: bool = Field(False, description="Go on with the last campaign, if it is unfinished.")
+
+
 def model_of(
     name: str,
-    about: str,
-    source: type | None = None,
     /,
-    *,
+    *of: type | str,
     without: tuple[str, ...] = (),
     sparse: bool = False,
     base: type[BaseModel] = ResponseModel,
     **fields: Any,
-) -> type[BaseModel]:
+) -> Any:
     """Make the model of a part of an answer.
 
     Parameters
     ----------
-    name, about : str
+    name : str
         In the description of the API.
-    source : type, optional
-        A dataclass or named tuple with its fields.
+    *of : type or str
+        A dataclass or named tuple with its fields; what it is, unless that type says it.
     without : tuple of str
         Fields of the source that are not shown.
     sparse : bool
@@ -81,6 +96,8 @@ def model_of(
         Further fields, or others in their place: a type, or a type and a sentence.
     """
     found: dict[str, Any] = {}
+    source = next((one for one in of if isinstance(one, type)), None)
+    about = next((one for one in of if isinstance(one, str)), "")
     defaults = getattr(source, "_field_defaults", {}) if sparse else {}
     if source is not None:
         told = _told(source)
@@ -88,19 +105,19 @@ def model_of(
             if field not in without:
                 default = defaults.get(field, ...)
                 found[field] = kind, Field(default, description=told.get(field))
+        about = about or cleandoc(source.__doc__ or "").partition("\n\n")[0]
     for field, given in fields.items():
         kind, text = given if isinstance(given, tuple) else (given, None)
         found[field] = kind, Field(defaults.get(field, ...), description=text)
-    model: type[BaseModel] = create_model(name, __base__=base, __doc__=about, **found)
-    return model
+    return create_model(name, __base__=base, __doc__=about or f"{name}.", **found)
 
 
-def answer(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
+def answer(name: str, about: str, /, **fields: Any) -> Any:
     """Make the model of a whole answer, which names its snapshot."""
-    return model_of(name, about, None, snapshot=Snapshot, **fields)
+    return model_of(name, about, snapshot=Snapshot, **fields)
 
 
-def page(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
+def page(name: str, about: str, /, **fields: Any) -> Any:
     """Make the model of a page of a list."""
     return answer(name, about, **fields, next_cursor=(str | None, "Null on the last page."))
 

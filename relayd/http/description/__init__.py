@@ -1,1 +1,0 @@
-"""The service's description of itself: OpenAPI and the page made from it."""
