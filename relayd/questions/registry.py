@@ -60,7 +60,7 @@ class Question:
 
     @cached_property
     def solve(self) -> Callable[[Any, Any], Answer]:
-        """What answers a request on a :class:`~relayd.questions.network_view.NetworkView`."""
+        """What answers a request on a :class:`~relayd.questions.answering.NetworkView`."""
         return cast("Callable[[Any, Any], Answer]", _load(self.solve_at))
 
 
@@ -78,7 +78,7 @@ QUESTIONS = (
         "Recommend how to move a volume",
         "planner.transfer.request:TransferRequest",
         "planner.transfer.plan:Plan",
-        "relayd.questions.transfer:plan_transfer",
+        "relayd.questions.answering:plan_transfer",
         {"src": "us-east", "dst": "sa", "volume_gb": 500, "vms": 4, "avoid": ["provider:azure"]},
     ),
     Question(
@@ -89,7 +89,7 @@ QUESTIONS = (
         "Recommend how to run many transfers",
         "planner.shuffle.request:ShuffleRequest",
         "planner.shuffle.plan:ShufflePlan",
-        "relayd.questions.shuffle:plan_shuffle",
+        "relayd.questions.answering:plan_shuffle",
         {
             "demands": [
                 {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "volume_gb": 100},
@@ -106,7 +106,7 @@ QUESTIONS = (
         "Recommend how to bring one volume to several regions",
         "planner.broadcast.request:BroadcastRequest",
         "planner.broadcast.plan:BroadcastPlan",
-        "relayd.questions.broadcast:plan_broadcast",
+        "relayd.questions.answering:plan_broadcast",
         {
             "src": "aws:us-east-1",
             "destinations": ["aws:eu-west-1", "aws:ap-northeast-1"],
@@ -121,7 +121,7 @@ QUESTIONS = (
         "Admit transfers with deadlines",
         "planner.schedule.request:ScheduleRequest",
         "planner.schedule.plan:SchedulePlan",
-        "relayd.questions.schedule:plan_schedule",
+        "relayd.questions.answering:plan_schedule",
         {
             "transfers": [
                 {
@@ -142,7 +142,7 @@ QUESTIONS = (
         "Recommend where to reduce",
         "planner.placement.request:ReduceRequest",
         "planner.placement.plan:ReducePlacement",
-        "relayd.questions.placement:place_reduce",
+        "relayd.questions.answering:place_reduce",
         {"input_gb": {"aws:us-east-1": 100, "aws:eu-west-1": 40}, "selectivity": 0.5},
     ),
     Question(
@@ -153,7 +153,7 @@ QUESTIONS = (
         "Recommend on which VM to run which task",
         "planner.placement.request:TasksRequest",
         "planner.placement.plan:TaskPlacement",
-        "relayd.questions.placement:place_tasks",
+        "relayd.questions.answering:place_tasks",
         {
             "tasks": [{"id": "map", "cpus": 2}, {"id": "reduce", "cpus": 2}],
             "traffic": [{"src": "map", "dst": "reduce", "volume_gb": 10}],
@@ -171,7 +171,7 @@ QUESTIONS = (
         "Rank providers, regions and VM types for a use",
         "planner.comparison.request:ComparisonRequest",
         "planner.comparison.plan:Ranking",
-        "relayd.questions.comparison:compare_candidates",
+        "relayd.questions.answering:compare_candidates",
         {
             "regions": ["aws:sa-east-1", "aws:eu-west-1"],
             "volume_gb": 100,
@@ -187,7 +187,7 @@ QUESTIONS = (
         "Say whether to keep to a plan in progress",
         "planner.replanning.request:ReplanRequest",
         "planner.replanning.plan:Replan",
-        "relayd.questions.replanning:replan_in_progress",
+        "relayd.questions.answering:replan_in_progress",
         {
             "plan": {
                 "plan_id": "7a0c6c1f2b3d",

@@ -9,7 +9,7 @@ from time import time as clock
 from typing import Any
 
 from planner.exploring.outcome import DIRECT, Outcome
-from relayd.questions.resolving import NetworkView
+from relayd.questions.answering import NetworkView
 from relayd.store.database import Database
 from relayd.store.transfers import Transfers, WantedState, WantedTransfers
 from relayd.transfers.expected import expected_of

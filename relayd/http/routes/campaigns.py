@@ -107,19 +107,10 @@ FORECAST_ANSWER = answer(
     regret=model_of(
         "RegretSeen",
         "Expected regret: the share of throughput lost for lack of measurements.",
-        before=(
-            float,
-            "The mean over all ordered pairs of regions of which something is known, now.",
-        ),
+        before=(float, "Mean over ordered pairs of known regions, now."),
         after=(float, "The same after all of it, if the budget allows that."),
-        saved_per_usd=(
-            float | None,
-            "What a dollar of egress saves of it; null where that or its cost is nothing.",
-        ),
-        unknown_regions=(
-            list[str],
-            "Regions of the fleet of which nothing is known; the regret is not of them.",
-        ),
+        saved_per_usd=(float | None, "What a dollar of egress saves; null for nothing."),
+        unknown_regions=(list[str], "Of the fleet, of which nothing is known; left aside."),
     ),
 )
 
@@ -130,11 +121,7 @@ FLEET_HOST = model_of(
     region=str,
     zone=str,
     vm_type=(str, "As the fleet file has it; may be empty."),
-    unreachable=(
-        str | None,
-        "Why the watcher can't reach any host of its region; null where it can, or where nobody "
-        "watches.",
-    ),
+    unreachable=(str | None, "Why the watcher reaches no host of its region; null where it can."),
     remedy=(str | None, "What to do about it."),
 )
 FLEET_ANSWER = answer(
@@ -167,10 +154,7 @@ FLEET_ANSWER = answer(
         "Measured caps of single VMs.",
     ),
     leg_states=(list[LinkState], "Links that are down or degraded now."),
-    may_start_campaigns=(
-        bool,
-        "Whether the caller may start one: a fleet, no watcher, and scope `probe`.",
-    ),
+    may_start_campaigns=(bool, "Whether the caller may start one."),
     why_not=(str, "Why not; empty where they may."),
 )
 REFERENCE_CAPS = model_of(

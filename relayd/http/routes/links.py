@@ -60,10 +60,7 @@ ESTIMATED = model_of(
     "Estimated",
     "What every estimate has.",
     source=Kind,
-    measured_at_s=(
-        float | None,
-        "Time from which it ages, seconds since 1970 (UTC): of the newest sample.",
-    ),
+    measured_at_s=(float | None, "Of the newest sample, seconds since 1970 (UTC)."),
     samples=(int, "How many samples of this very quantity it rests on."),
     basis=(str, "In words, for people, what it was made from."),
     prior=(
@@ -119,11 +116,7 @@ SITE = model_of(
     egress_gbps=CAP,
     ingress_gbps=CAP,
     window_mb=ESTIMATE,
-    private_egress_gbps=(
-        maybe(ESTIMATE),
-        "The caps of traffic over private addresses, and of all traffic where they are the higher "
-        "ones; null where they are not known to differ.",
-    ),
+    private_egress_gbps=(maybe(ESTIMATE), "Over private addresses; null for no difference."),
     private_ingress_gbps=maybe(ESTIMATE),
     private_network=(str, "Sites that name the same one reach each other by private addresses."),
 )
@@ -153,9 +146,7 @@ class LinksQuery(Page):
     src: Name | None = Field(None, description="Only links out of this region or alias.")
     dst: Name | None = Field(None, description="Only links into this region or alias.")
     provider: Name | None = Field(None, description="Only links with an end at this provider.")
-    source: Kind | None = Field(
-        None, description="Only links whose aggregate throughput is of this source."
-    )
+    source: Kind | None = Field(None, description="Only throughput of this source.")
 
 
 LINKS = page("Links", "A page of links.", links=many(LINK))
@@ -164,10 +155,7 @@ CAPS = model_of(
     "The VM at one end of a link.",
     region=str,
     vm_type=(str, "As `provider:type`; empty where none is known."),
-    egress_gbps=(
-        maybe(ESTIMATE),
-        "Cap of one VM over the link's kind of address; null where not known.",
-    ),
+    egress_gbps=(maybe(ESTIMATE), "Over the link's kind of address; null for unknown."),
     ingress_gbps=maybe(ESTIMATE),
     window_mb=ESTIMATE,
 )
@@ -222,18 +210,9 @@ class SummaryQuery(RequestModel):
 
     metric: Metric = "rtt_ms"
     bins: int = Field(200, ge=1, le=MOST_BINS, description="Into how many stretches of time.")
-    since_s: float | None = Field(
-        None, ge=0, le=MAX_TIME_S, description="Only what was measured at or after this time."
-    )
-    until_s: float | None = Field(
-        None, ge=0, le=MAX_TIME_S, description="Only what was measured at or before this time."
-    )
-    list_up_to: int = Field(
-        0,
-        ge=0,
-        le=MOST_LISTED,
-        description="Also list the samples one by one where they are no more than this.",
-    )
+    since_s: float | None = Field(None, ge=0, le=MAX_TIME_S, description="Measured then or later.")
+    until_s: float | None = Field(None, ge=0, le=MAX_TIME_S, description="Or earlier.")
+    list_up_to: int = Field(0, ge=0, le=MOST_LISTED, description="List so many samples, too.")
 
 
 LINK_SUMMARY = answer(
@@ -247,11 +226,7 @@ LINK_SUMMARY = answer(
         "All that this link has samples of.",
     ),
     samples=(int, "How many of this metric are in this time."),
-    compacted=(
-        int,
-        "How many of them are no longer kept one by one: they are in the bins, not in the "
-        "distribution.",
-    ),
+    compacted=(int, "How many are only in the bins, no longer kept one by one."),
     bins=(
         many(
             model_of("Bin", "Samples of a stretch of time, values in the metric's unit.", TimeBin)
@@ -271,16 +246,8 @@ LINK_SUMMARY = answer(
             HistogramBar,
         )
     ),
-    quantiles=(
-        list[float],
-        "Of 0, 1, ... 100 %; as many as samples where these are fewer, and then the values "
-        "themselves.",
-    ),
-    has_shape=(
-        bool,
-        f"Whether there are the {LEAST_FOR_SHAPE} samples without which a distribution says "
-        "nothing.",
-    ),
+    quantiles=(list[float], "Of 0, 1, ... 100 %; the values themselves where they are fewer."),
+    has_shape=(bool, f"Whether there are {LEAST_FOR_SHAPE}: fewer have no distribution."),
 )
 
 
@@ -301,20 +268,13 @@ EVIDENCE_SERIES = model_of(
     without=("most",),
     samples=(many(SAMPLE), "Those that counted, the newest first."),
     left_out=many(model_of("LeftOut", "Samples that were not used.", reason=str, samples=int)),
-    was_read=(
-        bool,
-        "False where a figure rests on so many links that the samples of this one were not looked "
-        "up.",
-    ),
+    was_read=(bool, "False for links beyond those whose samples were looked up."),
 )
 EVIDENCE = model_of(
     "Evidence",
     "What one figure was made of.",
     FigureProvenance,
-    estimate=(
-        maybe(ESTIMATE),
-        "As the snapshot has it, not widened for age; null where it has no bounds.",
-    ),
+    estimate=(maybe(ESTIMATE), "As the snapshot has it; null where it has no bounds."),
     series=many(EVIDENCE_SERIES),
     further=(int, "How many links took part that are not named."),
 )
@@ -337,15 +297,8 @@ class MatrixQuery(RequestModel):
         le=MOST_CONNECTIONS,
         description="For `relay-gain`: TCP connections that a VM opens.",
     )
-    measured_only: bool = Field(
-        False, description="Leave out regions none of whose throughput was measured."
-    )
-    digits: int | None = Field(
-        None,
-        ge=1,
-        le=15,
-        description="Round to so many significant digits: a smaller answer. Null for all digits.",
-    )
+    measured_only: bool = Field(False, description="Leave out regions without measurements.")
+    digits: int | None = Field(None, ge=1, le=15, description="Round to so many; null for all.")
 
 
 MATRIX_ANSWER = answer(
@@ -355,10 +308,7 @@ MATRIX_ANSWER = answer(
     unit=str,
     regions=list[str],
     values=(list[list[float | None]], "Null where nothing is known."),
-    sources=(
-        list[list[Kind | None]] | None,
-        "What each value rests on; null for metrics that are no estimates.",
-    ),
+    sources=(list[list[Kind | None]] | None, "Of each value; null for what is no estimate."),
 )
 
 

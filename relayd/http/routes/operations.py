@@ -63,11 +63,7 @@ READINESS = answer(
     "Whether requests should be sent here.",
     status=Literal["ready", "not ready"],
     reasons=(list[str], "Why not; empty where ready."),
-    warnings=(
-        list[str],
-        "What to look into though it is ready: snapshots that fail or are overdue, since when and "
-        "why, and a disk of the store that is nearly full.",
-    ),
+    warnings=(list[str], "Of failing or overdue snapshots, and a disk that is nearly full."),
     snapshot_age_s=(float | None, "Since its newest sample; null for a baseline."),
     checked_at_s=float,
     watch=(
@@ -87,10 +83,7 @@ READINESS = answer(
 WATCH = answer(
     "Watch",
     "The watcher of the fleet.",
-    watch=(
-        dict[str, Any] | None,
-        "Its role, links, budget, campaigns and webhook; null where nothing is watched.",
-    ),
+    watch=(dict[str, Any] | None, "Role, links, budget, campaigns; null without a watcher."),
 )
 
 # ---- tokens ------------------------------------------------------------------------------------
@@ -102,14 +95,8 @@ TOKEN = model_of(
     without=("id", "digest"),
     number=int,
     scopes=list[Scope],
-    last_used_at_s=(
-        float | None,
-        "Null for never; up to a minute old where another process answered.",
-    ),
-    requests_per_s=(
-        float | None,
-        "That it may send; 0 for no limit, null for that of the service.",
-    ),
+    last_used_at_s=(float | None, "Null for never; may be a minute old."),
+    requests_per_s=(float | None, "0 for no limit, null for that of the service."),
     max_series=(int | None, "Metrics of links that it may report; 0 and null as above."),
     state=Literal["valid", "expired", "revoked"],
 )
@@ -143,12 +130,7 @@ TOKENS = answer(
 class EventsQuery(RequestModel):
     """From where on."""
 
-    after: int | None = Field(
-        None,
-        ge=0,
-        le=2**62,
-        description="Id of the last event seen, where Last-Event-ID can't be sent.",
-    )
+    after: int | None = Field(None, ge=0, le=2**62, description="Id of the last event seen.")
 
 
 EVENT = model_of("EventSeen", "Something that happened, as the stream of events has it.", Event)
@@ -163,23 +145,10 @@ OVERVIEW = answer(
         measured=int,
         inferred=int,
         baseline=int,
-        outlived=(
-            int,
-            "Of the measured ones: measured longer ago than such links keep their level.",
-        ),
-        newest_sample_s=(
-            float | None,
-            "When the newest sample of any link was taken, seconds since 1970 (UTC).",
-        ),
-        median_sample_s=(
-            float | None,
-            "The same of the link in the middle, of all that have a sample.",
-        ),
-        old_prices=(
-            list[str],
-            "Egress prices that are more than a year old, in a sentence with what renews them; "
-            "empty where none are.",
-        ),
+        outlived=(int, "Of the measured ones: too old to rely on."),
+        newest_sample_s=(float | None, "Of any link, seconds since 1970 (UTC)."),
+        median_sample_s=(float | None, "Of the link in the middle, of all with a sample."),
+        old_prices=(list[str], "Of egress, over a year old: in a sentence with what renews them."),
     ),
     leg_states=(list[LinkState], "Links that are down or degraded now."),
     snapshots=model_of(
@@ -196,10 +165,7 @@ OVERVIEW = answer(
         failed=int,
         sent_gb=float,
         usd=(float, "Egress, with what liveness probes have spent or reserved."),
-        budget_usd=(
-            float | None,
-            "The watcher's daily budget; null where this service watches nothing.",
-        ),
+        budget_usd=(float | None, "Of the watcher, for a day; null without one."),
     ),
     prediction=(
         maybe(
@@ -260,11 +226,7 @@ RELAY_GAINS = answer(
             relay_s=float,
             direct_usd=(float, "Egress and VMs, for the volume."),
             relay_usd=float,
-            pays_from_usd_per_h=(
-                float,
-                "What an hour must be worth for the relay to pay: its additional cost over the "
-                "time that it saves. A split over it and the direct path may pay earlier.",
-            ),
+            pays_from_usd_per_h=(float, "What an hour must be worth for the relay to pay."),
         )
     ),
 )

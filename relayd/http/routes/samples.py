@@ -82,9 +82,7 @@ class SampleGiven(RequestModel):
     dst: Name
     metric: Metric
     value: float = Field(ge=0, description="In the unit that the metric's name ends in.")
-    measured_at_s: float = Field(
-        ge=MIN_TIME_S, le=MAX_TIME_S, description="Start, seconds since 1970 (UTC)."
-    )
+    measured_at_s: float = Field(ge=MIN_TIME_S, le=MAX_TIME_S, description="Seconds since 1970.")
     tool: Word = Field("api", min_length=1)
     connections: int | None = Field(None, ge=1, le=MAX_CONNECTIONS)
     duration_s: float | None = Field(None, gt=0, le=MAX_DURATION_S)
@@ -94,15 +92,9 @@ class SampleGiven(RequestModel):
     src_vm: Word = ""
     dst_vm: Word = ""
     detail: dict[str, Any] | None = Field(None, description="Further output of the tool.")
-    address: AddressKind | None = Field(
-        None, description="Over which kind of address it was measured."
-    )
-    new_level: bool = Field(
-        False, description="Whether it was measured twice, and the link has changed its level."
-    )
-    intervals: int | None = Field(
-        None, ge=1, le=MAX_INTERVALS, description="Of how many intervals it is the median."
-    )
+    address: AddressKind | None = Field(None, description="Over which it was measured.")
+    new_level: bool = Field(False, description="Measured twice: the link has a new level.")
+    intervals: int | None = Field(None, ge=1, le=MAX_INTERVALS, description="It is their median.")
 
 
 class SamplesGiven(RequestModel):
@@ -146,9 +138,7 @@ class QuarantineQuery(Page):
         Annotated[str, AfterValidator(_kind), Field(json_schema_extra={"enum": list(FAULTS)})]
         | None
     ) = Field(None, description="Only those of one kind of reason.")
-    state: State = Field(
-        "open", description="Of which nobody has decided, or those accepted or rejected."
-    )
+    state: State = Field("open", description="Not decided yet, or accepted, or rejected.")
     src: Name | None = Field(None, description="Only of links out of this region.")
     dst: Name | None = Field(None, description="Only of links into this region.")
 
@@ -172,10 +162,7 @@ QUARANTINED_SAMPLE = model_of(
 QUARANTINE = page(
     "Quarantine",
     "A page of samples that nothing rests on.",
-    disputes=(
-        list[str],
-        "Figures that samples of some source contradict, or that nobody has confirmed.",
-    ),
+    disputes=(list[str], "Figures that samples contradict, or nothing confirms."),
     disputed=(
         many(
             model_of(

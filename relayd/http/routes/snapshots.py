@@ -63,16 +63,8 @@ REGIONS = answer(
             continent=str,
             latitude_deg=float | None,
             longitude_deg=float | None,
-            access=(
-                str,
-                "Empty where every customer may use the region; else restricted, government, "
-                "china or sovereign.",
-            ),
-            in_graph=(
-                bool,
-                "Whether links, matrices and relays include it; plans can be made from and to any "
-                "region.",
-            ),
+            access=(str, "Empty for all; else restricted, government, china or sovereign."),
+            in_graph=(bool, "Whether links, matrices and relays include it."),
             vm_type=(str, "VM type in use there, as `provider:type`."),
             aliases=list[str],
         )
@@ -83,10 +75,7 @@ CATALOGUE_ANSWER = answer(
     "CatalogueAnswer",
     "Regions, VM types and prices.",
     digest=(str, "Identifies the content."),
-    catalogue=(
-        dict[str, Any],
-        "Regions, aliases, VM types, their defaults, and egress prices, as rows.",
-    ),
+    catalogue=(dict[str, Any], "Regions, aliases, VM types, defaults, prices, as rows."),
 )
 GRAPH = answer(
     "Graph",
@@ -94,22 +83,10 @@ GRAPH = answer(
     aged_to_s=(float | None, "Unix time that bounds are widened for; null for those as measured."),
     sites=many(SITE),
     links=many(LINK),
-    other_links=(
-        many(LINK),
-        "Links over the kind of address that is not in use, where both are known.",
-    ),
-    leg_states=(
-        list[LinkState],
-        "Links that are down or degraded now; to be laid over the links' figures.",
-    ),
-    verifications=(
-        list[Verified],
-        "What runs of plans have shown; to be allowed for in plans between their ends.",
-    ),
-    newer_samples=(
-        NewerSamples | None,
-        "What has waited for a snapshot for longer than usual; null for nothing.",
-    ),
+    other_links=(many(LINK), "Over the kind of address that is not in use."),
+    leg_states=(list[LinkState], "Down or degraded now; to be laid over the links."),
+    verifications=(list[Verified], "What runs of plans have shown."),
+    newer_samples=(NewerSamples | None, "What has long waited for a snapshot."),
 )
 SNAPSHOT = model_of(
     "SnapshotSeen",
@@ -123,9 +100,7 @@ SNAPSHOT = model_of(
 class SnapshotsQuery(Page):
     """Which snapshots."""
 
-    older_than_s: float = Field(
-        0.0, ge=0, allow_inf_nan=False, description="Only those made at least so long ago."
-    )
+    older_than_s: float = Field(0.0, ge=0, allow_inf_nan=False, description="Only older ones.")
 
 
 SNAPSHOTS = page("Snapshots", "Snapshots, the newest first.", snapshots=many(SNAPSHOT))
@@ -134,18 +109,14 @@ SNAPSHOTS = page("Snapshots", "Snapshots, the newest first.", snapshots=many(SNA
 class ChangesQuery(Page):
     """Since when."""
 
-    since_s: float = Field(
-        SECONDS_PER_DAY, gt=0, le=MOST_S, description="Seconds ago; a day by default."
-    )
+    since_s: float = Field(SECONDS_PER_DAY, gt=0, le=MOST_S, description="Seconds ago.")
     since: str | None = Field(
         None,
         min_length=1,
         max_length=40,
         description="In place of `since_s`, a time: RFC 3339, such as 2026-05-01T08:00:00Z.",
     )
-    source: Kind | None = Field(
-        None, description="Only changes whose new estimate is of this source."
-    )
+    source: Kind | None = Field(None, description="Of the new estimate.")
 
 
 CHANGE = model_of(
@@ -162,10 +133,7 @@ CHANGES = page(
     "Changes",
     "What has changed, the largest ratio first.",
     since_s=(float, "The time that was asked for, seconds since 1970 (UTC)."),
-    before=(
-        maybe(SNAPSHOT),
-        "The snapshot that was the newest then; null where none is kept that is as old.",
-    ),
+    before=(maybe(SNAPSHOT), "The newest then; null where none as old is kept."),
     oldest=(maybe(SNAPSHOT), "The oldest that is kept."),
     changes=many(CHANGE),
     total=(int, "Of these changes, on all pages."),

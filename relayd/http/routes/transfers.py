@@ -30,9 +30,7 @@ EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "
 class TransfersQuery(Page):
     """Which transfers."""
 
-    state: WantedState | None = Field(
-        None, description="`in-flight` are those that run and those that are silent."
-    )
+    state: WantedState | None = Field(None, description="`in-flight`: running or silent.")
     src: Name | None = Field(None, description="Only from this region.")
     dst: Name | None = Field(None, description="Only to this region.")
 
