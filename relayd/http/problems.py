@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,29 +21,7 @@ from planner.model.errors import (
 MEDIA_TYPE = "application/problem+json"
 MOST_SHOWN = 200
 
-Kind: TypeAlias = Literal[
-    "input",
-    "unknown-region",
-    "ambiguous-region",
-    "infeasible",
-    "data",
-    "store",
-    "not-found",
-    "method-not-allowed",
-    "unauthorized",
-    "forbidden",
-    "cross-origin",
-    "misdirected",
-    "too-large",
-    "media-type",
-    "timeout",
-    "rate-limited",
-    "conflict",
-    "unavailable",
-    "malformed",
-    "internal",
-]
-_TITLES: dict[Kind, str] = {
+_TITLES = {
     "input": "The request is not valid",
     "unknown-region": "No such region or alias",
     "ambiguous-region": "The name fits several regions",
@@ -65,6 +43,10 @@ _TITLES: dict[Kind, str] = {
     "malformed": "The request can't be read",
     "internal": "The service failed",
 }
+if TYPE_CHECKING:
+    Kind: TypeAlias = str
+else:
+    Kind = Literal[tuple(_TITLES)]
 _NOTHING_HERE = "There is no such path; /docs lists all."
 
 

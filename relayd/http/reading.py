@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -27,7 +26,7 @@ MOST_QUERY = 100
 """Parameters of a query string."""
 MOST_DEPTH = 32
 """Of a JSON document."""
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+_TOO_DEEP = f"nests deeper than {MOST_DEPTH} levels"
 
 
 def read_query(request: web.Request, model: type[BaseModel] | None) -> Any:
@@ -43,39 +42,19 @@ def read_query(request: web.Request, model: type[BaseModel] | None) -> Any:
             first = text.partition("=")[0][:50]
             raise InputError("query", "takes no parameters", value=first)
         return None
-    content: dict[str, Any] = {}
     fields = model.model_fields
-    for name, value in _pairs(request):
+    content = _content(request, [name for name in fields if isinstance(fields[name].default, list)])
+    for name in content:
         if name not in fields:
             raise InputError(
                 name[:100],
                 "is not a parameter of this path",
                 remedy=f"Parameters are {', '.join(fields)}.",
             )
-        if isinstance(fields[name].default, list):
-            content.setdefault(name, []).append(value)
-        elif name in content:
-            raise InputError(name, "is given twice", value=value)
-        else:
-            content[name] = value
     try:
         return model.model_validate(content)
     except ValidationError as error:
         raise invalid(error) from None
-
-
-def _pairs(request: web.Request) -> list[tuple[str, str]]:
-    text = request.rel_url.raw_query_string
-    try:
-        return parse_qsl(
-            text,
-            keep_blank_values=True,
-            strict_parsing=bool(text),
-            errors="strict",
-            max_num_fields=MOST_QUERY,
-        )
-    except (ValueError, UnicodeDecodeError):
-        raise InputError("query", "is not a query string such as a=1&b=2") from None
 
 
 def read_question(request: web.Request, question: Question) -> Specified:
@@ -87,18 +66,35 @@ def read_question(request: web.Request, question: Question) -> Specified:
         If a parameter is unknown, wrong, or given twice where one is meant.
     """
     known = {field.key: field.kind for field in fields_of(question.request).values()}
-    content: dict[str, Any] = {}
-    for name, value in _pairs(request):
-        kind = known.get(name)
-        if isinstance(kind, ByPlace | Items):
+    content = _content(request, [name for name, kind in known.items() if kind.repeated])
+    for name in content:
+        if isinstance(known.get(name), ByPlace | Items):
             raise InputError(name, "is not a parameter of this path", remedy="Send a JSON body.")
-        if kind is not None and kind.repeated:
+    return question.request.from_json(content)
+
+
+def _content(request: web.Request, repeated: Collection[str]) -> dict[str, Any]:
+    """Return the parameters of a query string; those that may be repeated as lists."""
+    text = request.rel_url.raw_query_string
+    try:
+        pairs = parse_qsl(
+            text,
+            keep_blank_values=True,
+            strict_parsing=bool(text),
+            errors="strict",
+            max_num_fields=MOST_QUERY,
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise InputError("query", "is not a query string such as a=1&b=2") from None
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in repeated:
             content.setdefault(name, []).append(value)
         elif name in content:
             raise InputError(name, "is given twice", value=value)
         else:
             content[name] = value
-    return question.request.from_json(content)
+    return content
 
 
 async def read_body(request: web.Request, most_bytes: int, timeout_s: float) -> Any:
@@ -192,31 +188,30 @@ def read_json(content: bytes, what: str = "The body") -> Any:
     ProblemError
         400 where it is not JSON (RFC 8259), not UTF-8, names a key twice, or nests too deep.
     """
-    _refuse_deep(content, what)
     try:
         text = content.decode()
+        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
+        # Few brackets can't nest deep.
+        if content.count(b"{") + content.count(b"[") > MOST_DEPTH:
+            _refuse_deep(found, MOST_DEPTH)
     except UnicodeDecodeError as error:
         raise _malformed(what, f"is not UTF-8 (byte {error.start})") from None
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except json.JSONDecodeError as error:
         where = f"{error.msg}, line {error.lineno} column {error.colno}"
         raise _malformed(what, f"is not JSON: {where}") from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise _malformed(what, _TOO_DEEP) from None
+    except ValueError as error:
         raise _malformed(what, str(error)) from None
+    return found
 
 
-def _refuse_deep(content: bytes, what: str) -> None:
-    if content.count(b"{") + content.count(b"[") <= MOST_DEPTH:
-        return
-    depth = 0
-    for token in _TOKEN.findall(content):
-        if token in b"[{":
-            depth += 1
-            if depth > MOST_DEPTH:
-                raise _malformed(what, f"nests deeper than {MOST_DEPTH} levels")
-        elif token in b"]}":
-            depth -= 1
+def _refuse_deep(value: Any, levels: int) -> None:
+    if isinstance(value, dict | list):
+        if not levels:
+            raise ValueError(_TOO_DEEP)
+        for inner in value.values() if isinstance(value, dict) else value:
+            _refuse_deep(inner, levels - 1)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import inf
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,155 +29,89 @@ PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
 _OTLP_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter")
 _WATCH = WatchOptions(0.0)  # its defaults are those of the service
-_RANGES: dict[str, tuple[float, float]] = {
-    "port": (0, 65_535),
-    "workers": (0, 256),
-    "cache_mb": (0, 1e6),
-    "answer_limit_s": (0.1, 3600),
-    "body_mb": (0.001, 1000),
-    "samples_mb": (0.001, 10_000),
-    "batch_items": (1, 100_000),
-    "max_regions": (2, 10_000),
-    "max_setups": (1, 1e6),
-    "max_series": (0, 1e9),
-    "read_timeout_s": (0.1, 3600),
-    "stream_timeout_s": (0.1, 86_400),
-    "idle_timeout_s": (1, 86_400),
-    "shutdown_s": (0, 3600),
-    "max_connections": (1, 1e6),
-    "requests_per_s": (0, 1e9),
-    "burst": (1, 1e9),
-    "snapshot_max_age_s": (0, 1e10),
-    "refresh_s": (0.05, 3600),
-    "snapshot_every_s": (0, 1e9),
-    "metrics_links": (0, 1_000_000),
-    "watch_daily_budget_usd": (0, 1e9),
-    "watch_interval_s": (LEAST_INTERVAL_S, MOST_INTERVAL_S),
-    "watch_campaign_every_s": (0, 1e10),
-    "watch_regret": (0, 0.999),
-    "watch_retain_s": (0, 1e10),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How the service runs; times in seconds, sizes in bytes.
-
-    Attributes
-    ----------
-    host, port
-        Address to listen at; loopback by default. Port 0 takes a free port.
-    behind_proxy : str
-        Name at which a proxy with TLS passes requests on; allows a public address without TLS.
-    insecure_public : bool
-        Listen on a public address without TLS all the same.
-    tls_cert, tls_key : Path | None
-        PEM files.
-    no_auth : bool
-        Answer everybody on this machine, without tokens.
-    workers : int
-        Processes for batches, shuffles and other long questions; 0 for one a core.
-    cache_mb : float
-        Memory for plans that were answered before.
-    answer_limit_s : float
-        Longest time for one answer.
-    body_mb : float
-        Largest body, samples aside.
-    samples_mb : float
-        Largest body of samples.
-    batch_items : int
-        Most plans in a batch.
-    max_regions, max_setups : int
-        Most regions, and most combinations of tool, zones and VM types, that samples sent to the
-        service may bring the store to.
-    max_series : int
-        Most series (metrics of links, over each kind of address) that one token, or address
-        without one, may report; 0 for no limit.
-    read_timeout_s, idle_timeout_s : float
-        Longest time to send a request's body; and until a request begins.
-    stream_timeout_s : float
-        Longest time to send a stream of samples.
-    shutdown_s : float
-        How long requests in flight may take to finish after SIGTERM.
-    max_connections : int
-        Most open connections, or what the system's limit of open files allows if that is less;
-        beyond it those without a request are closed, the longest idle first.
-    requests_per_s, burst : float
-        Of one token or address; 0 for no limit.
-    allowed_hosts : tuple of str
-        Names of the service beside ``host``, ``behind_proxy``, addresses and localhost: requests
-        for others are refused.
-    cors_origins : tuple of str
-        Pages of these origins may ask from a browser.
-    snapshot_max_age_s : float
-        /readyz says no when the newest snapshot is older; 0 for no limit.
-    refresh_s : float
-        Interval between polls for new snapshots, tokens and events.
-    snapshot_every_s : float
-        New samples become a new snapshot at most this often; 0 leaves that to others.
-    metrics_links : int
-        Most links with gauges of their own in /metrics, up to ten each; 0 for none.
-    otlp_endpoint : str
-        Base address of a collector of OpenTelemetry, for traces and metrics; needs the extra otel.
-    access_log : bool
-        Whether to log each request.
-    fleet : Path | None
-        The fleet file of campaigns, and of what is watched.
-    watch_daily_budget_usd : float
-        Most egress that watching the fleet may take in a UTC day; 0 watches nothing.
-    watch_interval_s : float
-        Within which to notice an outage.
-    watch_campaign_every_s : float
-        Age at which a campaign is due; 0 for none but after changes.
-    watch_regret : float
-        Expected regret to keep the fleet below, day by day; 0 to measure by age alone.
-    watch_quiet_hours : str
-        UTC hours without throughput probes, such as ``22:00-06:00``.
-    watch_webhook : str
-        Address to notify of links that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``.
-    watch_retain_s : float
-        Age at which samples are summarised; 0 for never.
-    """
+    """How the service runs; times in seconds, sizes in MB. With the range of each number."""
 
     host: str = "127.0.0.1"
-    port: int = 8080
+    port: Annotated[int, (0, 65_535)] = 8080
+    """0 takes a free port."""
     behind_proxy: str = ""
+    """Name at which a proxy with TLS passes requests on; allows a public address without TLS."""
     insecure_public: bool = False
+    """Listen on a public address without TLS all the same."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    """PEM files."""
     no_auth: bool = False
-    workers: int = 0
-    cache_mb: float = 64.0
-    answer_limit_s: float = 30.0
-    body_mb: float = 1.0
-    samples_mb: float = 32.0
-    batch_items: int = 1000
-    max_regions: int = LIMITS.regions
-    max_setups: int = LIMITS.setups
-    max_series: int = LIMITS.series
-    read_timeout_s: float = 15.0
-    stream_timeout_s: float = 60.0
-    idle_timeout_s: float = 75.0
-    shutdown_s: float = 20.0
-    max_connections: int = 10_000
-    requests_per_s: float = 0.0
-    burst: float = 200.0
+    """Answer everybody on this machine, without tokens."""
+    workers: Annotated[int, (0, 256)] = 0
+    """Processes for batches, shuffles and other long questions; 0 for one a core."""
+    cache_mb: Annotated[float, (0, 1e6)] = 64.0
+    """Memory for plans that were answered before."""
+    answer_limit_s: Annotated[float, (0.1, 3600)] = 30.0
+    """Longest time for one answer."""
+    body_mb: Annotated[float, (0.001, 1000)] = 1.0
+    """Largest body, samples aside."""
+    samples_mb: Annotated[float, (0.001, 10_000)] = 32.0
+    """Largest body of samples."""
+    batch_items: Annotated[int, (1, 100_000)] = 1000
+    """Most plans in a batch."""
+    max_regions: Annotated[int, (2, 10_000)] = LIMITS.regions
+    max_setups: Annotated[int, (1, 1e6)] = LIMITS.setups
+    """Most regions, and combinations of tool, zones and VM types, that samples may bring."""
+    max_series: Annotated[int, (0, 1e9)] = LIMITS.series
+    """Most series (metrics of links, over each kind of address) that one token, or address
+    without one, may report; 0 for no limit."""
+    read_timeout_s: Annotated[float, (0.1, 3600)] = 15.0
+    """Longest time to send a request's body."""
+    stream_timeout_s: Annotated[float, (0.1, 86_400)] = 60.0
+    """Longest time to send a stream of samples."""
+    idle_timeout_s: Annotated[float, (1, 86_400)] = 75.0
+    """Longest time until a request begins."""
+    shutdown_s: Annotated[float, (0, 3600)] = 20.0
+    """How long requests in flight may take to finish after SIGTERM."""
+    max_connections: Annotated[int, (1, 1e6)] = 10_000
+    """Most open connections, or what the system's limit of open files allows if that is less;
+    beyond it those without a request are closed, the longest idle first."""
+    requests_per_s: Annotated[float, (0, 1e9)] = 0.0
+    """Of one token or address; 0 for no limit."""
+    burst: Annotated[float, (1, 1e9)] = 200.0
     allowed_hosts: tuple[str, ...] = ()
+    """Names of the service other than ``host``, ``behind_proxy``, addresses and localhost:
+    requests for others are refused."""
     cors_origins: tuple[str, ...] = ()
-    snapshot_max_age_s: float = 0.0
-    refresh_s: float = 2.0
-    snapshot_every_s: float = 60.0
-    metrics_links: int = 5000
+    """Pages of these origins may ask from a browser."""
+    snapshot_max_age_s: Annotated[float, (0, 1e10)] = 0.0
+    """/readyz says no when the newest snapshot is older; 0 for no limit."""
+    refresh_s: Annotated[float, (0.05, 3600)] = 2.0
+    """Interval between polls for new snapshots, tokens and events."""
+    snapshot_every_s: Annotated[float, (0, 1e9)] = 60.0
+    """New samples become a new snapshot at most this often; 0 leaves that to others."""
+    metrics_links: Annotated[int, (0, 1_000_000)] = 5000
+    """Most links with gauges of their own in /metrics, up to ten each; 0 for none."""
     otlp_endpoint: str = ""
+    """Base address of a collector of OpenTelemetry; needs the extra otel."""
     access_log: bool = True
+    """Whether to log each request."""
     fleet: Path | None = None
-    watch_daily_budget_usd: float = 0.0
-    watch_interval_s: float = _WATCH.interval_s
-    watch_campaign_every_s: float = _WATCH.campaign_every_s
-    watch_regret: float = 0.0
+    """The fleet file of campaigns, and of what is watched."""
+    watch_daily_budget_usd: Annotated[float, (0, 1e9)] = 0.0
+    """Most egress that watching the fleet may take in a UTC day; 0 watches nothing."""
+    watch_interval_s: Annotated[float, (LEAST_INTERVAL_S, MOST_INTERVAL_S)] = _WATCH.interval_s
+    """Within which to notice an outage."""
+    watch_campaign_every_s: Annotated[float, (0, 1e10)] = _WATCH.campaign_every_s
+    """Age at which a campaign is due; 0 for none but after changes."""
+    watch_regret: Annotated[float, (0, 0.999)] = 0.0
+    """Expected regret to keep the fleet below, day by day; 0 to measure by age alone."""
     watch_quiet_hours: str = ""
+    """UTC hours without throughput probes, such as ``22:00-06:00``."""
     watch_webhook: str = ""
-    watch_retain_s: float = _WATCH.retain_s
+    """Address to notify of links that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``."""
+    watch_retain_s: Annotated[float, (0, 1e10)] = _WATCH.retain_s
+    """Age at which samples are summarised; 0 for never."""
 
     def problems(self) -> list[InputError]:
         """Return all that is wrong with the settings, the gravest first."""
@@ -272,7 +208,9 @@ def _value(given: Any, kind: Any, field: str, folder: Path) -> Any:
     if kind is str and isinstance(given, int | float):
         given = str(given)
     if kind is float and isinstance(given, str) and field.lower().endswith(("_s", "-s")):
-        return _seconds(given, field)
+        with suppress(ValueError):
+            return float(given)
+        return parse_duration_s(given, field)
     try:
         found = TypeAdapter(kind).validate_python(given)
     except ValidationError as error:
@@ -281,31 +219,8 @@ def _value(given: Any, kind: Any, field: str, folder: Path) -> Any:
     return folder / found if isinstance(found, Path) else found
 
 
-def _seconds(given: str, field: str) -> float:
-    try:
-        return float(given)
-    except ValueError:
-        return parse_duration_s(given, field)
-
-
-def _problems(settings: ServiceSettings) -> Any:
-    if settings.is_public and not (
-        settings.tls_cert or settings.behind_proxy or settings.insecure_public
-    ):
-        yield InputError(
-            "host",
-            "is a public address and there is no TLS",
-            value=settings.host,
-            remedy="Give --tls-cert and --tls-key; listen on 127.0.0.1; or give --behind-proxy "
-            "NAME if only a proxy with TLS reaches this address.",
-        )
-    if settings.no_auth and (settings.is_public or settings.behind_proxy):
-        yield InputError(
-            "no_auth",
-            "is for loopback alone, and others than this machine can reach the service",
-            value=settings.behind_proxy or settings.host,
-            remedy="Leave it out, or listen on 127.0.0.1 without a proxy.",
-        )
+def _problems(settings: ServiceSettings) -> Iterator[InputError]:
+    yield from _exposed(settings)
     if bool(settings.tls_cert) != bool(settings.tls_key):
         yield InputError("tls_cert and tls_key", "go together, and one of them is missing")
     for name in ("tls_cert", "tls_key", "fleet"):
@@ -324,29 +239,47 @@ def _problems(settings: ServiceSettings) -> Any:
             watch_options(settings)
         except InputError as error:
             yield error
-    if settings.otlp_endpoint:
-        if not re.fullmatch(r"https?://[^/?#@]+(/[^?#]*)?", settings.otlp_endpoint):
+    if endpoint := settings.otlp_endpoint:
+        if not re.fullmatch(r"https?://[^/?#@]+(/[^?#]*)?", endpoint):
             yield InputError(
                 "otlp_endpoint",
                 "must be the base address of a collector, such as http://127.0.0.1:4318",
-                value=settings.otlp_endpoint,
+                value=endpoint,
                 remedy="Credentials belong into OTEL_EXPORTER_OTLP_HEADERS.",
             )
         if not all(map(is_installed, _OTLP_PACKAGES)):
             yield InputError(
                 "otlp_endpoint",
                 "needs OpenTelemetry's SDK",
-                value=settings.otlp_endpoint,
+                value=endpoint,
                 remedy="Install it with `pip install 'relayd[otel]'`.",
             )
-    for name, (least, most) in _RANGES.items():
-        value = getattr(settings, name)
-        if not least <= value <= most:
-            yield InputError(name, f"must be from {least:g} to {most:g}", value=value)
-    for field, name in (
-        *(("behind_proxy", name) for name in (settings.behind_proxy,) if name),
-        *(("allowed_hosts", name) for name in settings.allowed_hosts),
-    ):
+    for name, kind in get_type_hints(ServiceSettings, include_extras=True).items():
+        for least, most in (one for one in get_args(kind) if isinstance(one, tuple)):
+            if not least <= (value := getattr(settings, name)) <= most:
+                yield InputError(name, f"must be from {least:g} to {most:g}", value=value)
+
+
+def _exposed(settings: ServiceSettings) -> Iterator[InputError]:
+    """Yield what lets others in than are meant to be."""
+    is_safe = settings.tls_cert or settings.behind_proxy or settings.insecure_public
+    if settings.is_public and not is_safe:
+        yield InputError(
+            "host",
+            "is a public address and there is no TLS",
+            value=settings.host,
+            remedy="Give --tls-cert and --tls-key; listen on 127.0.0.1; or give --behind-proxy "
+            "NAME if only a proxy with TLS reaches this address.",
+        )
+    if settings.no_auth and (settings.is_public or settings.behind_proxy):
+        yield InputError(
+            "no_auth",
+            "is for loopback alone, and others than this machine can reach the service",
+            value=settings.behind_proxy or settings.host,
+            remedy="Leave it out, or listen on 127.0.0.1 without a proxy.",
+        )
+    named = [("behind_proxy", settings.behind_proxy)] if settings.behind_proxy else []
+    for field, name in [*named, *(("allowed_hosts", name) for name in settings.allowed_hosts)]:
         if not _HOST_NAME.fullmatch(name):
             yield InputError(
                 field,
@@ -366,14 +299,8 @@ def _problems(settings: ServiceSettings) -> Any:
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, int | float):
-        return repr(value)
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    """Return a value as TOML, which writes lists, text, numbers and flags as JSON does."""
+    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def watch_options(settings: ServiceSettings) -> WatchOptions:

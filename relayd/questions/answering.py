@@ -1,0 +1,574 @@
+"""Answers questions: from the names and rules of a request to regions, VM types and prices.
+
+A question's room of the planner is loaded when it is asked, so that a command loads one alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from planner.exploring.outcome import DIRECT, Outcome
+from planner.fields.demands import demands_gb
+from planner.fields.shared import PricedRequest, RuledRequest
+from planner.model.aliases import Resolution, permitted, resolve_many
+from planner.model.answer import Recommendation
+from planner.model.calibration import calibrated
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
+from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices, provider_of
+from planner.model.units import MBPS_PER_GBPS, gbps_text
+from probes.importers.physics import PhysicalGate
+from probes.samples import Sample
+from relayd.questions.ages import Pair, dated, refuse_old
+from relayd.questions.matrix_threads import one_matrix_thread
+
+if TYPE_CHECKING:
+    from planner.broadcast.plan import BroadcastPlan
+    from planner.broadcast.request import BroadcastRequest
+    from planner.comparison.plan import Ranking
+    from planner.comparison.request import ComparisonRequest
+    from planner.placement.plan import ReducePlacement, TaskPlacement
+    from planner.placement.request import ReduceRequest, TasksRequest
+    from planner.replanning.plan import Replan
+    from planner.replanning.request import ReplanRequest
+    from planner.schedule.plan import SchedulePlan
+    from planner.schedule.request import ScheduleRequest
+    from planner.schedule.tariff import Tariff
+    from planner.schedule.timed_transfer import TimedTransfer
+    from planner.shuffle.plan import ShufflePlan
+    from planner.shuffle.request import ShuffleRequest
+    from planner.transfer.leased_link import LeasedLink
+    from planner.transfer.plan import Plan
+    from planner.transfer.request import TransferRequest
+
+A = TypeVar("A", bound=Recommendation)
+R = TypeVar("R", "LeasedLink", "Tariff", "TimedTransfer")
+LEASE = "A lease is of a link between two regions: give the one that receives."
+TARIFF = "A tariff is of a link between two regions: give the one that receives."
+STAYS = "What stays in a region needs no schedule."
+
+
+class NetworkView(Protocol):
+    """The part of :class:`relayd.Wan` that answers are made with."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Regions, VM types and prices."""
+
+    def network_between(
+        self,
+        src: str,
+        dst: str,
+        vm_types: Mapping[str, str] = ...,
+        addresses: WantedAddresses = ...,
+    ) -> Network:
+        """Return at least the links that a plan between two regions needs."""
+
+    def network_of(
+        self,
+        regions: Sequence[str],
+        vm_types: Mapping[str, str] = ...,
+        addresses: WantedAddresses = ...,
+    ) -> Network:
+        """Return the whole graph, with regions of the catalogue that it does not have yet."""
+
+    def known_regions(self) -> list[str]:
+        """Return the ids of all regions of the graph."""
+
+    def resolve(self, name: str, field: str = ..., prefer_provider: str | None = ...) -> Resolution:
+        """Return the region that a name or alias stands for."""
+
+    def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[str, ...]]:
+        """Return both ends of a transfer as region ids, with notes on what was chosen."""
+
+
+# ---- one transfer ------------------------------------------------------------------------------
+
+
+def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
+    """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions."""
+    from planner.transfer.recommendation import recommend
+
+    source, target, notes = wan.resolve_pair(request.src, request.dst)
+    if source == target:
+        raise InputError(
+            "dst",
+            f"is the source itself ({source})",
+            value=request.dst,
+            remedy="Name two different regions.",
+        )
+    common = _by_regions(wan, request, {"src": source, "dst": target})
+    relays = request.relays
+    if relays not in {"any", "one", "none"}:
+        relays = wan.resolve(relays, "relays").region_id
+        if relays in {source, target}:
+            raise InputError("relays", "is an end of the transfer", value=relays)
+        if relays in common["avoid"]:
+            raise InputError("relays", "is forbidden by the rules", value=relays)
+    resolved = replace(
+        request,
+        src=source,
+        dst=target,
+        relays=relays,
+        outcomes=[_outcome(wan, outcome) for outcome in request.outcomes],
+        leases=[_with_ends(wan, lease, f"leases {lease.id}", LEASE) for lease in request.leases],
+        **common,
+    )
+    network = wan.network_between(source, target, _vm_types(wan, request), request.addresses)
+    now_s = time.time()
+    if verified := network.verified.get((source, target)):
+        network = calibrated(network, verified, now_s)
+    if resolved.outcomes:
+        outcomes, doubts = _possible_outcomes(wan.catalogue, network, resolved)
+        resolved, notes = replace(resolved, outcomes=outcomes), (*notes, *doubts)
+    return _answer(
+        wan,
+        network,
+        [(source, target)],
+        request,
+        lambda prices: recommend(
+            resolved, network, prices, catalogue=wan.catalogue, now_s=now_s, notes=notes
+        ),
+    )
+
+
+def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
+    """Return an outcome with ids of regions in place of names."""
+    where = f"outcomes {outcome.id}"
+    found = {
+        end: wan.resolve(getattr(outcome, end), f"{where}, {end}").region_id
+        for end in ("src", "dst", "via")
+        if getattr(outcome, end) != DIRECT
+    }
+    return replace(outcome, **found)
+
+
+def _possible_outcomes(
+    catalogue: Catalogue, network: Network, request: TransferRequest
+) -> tuple[list[Outcome], tuple[str, ...]]:
+    """Return the outcomes that VMs at both ends can have had, and a warning of the others.
+
+    Whoever may report transfers can say that one was done at once, and who writes rows can mistake
+    the unit. A transfer may have used as many VMs as plans take unasked, or as this one may.
+    """
+    from planner.transfer.request import MOST_VMS_UNASKED
+
+    gate, sites = PhysicalGate(catalogue), network.sites
+    vms = max(MOST_VMS_UNASKED, request.vms or 0, *request.vms_in.values())
+    possible: list[Outcome] = []
+    faults: list[str] = []
+    for one in request.outcomes:
+        src_vm, dst_vm = (sites[e].vm_type if e in sites else "" for e in (one.src, one.dst))
+        mbps = MBPS_PER_GBPS * one.rate_gbps / vms
+        of_one_vm = Sample(
+            *(one.src, one.dst, "aggregate_mbps", mbps, one.ended_s, "transfer"),
+            src_vm=src_vm,
+            dst_vm=dst_vm,
+        )
+        if fault := gate.fault(of_one_vm):
+            faults.append(f"{one.id} ({gbps_text(one.rate_gbps)} Gbit/s): {fault}")
+        else:
+            possible.append(one)
+    if not faults:
+        return possible, ()
+    count = "1 outcome does" if len(faults) == 1 else f"{len(faults)} outcomes do"
+    said = f"{count} not count, were it of {vms} VMs at each end: {faults[0]}."
+    return possible, (said,)
+
+
+# ---- many transfers ----------------------------------------------------------------------------
+
+
+def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan:
+    """Answer a :class:`~planner.broadcast.request.BroadcastRequest` with names of regions."""
+    from planner.broadcast.recommendation import recommend_broadcast
+
+    source = wan.resolve(request.src, "src")
+    provider = provider_of(source.region_id)
+    found = [wan.resolve(name, "destinations", provider) for name in request.destinations]
+    destinations = _each_once(
+        "destinations", request.destinations, found, "Name each destination once."
+    )
+    if source.region_id in destinations:
+        raise InputError(
+            "destinations",
+            f"name the source itself ({source.region_id})",
+            value=request.destinations[destinations.index(source.region_id)],
+            remedy="Name other regions.",
+        )
+    ends = {"src": source.region_id, **{f"destinations ({r})": r for r in destinations}}
+    resolved = replace(
+        request, src=source.region_id, destinations=destinations, **_by_regions(wan, request, ends)
+    )
+    network = _network_of(wan, resolved.ends, request)
+    pairs = [(source.region_id, region) for region in destinations]
+    notes = _notes_of((source, *found))
+    return _answer(
+        wan,
+        network,
+        pairs,
+        request,
+        lambda prices: recommend_broadcast(resolved, network, prices, notes=notes),
+    )
+
+
+def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
+    """Answer a :class:`~planner.shuffle.request.ShuffleRequest` with names of regions."""
+    from planner.shuffle.recommendation import recommend_shuffle
+
+    found = {name: wan.resolve(name, "demands") for name in request.ends}
+    # Two names may mean one region; what it sends itself needs no WAN.
+    demands = demands_gb(
+        [
+            (found[src].region_id, found[dst].region_id, volume_gb)
+            for (src, dst), volume_gb in request.demands_gb.items()
+        ]
+    )
+    ends = {f"demands ({name})": resolution.region_id for name, resolution in found.items()}
+    resolved = replace(request, demands_gb=demands, **_by_regions(wan, request, ends))
+    network = _network_of(wan, resolved.ends, request)
+    # What is down carries nothing, so it is on no path; that should not go unsaid.
+    down = [
+        f"{state}; plans will change once it is back."
+        for pair, state in network.states.items()
+        if pair in demands
+    ]
+    notes = (*_notes_of(found.values()), *down)
+
+    def recommended(prices: CataloguePrices) -> ShufflePlan:
+        with one_matrix_thread():
+            return recommend_shuffle(resolved, network, prices, notes=notes)
+
+    return _answer(wan, network, demands, request, recommended)
+
+
+def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
+    """Answer a :class:`~planner.schedule.request.ScheduleRequest` with names of regions."""
+    from planner.schedule.recommendation import recommend_schedule
+    from planner.schedule.request import EVERYWHERE
+
+    def place(name: str) -> str:
+        if name in {EVERYWHERE, *map(provider_of, wan.known_regions())}:
+            return name
+        return wan.resolve(name, "disk_usd_per_gb_month").region_id
+
+    names = dict.fromkeys(name for t in request.transfers for name in (t.src, t.dst))
+    found = {name: wan.resolve(name, "transfers") for name in names}
+    transfers = [_with_ends(wan, t, f"transfers {t.id}", STAYS) for t in request.transfers]
+    ends = {f"transfers ({name})": resolution.region_id for name, resolution in found.items()}
+    for known in request.existing.transfers if request.existing else ():
+        ends |= {f"existing, transfer {known.id}, {e}": getattr(known, e) for e in ("src", "dst")}
+    disk_gb = {wan.resolve(name, "disk_gb").region_id: gb for name, gb in request.disk_gb.items()}
+    resolved = replace(
+        request,
+        transfers=transfers,
+        tariffs=[_with_ends(wan, t, f"tariffs {t.id}", TARIFF) for t in request.tariffs],
+        disk_gb=disk_gb,
+        disk_usd_per_gb_month={place(n): usd for n, usd in request.disk_usd_per_gb_month.items()},
+        **_by_regions(wan, request, ends),
+    )
+    network = _network_of(wan, tuple(dict.fromkeys(ends.values())), request)
+    notes = _notes_of(found.values())
+    return _answer(
+        wan,
+        network,
+        [(transfer.src, transfer.dst) for transfer in transfers],
+        request,
+        lambda prices: recommend_schedule(resolved, network, prices, notes=notes),
+    )
+
+
+# ---- where to compute, and with what -----------------------------------------------------------
+
+
+def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
+    """Answer a :class:`~planner.placement.request.ReduceRequest` with names of regions."""
+    from planner.placement.reduce import recommend_reduce
+
+    found = {name: wan.resolve(name, "input_gb") for name in request.input_gb}
+    reducers = [wan.resolve(name, "reduce_in") for name in request.reduce_in]
+    inputs: dict[str, float] = {}
+    for name, volume_gb in request.input_gb.items():
+        region = found[name].region_id
+        if region in inputs:
+            raise InputError(
+                "input_gb", "names a region twice", value=region, remedy="Add them up."
+            )
+        inputs[region] = volume_gb
+    common = _by_regions(wan, request, {f"input_gb {n}": r.region_id for n, r in found.items()})
+    denied = _forbidden(wan, request, {})
+    chosen = tuple(dict.fromkeys(resolution.region_id for resolution in reducers))
+    resolved = replace(
+        request,
+        input_gb=inputs,
+        reduce_in=[region for region in chosen or inputs if region not in denied],
+        **common,
+    )
+    network = _network_of(wan, (*inputs, *chosen), request)
+    notes = _notes_of(dict.fromkeys((*found.values(), *reducers)))
+    return _answer(
+        wan,
+        network,
+        [(src, dst) for src in inputs for dst in resolved.reduce_in if src != dst],
+        request,
+        lambda prices: recommend_reduce(resolved, network, prices, notes=notes),
+    )
+
+
+def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
+    """Answer a :class:`~planner.placement.request.TasksRequest` with names of regions."""
+    from planner.placement.tasks import recommend_tasks
+
+    found = [wan.resolve(vm.region, f"vms {vm.id}, region") for vm in request.machines]
+    machines = [
+        replace(vm, region=resolution.region_id)
+        for vm, resolution in zip(request.machines, found, strict=True)
+    ]
+    resolved = replace(request, machines=machines)
+    regions = tuple(dict.fromkeys(machine.region for machine in machines))
+    network = _network_of(wan, regions, request)
+    notes = tuple(dict.fromkeys(_notes_of(found)))
+    return _answer(
+        wan,
+        network,
+        list(permutations(regions, 2)),
+        request,
+        lambda prices: recommend_tasks(resolved, network, prices, notes=notes),
+    )
+
+
+def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
+    """Answer a :class:`~planner.comparison.request.ComparisonRequest` with names of regions."""
+    from planner.comparison.recommendation import recommend_candidates
+
+    found = [wan.resolve(name, "regions") for name in request.regions]
+    regions = _each_once("regions", request.regions, found, "Name each once.")
+    resolved = replace(request, regions=regions)
+    known = wan.known_regions()
+    named: frozenset[str] = frozenset(known)
+    if request.candidates:
+        rules = request.candidates
+        named = resolve_many(rules, wan.catalogue, field="candidates", known=known).possible
+    chosen = _vm_types(wan, request)
+    ids = (*regions, *sorted(named))
+    network = wan.network_of(ids, chosen, request.addresses)
+    compared = [region for region in network.sites if region in named]
+    types = _types(wan, request, compared)
+    if types:
+        providers = set(map(provider_of, types))
+        compared = [region for region in compared if provider_of(region) in providers]
+
+    def candidates() -> Iterator[tuple[str, Network, CataloguePrices]]:
+        usual = _prices(wan, network, request)
+        if not types:
+            yield from ((region, network, usual) for region in compared)
+        for type_id in types:
+            of_provider = [r for r in compared if provider_of(r) == provider_of(type_id)]
+            # The ends of the use keep their VMs, but one that is itself the candidate.
+            together = [[r for r in of_provider if r not in regions]]
+            for group in together + [[r] for r in of_provider if r in regions]:
+                typed = {**chosen, **dict.fromkeys(group, type_id)}
+                with_type = wan.network_of(ids, typed, request.addresses) if group else network
+                its_prices = _prices(wan, with_type, request)
+                yield from ((region, with_type, its_prices) for region in group)
+
+    def links(region: str) -> list[Pair]:
+        towards = request.direction == "to"
+        ends = ((region, other) if towards else (other, region) for other in regions)
+        return [(src, dst) for src, dst in ends if dst in network.links.get(src, {})]
+
+    for region in compared:
+        refuse_old(request, wan.catalogue, network, links(region))
+    comparison = recommend_candidates(
+        resolved, network.snapshot, candidates(), notes=_notes_of(found)
+    )
+    return dated(comparison, wan.catalogue, network, links(comparison.candidates[0].region))
+
+
+def _types(
+    wan: NetworkView, request: ComparisonRequest, compared: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the ids of the VM types to compare, each of a provider that has candidates."""
+    providers = list(dict.fromkeys(map(provider_of, compared)))
+    found: list[str] = []
+    for name in request.types:
+        bare = name.removeprefix("Standard_")
+        ids = [bare] if ":" in bare else [f"{provider}:{bare}" for provider in providers]
+        known = [one for one in ids if one in wan.catalogue.vm_types]
+        if not known:
+            provider = provider_of(bare) if ":" in bare else providers[0]
+            raise InputError(
+                "types",
+                "has what is not a VM type of the catalogue",
+                value=name,
+                remedy=wan.catalogue.near_vm_types(provider, ids[0]),
+            )
+        if provider_of(known[0]) not in providers:
+            raise InputError(
+                "types",
+                "has a VM type of a provider without a candidate",
+                value=name,
+                remedy="Name candidates of that provider as well, or leave the type out.",
+            )
+        found += known
+    return tuple(dict.fromkeys(found))
+
+
+def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
+    """Answer a :class:`~planner.replanning.request.ReplanRequest` with names of regions."""
+    from planner.replanning.progress import in_progress
+    from planner.replanning.recommendation import replan
+
+    if isinstance(request.moved_gb, Mapping):
+        moved = {
+            (wan.resolve(src, "moved_gb").region_id, wan.resolve(dst, "moved_gb").region_id): gb
+            for (src, dst), gb in request.moved_gb.items()
+        }
+        request = replace(request, moved_gb=moved)
+    workload, wanted = in_progress(request).workload, request.addresses
+    if wanted == "auto":  # VMs reach each other as the plan was asked for
+        plan = request.plan
+        asked = (plan["request"] if isinstance(plan, Mapping) else plan.request).get("addresses")
+        wanted = next((one for one in WANTED_ADDRESSES if one == asked), "auto")
+    network = wan.network_of(workload.regions, _vm_types(wan, request), wanted)
+    return _answer(
+        wan, network, workload.links_gb, request, lambda prices: replan(request, network, prices)
+    )
+
+
+# ---- what they share ---------------------------------------------------------------------------
+
+
+def _answer(
+    wan: NetworkView,
+    network: Network,
+    pairs: Iterable[Pair],
+    request: PricedRequest,
+    recommended: Callable[[CataloguePrices], A],
+) -> A:
+    """Return what is recommended at today's prices, with what it rests on that is too old.
+
+    Raises
+    ------
+    DataError
+        If the links of these pairs, or their prices, are older than the request allows.
+    """
+    refuse_old(request, wan.catalogue, network, pairs)
+    return dated(recommended(_prices(wan, network, request)), wan.catalogue, network, pairs)
+
+
+def _prices(wan: NetworkView, network: Network, request: PricedRequest) -> CataloguePrices:
+    """Return the catalogue's prices at the tiers that this month has reached."""
+    return CataloguePrices(wan.catalogue, network, request.month_to_date_gb)
+
+
+def _network_of(wan: NetworkView, regions: Sequence[str], request: PricedRequest) -> Network:
+    return wan.network_of(regions, _vm_types(wan, request), request.addresses)
+
+
+def _notes_of(found: Iterable[Resolution]) -> tuple[str, ...]:
+    """Return what was understood from names, where that is worth saying."""
+    return tuple(resolution.note for resolution in found if resolution.note)
+
+
+def _each_once(
+    field: str, names: Iterable[str], found: Iterable[Resolution], remedy: str
+) -> list[str]:
+    """Return regions of which none may be named twice."""
+    regions = [resolution.region_id for resolution in found]
+    for name, region in zip(names, regions, strict=True):
+        if regions.count(region) > 1:
+            raise InputError(field, f"name a region twice ({region})", value=name, remedy=remedy)
+    return regions
+
+
+def _by_regions(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields that every question shares, with regions in place of names and rules.
+
+    Parameters
+    ----------
+    wan : NetworkView
+    request : RuledRequest
+    ends : mapping
+        Name of a field, for errors, to the region in it.
+    """
+    vms_in = {wan.resolve(name, "vms_in").region_id: n for name, n in request.vms_in.items()}
+    return {"vms_in": vms_in, "avoid": sorted(_forbidden(wan, request, ends)), "allow": ()}
+
+
+def _forbidden(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> frozenset[str]:
+    """Return the regions that must not relay.
+
+    Raises
+    ------
+    InputError
+        If a rule names nothing, or an end is itself in a place to avoid.
+    """
+    if not request.avoid and not request.allow:
+        return frozenset()
+    known = wan.known_regions()
+    may_relay = permitted(wan.catalogue, allow=request.allow, avoid=request.avoid, known=known)
+    denied = resolve_many(request.avoid, wan.catalogue, field="avoid", known=known).certain
+    for name, end in ends.items():
+        if end in denied:
+            raise InputError(
+                name,
+                "is itself in a place to avoid",
+                value=end,
+                remedy="Rules bind relays and both ends: change the rule or the end.",
+            )
+    return frozenset(known) - may_relay - set(ends.values())
+
+
+def _vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
+    """Return region or provider to a VM type's id in the catalogue.
+
+    Raises
+    ------
+    InputError
+        If a place or a type is not known.
+    """
+    if not request.vm_types:
+        return {}
+    chosen = {}
+    providers = set(map(provider_of, wan.known_regions()))
+    for where, name in request.vm_types.items():
+        place = where if where in providers else wan.resolve(where, "vm_types").region_id
+        provider = provider_of(place)
+        vm_id = name if ":" in name else f"{provider}:{name.removeprefix('Standard_')}"
+        if vm_id not in wan.catalogue.vm_types:
+            raise InputError(
+                "vm_types",
+                f"has what is not a VM type of {provider} in the catalogue",
+                value=name,
+                remedy=wan.catalogue.near_vm_types(provider, vm_id),
+            )
+        chosen[place] = vm_id
+    return chosen
+
+
+def _with_ends(wan: NetworkView, item: R, where: str, remedy: str) -> R:
+    """Return what leads from one region to another with ids of regions in place of names.
+
+    Parameters
+    ----------
+    wan : NetworkView
+    item : LeasedLink, Tariff or TimedTransfer
+    where : str
+        What errors call it, such as ``transfers backup``.
+    remedy : str
+        What to do where both names mean one region.
+    """
+    src = wan.resolve(item.src, f"{where}, src").region_id
+    dst = wan.resolve(item.dst, f"{where}, dst").region_id
+    if src == dst:
+        raise InputError(
+            f"{where}, dst", f"is the source itself ({src})", value=item.dst, remedy=remedy
+        )
+    return item.with_(src=src, dst=dst)
