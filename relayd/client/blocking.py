@@ -96,24 +96,13 @@ class Driver:
     ----------
     owner : object
         When it is collected, or at the end of the process, connections are closed.
-    url, token, ca, timeout_s, attempts
+    url, **options
         See :class:`relayd.client.asynchronous.AsyncWan`.
     """
 
-    def __init__(
-        self,
-        owner: object,
-        url: str,
-        *,
-        token: str | None,
-        ca: str | Path | None,
-        timeout_s: float,
-        attempts: int,
-    ) -> None:
+    def __init__(self, owner: object, url: str, **options: Any) -> None:
         self.url = url
-        self._make = partial(
-            AsyncWan, url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts
-        )
+        self._make = partial(AsyncWan, url, **options)
         self._lock = threading.Lock()
         self._loop, self._wan = Loop(), self._make()
         self._inherited: list[object] = []

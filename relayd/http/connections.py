@@ -11,7 +11,7 @@ import logging
 import resource
 from collections import OrderedDict
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -29,17 +29,6 @@ _FOR_FILES = 128
 """Open files that are not connections: the store, workers, and what a request reads."""
 
 
-class Closable(Protocol):
-    """A connection."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it waits for a request."""
-
-    def force_close(self) -> None:
-        """Close it at once."""
-
-
 class Connections:
     """The open connections of a service.
 
@@ -51,7 +40,7 @@ class Connections:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._open: OrderedDict[Closable, None] = OrderedDict()
+        self._open: OrderedDict[ClientConnection, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -61,7 +50,7 @@ class Connections:
         """Whether only health checks are answered, because all connections are in use."""
         return len(self._open) > self.most
 
-    def opened(self, connection: Closable) -> None:
+    def opened(self, connection: ClientConnection) -> None:
         """Count a connection, and close another or this one where there are too many."""
         self._open[connection] = None
         if not self.are_too_many:
@@ -72,16 +61,16 @@ class Connections:
         elif len(self._open) > self.most + _FOR_HEALTH:
             self._close(connection, "refused")
 
-    def used(self, connection: Closable) -> None:
+    def used(self, connection: ClientConnection) -> None:
         """Note that something came over a connection."""
         if connection in self._open:
             self._open.move_to_end(connection)
 
-    def closed(self, connection: Closable) -> None:
+    def closed(self, connection: ClientConnection) -> None:
         """Forget a connection."""
         self._open.pop(connection, None)
 
-    def _close(self, connection: Closable, why: str) -> None:
+    def _close(self, connection: ClientConnection, why: str) -> None:
         self.closed(connection)
         connection.force_close()
         about = {"why": why, "open": len(self._open), "most": self.most}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from planner.model.catalogue import Catalogue
@@ -121,21 +122,10 @@ def read_current(
     open_source: Callable[[], Source], cache_bytes: int, now_s: Callable[[], float] = time.time
 ) -> Current:
     """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
-    source = open_source()
-    try:
+    with closing(open_source()) as source:
         catalogue = source.catalogue
         network = over_addresses(source.network(), catalogue, "auto")
-    finally:
-        source.close()
-    at_s = now_s()
-    return Current(
-        _in_memory(catalogue, network),
-        f"{network.snapshot.id}@{at_s:.6f}",
-        catalogue,
-        network,
-        PlanCache(cache_bytes),
-        at_s,
-    )
+    return _current(catalogue, network, cache_bytes, now_s())
 
 
 def with_states(
@@ -143,28 +133,17 @@ def with_states(
 ) -> Current:
     """Return the same graph with other links that are down or degraded."""
     network = current.network.with_(link_states=states)
-    return replace(
-        current,
-        wan=_in_memory(current.catalogue, network),
-        network=network,
-        version=f"{current.snapshot.id}@{at_s:.6f}",
-        plans=PlanCache(cache_bytes),
-        pages={},
-    )
+    found = _current(current.catalogue, network, cache_bytes, at_s)
+    return replace(found, read_at_s=current.read_at_s)
 
 
-def _in_memory(catalogue: Catalogue, network: Network) -> Wan:
+def _current(catalogue: Catalogue, network: Network, cache_bytes: int, at_s: float) -> Current:
     wan = Wan(MemorySource(catalogue, network))
     _ = wan.network  # widened for age here, once
-    return wan
+    version = f"{network.snapshot.id}@{at_s:.6f}"
+    return Current(wan, version, catalogue, network, PlanCache(cache_bytes), at_s)
 
 
-def source_opener(
-    db: Location, catalogues: Sequence[Path], fleet: Path | None = None
-) -> Callable[[], Source]:
-    """Return what opens a store afresh, with a fleet's VMs at their sites; see StoreSource."""
-    return partial(_open_source, db, catalogues, fleet)  # which workers can be given
-
-
-def _open_source(db: Location, catalogues: Sequence[Path], fleet: Path | None) -> Source:
+def open_source(db: Location, catalogues: Sequence[Path], fleet: Path | None) -> Source:
+    """Open a store afresh, with a fleet's VMs at their sites; see StoreSource."""
     return StoreSource(load_catalogue(catalogues), db, fleet)

@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,13 +18,7 @@ from planner.model.network import Network, NewerSamples
 from relayd.http.access import Access, RateLimits
 from relayd.http.campaigns.supervisor import CampaignSupervisor, regions_of
 from relayd.http.connections import Connections, most_connections
-from relayd.http.current_state import (
-    RENEW_AFTER_S,
-    Current,
-    read_current,
-    source_opener,
-    with_states,
-)
+from relayd.http.current_state import RENEW_AFTER_S, Current, open_source, read_current, with_states
 from relayd.http.event_stream import EventStream
 from relayd.http.fair_queue import FairQueue
 from relayd.http.monitoring.metrics import Exposition, Metrics, estimate_errors
@@ -90,7 +85,7 @@ class Service:
         self.campaigns = CampaignSupervisor(
             settings.fleet, db, catalogues, watched=self.watcher.is_on
         )
-        self.open_source = source_opener(db, catalogues, settings.fleet)
+        self.open_source = partial(open_source, db, catalogues, settings.fleet)
         self._cache_bytes = int(settings.cache_mb * 1e6)
         self._current: Current | None = None
         self._latest: SnapshotRow | None = None

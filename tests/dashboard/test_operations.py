@@ -120,7 +120,7 @@ def test_samples_are_accepted_and_rejected_after_seeing_what_that_changes(
 def test_samples_are_accepted_where_seeing_what_that_changes_takes_too_long(
     doubtful: Path, browser: Browser
 ) -> None:
-    quick = with_limit("relayd.http.routes.quarantine", "LIMIT_S", 0.001)
+    quick = with_limit("relayd.http.routes.samples", "EFFECTS_LIMIT_S", 0.001)
     with (
         served(doubtful, environment=QUICK, within=quick) as service,
         watched(browser, allowed=("status of 503",)) as seen,

@@ -14,17 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from relayd.http.connections import Connections
+from relayd.http.connections import ClientConnection, Connections
 from relayd.http.monitoring.logs import log_to
 from tests.http.running import TIMEOUT_S, Served, eventually, served
 
 
-class Connection:
-    """A connection that is idle or not."""
+class Fake(ClientConnection):
+    """A connection that is idle or not, and only says that it was closed."""
 
-    def __init__(self, *, is_idle: bool) -> None:
-        self.is_idle = is_idle
-        self.is_closed = False
+    __slots__ = ("is_closed", "is_waiting")
+
+    def __init__(self, is_waiting: bool = False) -> None:
+        self.is_waiting, self.is_closed = is_waiting, False
+
+    @property
+    def is_idle(self) -> bool:
+        return self.is_waiting
 
     def force_close(self) -> None:
         self.is_closed = True
@@ -81,15 +86,15 @@ def test_clients_that_reset_their_connections_leave_no_traceback(service: Served
 
 def test_the_longest_idle_goes_first_and_health_checks_have_connections_of_their_own() -> None:
     connections = Connections(3)
-    busy, first, second = (Connection(is_idle=idle) for idle in (False, True, True))
+    busy, first, second = (Fake(idle) for idle in (False, True, True))
     for each in (busy, first, second):
         connections.opened(each)
     connections.used(first)
-    connections.opened(Connection(is_idle=False))
+    connections.opened(Fake())
     assert (first.is_closed, second.is_closed, len(connections)) == (False, True, 3)
-    connections.opened(Connection(is_idle=False))
+    connections.opened(Fake())
     assert len(connections) == 3
-    more = [Connection(is_idle=False) for _ in range(100)]
+    more = [Fake() for _ in range(100)]
     for each in more:
         connections.opened(each)
     assert connections.are_too_many

@@ -93,7 +93,7 @@ def test_a_decision_made_while_no_service_runs_is_heeded(store: Path) -> None:
 
 def test_a_decision_that_nobody_waits_for_any_more_is_audited_and_heeded(store: Path) -> None:
     retracting = {"decision": "retract", "selection": {"src": US, "dst": SA}}
-    quick = with_limit("relayd.http.store_access", "EFFECTS_LIMIT_S", 3.0)
+    quick = with_limit("relayd.http.store_access", "LIMIT_S", 3.0)
     with served(store, environment=QUICK, within=quick) as service:
         with closing(sqlite3.connect(store, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
