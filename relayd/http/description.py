@@ -230,7 +230,11 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
         responses["200"] = {**success, "description": "It was made before, by the same request"}
     if route.etag:
         responses["304"] = {"description": _MEANINGS[304]}
-    statuses = {*_ALWAYS, *route.statuses, 422}
+    statuses = {*_ALWAYS, 422}
+    if route.parameters:
+        statuses |= {404}
+    if route.scope in ("plan", "probe"):
+        statuses |= {409}
     if route.method not in SAFE_METHODS:
         statuses |= {403}
     if route.scope:

@@ -92,8 +92,6 @@ class Route:
         Of the answer.
     body_types : tuple of str
         Media types of the body; where there are several, the handler reads it.
-    statuses : tuple of int
-        Of problems, in addition to those that every route may have.
     etag : bool
         Whether If-None-Match is honoured.
     unlimited : bool
@@ -119,7 +117,6 @@ class Route:
     answer: Any = None
     media_type: str = JSON
     body_types: tuple[str, ...] = (JSON,)
-    statuses: tuple[int, ...] = ()
     success: int = 200
     etag: bool = False
     unlimited: bool = False
@@ -156,13 +153,13 @@ class Route:
 
 
 def route(
-    method: str, path: str, scope: Scope | None = None, **options: Any
+    method: str, path: str, scope: Scope | None = None, answer: Any = None, /, **options: Any
 ) -> Callable[[Handler], Route]:
     """Make a handler a route; its docstring has the summary, unless a question has, and more.
 
     Parameters
     ----------
-    method, path, scope
+    method, path, scope, answer
     **options
         Further attributes of :class:`Route`.
     """
@@ -171,7 +168,7 @@ def route(
         summary, _, text = cleandoc(handler.__doc__ or "").partition("\n\n")
         if question := options.get("question"):
             summary = question.summary
-        about = {"description": " ".join(text.split())} | options
+        about = {"description": " ".join(text.split()), "answer": answer} | options
         return Route(method, path, handler, summary.removesuffix("."), scope, **about)
 
     return declared

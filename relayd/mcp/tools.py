@@ -1,24 +1,37 @@
-"""Tools that assistants call: a name, a schema of what it takes, and a function that only reads."""
+"""Tools that assistants call: a name, a schema of what it takes, and a function.
+
+They only read, but for those with which transfers are reported, where that is allowed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from planner.fields.specified import schema_of
+from planner.fields.specified import Specified, schema_of
 from planner.model.document import link_as_json
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
+from relayd.client.blocking import RemoteWan
 from relayd.http.campaigns.process import forecast
 from relayd.http.models import CampaignRequest
+from relayd.http.problems import invalid
 from relayd.questions.explanations import explanation, terms
 from relayd.questions.registry import QUESTIONS, Question
 from relayd.sources.wan import Wan
 from relayd.store import Location
+from relayd.transfers.register import TransferRegister
+from relayd.transfers.requests import (
+    TransferEndRequest,
+    TransferProgressRequest,
+    TransferStartRequest,
+)
+from relayd.transfers.tracked import TrackedTransfer
 
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -180,9 +193,7 @@ def _forecast(location: Location, fleet: Path) -> AssistantTool:
         try:
             request = CampaignRequest.model_validate(arguments)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, first["loc"])) or "arguments"
-            raise InputError(field, f"is wrong: {first['msg']}", value=first["input"]) from None
+            raise invalid(error) from None
         return forecast(wan, fleet, location, request.model_dump())
 
     return AssistantTool(
@@ -190,4 +201,65 @@ def _forecast(location: Location, fleet: Path) -> AssistantTool:
         "Say what measuring with the fleet would send, take and cost. Measures nothing.",
         CampaignRequest.model_json_schema(),
         call,
+    )
+
+
+# ---- reports of transfers: `relayd mcp --allow-reports` ----------------------------------------
+
+Register: TypeAlias = TransferRegister | RemoteWan
+_ID = {"type": "string", "description": "The transfer's id, as `begin_transfer` answered."}
+
+
+def reports(opened: Callable[[], AbstractContextManager[Register]]) -> Sequence[AssistantTool]:
+    """Return the tools that begin, report and end transfers.
+
+    Parameters
+    ----------
+    opened : callable
+        Opens the register of the store, or the service that keeps it, for one report.
+    """
+
+    def tool(
+        name: str,
+        description: str,
+        request: type[Specified],
+        report: Callable[[Register, str, Mapping[str, Any]], TrackedTransfer],
+    ) -> AssistantTool:
+        schema, of_one = schema_of(request), request is not TransferStartRequest
+        if of_one:
+            required = ["id", *schema.get("required", ())]
+            properties = {"id": _ID, **schema["properties"]}
+            schema = {**schema, "properties": properties, "required": required}
+
+        def call(wan: Wan, arguments: Arguments) -> dict[str, Any]:
+            del wan
+            fields = dict(arguments)
+            number = str(fields.pop("id", "")) if of_one else ""
+            if of_one and not number:
+                raise InputError("id", "is missing", remedy="`begin_transfer` answers it.")
+            given = request.from_json(fields).to_json()
+            with opened() as register:
+                return asdict(report(register, number, given))
+
+        return AssistantTool(name, description, schema, call, read_only=False)
+
+    return (
+        tool(
+            "begin_transfer",
+            "Store that a transfer begins, and answer its id. Sends nothing itself.",
+            TransferStartRequest,
+            lambda register, _, given: register.begin_transfer(**given),
+        ),
+        tool(
+            "report_transfer",
+            "Store how far a transfer is; answers whether it is late, and when it ends.",
+            TransferProgressRequest,
+            lambda register, number, given: register.report_transfer(number, **given),
+        ),
+        tool(
+            "end_transfer",
+            "Store how a transfer ended.",
+            TransferEndRequest,
+            lambda register, number, given: register.end_transfer(number, **given),
+        ),
     )

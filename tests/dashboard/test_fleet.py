@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
-from probes.liveness.link_health import LinkHealth
-from relayd.catalogue.loading import load_catalogue
-from relayd.snapshots.building import make_snapshot
-from relayd.store import open_store
-from relayd.store.events import Events
-from relayd.store.links.states import LinkStates
-from relayd.store.samples.ingest import append
 from tests.dashboard.browser import watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file, store_with_history
 from tests.http.running import Served, eventually, served
-from tests.http.test_fleet import rates
 from tests.probes.fleet.machines import machines, need
 
 LIVE = "p.live[data-state=live]"
@@ -74,31 +65,6 @@ def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> Non
             assert "westus" in text_of(page, "details.regions[open]")
             changed.get_by_role("link", name=f"{US} → {SA}").first.click()
             page.wait_for_url("**/pair?src=aws*")
-
-
-def test_what_happens_appears_and_tomorrow_there_is_nothing_new(
-    tmp_path: Path, browser: Browser
-) -> None:
-    db = tmp_path / "relayd.db"
-    with open_store(db, mode="create") as store:
-        append(store, rates(US, SA, 4000.0, 3600.0))
-        make_snapshot(store, load_catalogue())
-    with served(db, environment=QUICK) as service, watched(browser) as seen:
-        page = seen.open(f"{service.url}/fleet")
-        assert "It is the only one" in text_of(page, ".part.changed")
-        with open_store(db, mode="write") as store, store.database.transaction():
-            down = LinkHealth("down", since_s=time.time(), reason="no reply to 3 looks")
-            LinkStates(store.database).keep({(US, SA): down}, (), time.time() + 3600)
-        with open_store(db, mode="write") as store:
-            Events(store.database).add("leg", f"{US}>{SA}", {"to": "down"})
-        page.get_by_role("rowheader", name=f"{US} → {SA}").wait_for()
-        changed = page.locator(".part.changed")
-        changed.get_by_label("Since").select_option(label="an hour ago")
-        with open_store(db, mode="write") as store:
-            append(store, rates(US, SA, 400.0, 0.0) + rates(SA, US, 500.0, 0.0))
-            newer = make_snapshot(store, load_catalogue())
-        assert newer
-        page.get_by_text(f"Snapshot {newer.id}").wait_for()
 
 
 def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(

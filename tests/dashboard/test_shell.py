@@ -71,14 +71,6 @@ def test_a_chosen_theme_is_kept(empty: Served, page: Watched) -> None:
     assert shown.evaluate(paper) == dark
 
 
-def test_the_keyboard_skips_to_the_content(empty: Served, page: Watched) -> None:
-    shown = page.open(f"{empty.url}/fleet")
-    shown.keyboard.press("Tab")
-    assert shown.evaluate("document.activeElement.className") == "skip"
-    shown.keyboard.press("Enter")
-    assert shown.evaluate("document.activeElement.id") == "main"
-
-
 def test_without_script_a_page_says_so(empty: Served, browser: Browser) -> None:
     with watched(browser, java_script_enabled=False) as seen:
         for page in PAGES:
@@ -156,7 +148,9 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
         assert "does not answer" in shown.locator(".problem").inner_text()
 
 
-def test_signing_in_works_where_storage_is_forbidden(browser: Browser, tmp_path: Path) -> None:
+def test_pages_and_signing_in_work_where_storage_is_forbidden(
+    browser: Browser, tmp_path: Path
+) -> None:
     db = make_store(tmp_path)
     token = run("token", "create", "r", "--scope", "admin", db=db).stdout.split()[-1]
     with (
@@ -169,6 +163,8 @@ def test_signing_in_works_where_storage_is_forbidden(browser: Browser, tmp_path:
         seen.page.keyboard.press("Enter")
         seen.page.locator(".empty").first.wait_for()
         assert seen.page.url == f"{service.url}/fleet?all=1"
+        seen.page.get_by_label("Theme").select_option("dark")
+        assert seen.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
 def test_an_error_is_a_page_for_people_and_a_document_for_programs(
@@ -206,15 +202,6 @@ def test_the_api_is_tried_in_the_same_frame(empty: Served, browser: Browser) -> 
         assert shown.evaluate(
             "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         )
-
-
-def test_pages_work_where_storage_is_forbidden(empty: Served, browser: Browser) -> None:
-    with watched(browser) as seen:
-        seen.page.add_init_script(WITHOUT_STORAGE)
-        shown = seen.open(f"{empty.url}/matrix")
-        shown.locator("table.matrix").wait_for()
-        shown.get_by_label("Theme").select_option("dark")
-        assert shown.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
 def test_only_own_scripts_run(empty: Served, browser: Browser) -> None:

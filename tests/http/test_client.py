@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import os
 import socket
 import subprocess
@@ -86,9 +85,6 @@ def local(db: Path) -> Wan:
 Ask = Callable[[Any], Any]
 QUESTIONS: dict[str, Ask] = {
     "plan": lambda wan: wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1),
-    "time": lambda wan: wan.plan(
-        "azure:eastus", "aws:ap-northeast-1", volume_gb=900, objective="time", frontier=True, vms=2
-    ),
     "infinity": lambda wan: wan.plan("us-east", "sa", time_value_usd_per_h=float("inf")),
     "mappings": lambda wan: wan.plan(
         "azure:eastus",
@@ -97,20 +93,6 @@ QUESTIONS: dict[str, Ask] = {
         vms=2,
         month_to_date_gb={"azure": 20_000},
         vm_types={"aws": "t2.micro"},
-    ),
-    "rules": lambda wan: wan.plan(
-        "azure:eastus",
-        "aws:ap-northeast-1",
-        objective="time",
-        avoid=("provider:gcp",),
-        allow=["continent:AS"],
-        relays="one",
-        margin=0.2,
-        connections=32,
-        vm_start_s=30,
-    ),
-    "limits": lambda wan: wan.plan(
-        "us-east", "sa", budget_usd=50, deadline_s=7200, min_throughput_gbps=0.5
     ),
     "shuffle": lambda wan: wan.shuffle(
         {("azure:eastus", "aws:ap-northeast-1"): 50, ("azure:japaneast", "aws:ap-northeast-1"): 80}
@@ -126,13 +108,6 @@ QUESTIONS: dict[str, Ask] = {
         ],
         vms=2,
     ),
-    "schedule more": lambda wan: wan.schedule(
-        [{"id": "b", "src": "us-east", "dst": "eu", "volume_gb": 200, "deadline_s": 7200}],
-        existing=wan.schedule(
-            [{"id": "a", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 3600}]
-        ),
-        now_s=600.0,
-    ),
     "reduce": lambda wan: wan.place_reduce(
         {"us-east": 100, "azure:japaneast": 300, "eu": 50}, links="heterogeneous", selectivity=0.5
     ),
@@ -142,25 +117,10 @@ QUESTIONS: dict[str, Ask] = {
         [{"id": n, "region": r, "cpus": 2} for n, r in (("x", "us-east"), ("y", "sa"))],
         time_limit_s=5.0,
     ),
-    "tasks at prices": lambda wan: wan.place_tasks(
-        {"map": 1, "reduce": 2},
-        {("map", "reduce"): 20.0},
-        [{"id": n, "region": r, "cpus": 2} for n, r in (("x", "us-east"), ("y", "sa"))],
-        time_limit_s=5.0,
-        month_to_date_gb={"*": 600_000},
-        vm_start_s=5.0,
-        connections=8,
-        vm_types={"aws": "t2.micro"},
-    ),
     "replan": lambda wan: wan.replan(
         wan.plan("azure:eastus", "aws:ap-northeast-1", volume_gb=900, objective="time"),
         moved_gb=100.0,
         elapsed_s=400.0,
-    ),
-    "replan JSON": lambda wan: wan.replan(
-        json.dumps(wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1).model_dump("json")),
-        moved_gb=10.0,
-        elapsed_s=40.0,
     ),
     "schedule more from JSON": lambda wan: wan.schedule(
         existing=wan.schedule(
@@ -168,29 +128,15 @@ QUESTIONS: dict[str, Ask] = {
         ).model_dump("json"),
         now_s=600.0,
     ),
-    "tasks by name": lambda wan: wan.place_tasks(
-        ["map", {"id": "reduce", "cpus": 2}],
-        {("map", "reduce"): 20.0},
-        machines=[{"id": n, "region": "sa", "cpus": 2} for n in ("x", "y")],
-        time_limit_s=5.0,
-    ),
-    "replan shuffle": lambda wan: wan.replan(
-        wan.shuffle({("us-east", "sa"): 50, ("us-east", "azure:japaneast"): 80}),
-        moved_gb={("aws:us-east-1", "aws:sa-east-1"): 10.0},
-        elapsed_s=90.0,
-    ),
     "links": lambda wan: list(wan.links("azure:eastus")),
-    "all links": lambda wan: list(wan.links()),
     "regions": lambda wan: wan.regions(),
     "sites": lambda wan: wan.sites(),
     "snapshot": lambda wan: wan.snapshot,
     "network": lambda wan: wan.network,
     "unknown": lambda wan: wan.plan("nowhere", "sa"),
     "ambiguous": lambda wan: wan.plan("frankfurt", "london"),
-    "same": lambda wan: wan.plan("us-east", "us-east"),
     "infeasible": lambda wan: wan.plan("us-east", "sa", budget_usd=0.01),
     "too old": lambda wan: wan.plan("azure:eastus", "aws:ap-northeast-1", max_age_s=60),
-    "not measured": lambda wan: wan.plan("us-east", "sa", max_age_s=60),
     "rule": lambda wan: wan.plan("us-east", "sa", avoid=["country:US"]),
 }
 

@@ -12,7 +12,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import tomllib
 from contextlib import closing
 from pathlib import Path
@@ -345,20 +344,3 @@ def test_tls_with_an_authority_of_ones_own(
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert "with TLS" in run("regions", "--ca", str(ca), db="http://127.0.0.1:9").stderr
     assert "names none" in run("regions", "--ca", str(ca), db=store).stderr
-
-
-def test_many_callers_at_once_get_their_own_answers(service: Served) -> None:
-    wrong: list[object] = []
-
-    def ask(first: int) -> None:
-        for n in range(first, first + 25):
-            answer = service.get(f"/v1/plans?src=us-east&dst=sa&volume_gb={n}")
-            if answer.json["request"]["volume_gb"] != n:
-                wrong.append(n)
-
-    callers = [threading.Thread(target=ask, args=(1000 * k + 1,)) for k in range(8)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
-    assert not wrong

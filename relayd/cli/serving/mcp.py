@@ -13,8 +13,7 @@ from pathlib import Path
 from planner.model.errors import InputError, not_installed
 from relayd.cli.data.transfers import opened_register
 from relayd.cli.options import store_location, wan_of, whole_number
-from relayd.mcp.reports import reports
-from relayd.mcp.tools import tools
+from relayd.mcp.tools import reports, tools
 from relayd.settings import load_settings
 from relayd.store.kept_token import VARIABLE
 

@@ -180,7 +180,7 @@ SITES = answer(
 )
 
 
-@route("GET", "/v1/campaigns", "read", query=Page, answer=CAMPAIGNS)
+@route("GET", "/v1/campaigns", "read", CAMPAIGNS, query=Page)
 async def list_campaigns(context: RequestContext) -> dict[str, Any]:
     """List campaigns, the newest first."""
     query, before = context.query, whole_position(context.query.cursor)
@@ -196,7 +196,7 @@ async def list_campaigns(context: RequestContext) -> dict[str, Any]:
     )
 
 
-@route("GET", "/v1/campaigns/{id}", "read", answer=CAMPAIGN_ANSWER, statuses=(404,))
+@route("GET", "/v1/campaigns/{id}", "read", CAMPAIGN_ANSWER)
 async def get_campaign(context: RequestContext) -> dict[str, Any]:
     """Show one campaign.
 
@@ -205,15 +205,7 @@ async def get_campaign(context: RequestContext) -> dict[str, Any]:
     return await _details(context.service, _number(context))
 
 
-@route(
-    "POST",
-    "/v1/campaigns",
-    "probe",
-    body=CampaignRequest,
-    answer=CAMPAIGN_ANSWER,
-    success=202,
-    statuses=(409,),
-)
+@route("POST", "/v1/campaigns", "probe", CAMPAIGN_ANSWER, body=CampaignRequest, success=202)
 async def post_campaign(context: RequestContext) -> web.Response:
     """Measure with the fleet.
 
@@ -225,14 +217,7 @@ async def post_campaign(context: RequestContext) -> web.Response:
     )
 
 
-@route(
-    "POST",
-    "/v1/campaigns/{id}/stop",
-    "probe",
-    answer=CAMPAIGN_ANSWER,
-    success=202,
-    statuses=(404, 409),
-)
+@route("POST", "/v1/campaigns/{id}/stop", "probe", CAMPAIGN_ANSWER, success=202)
 async def post_campaign_stop(context: RequestContext) -> web.Response:
     """Stop a campaign.
 
@@ -260,14 +245,7 @@ async def post_campaign_stop(context: RequestContext) -> web.Response:
     return await _accepted(context, number)
 
 
-@route(
-    "POST",
-    "/v1/campaigns/forecast",
-    "probe",
-    body=CampaignRequest,
-    answer=FORECAST_ANSWER,
-    statuses=(409,),
-)
+@route("POST", "/v1/campaigns/forecast", "probe", FORECAST_ANSWER, body=CampaignRequest)
 async def post_campaign_forecast(context: RequestContext) -> dict[str, Any]:
     """Forecast a campaign.
 
@@ -339,7 +317,7 @@ def _unknown(text: str) -> ProblemError:
 # ---- the fleet and its sites -------------------------------------------------------------------
 
 
-@route("GET", "/v1/fleet", "read", answer=FLEET_ANSWER)
+@route("GET", "/v1/fleet", "read", FLEET_ANSWER)
 async def get_fleet(context: RequestContext) -> dict[str, Any]:
     """List the hosts of the fleet, and problems.
 
@@ -384,7 +362,7 @@ def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-@route("GET", "/v1/sites", "read", answer=SITES, etag=True)
+@route("GET", "/v1/sites", "read", SITES, etag=True)
 async def get_sites(context: RequestContext) -> bytes:
     """List the caps of all regions.
 

@@ -312,7 +312,7 @@ MATRIX_ANSWER = answer(
 )
 
 
-@route("GET", "/v1/links", "read", query=LinksQuery, answer=LINKS, etag=True)
+@route("GET", "/v1/links", "read", LINKS, query=LinksQuery, etag=True)
 async def get_links(context: RequestContext) -> bytes:
     """List links with their estimates.
 
@@ -331,7 +331,7 @@ async def get_links(context: RequestContext) -> bytes:
     return encoded({"snapshot": current.snapshot, **page})
 
 
-@route("GET", "/v1/links/{src}/{dst}", "read", answer=LINK_ANSWER, statuses=(404,), etag=True)
+@route("GET", "/v1/links/{src}/{dst}", "read", LINK_ANSWER, etag=True)
 async def get_link(context: RequestContext) -> dict[str, Any]:
     """Show one link."""
     current = context.current
@@ -350,7 +350,7 @@ async def get_link(context: RequestContext) -> dict[str, Any]:
     }
 
 
-@route("GET", "/v1/links/{src}/{dst}/history", "read", query=HistoryQuery, answer=HISTORY)
+@route("GET", "/v1/links/{src}/{dst}/history", "read", HISTORY, query=HistoryQuery)
 async def get_link_history(context: RequestContext) -> dict[str, Any]:
     """List the samples of a link.
 
@@ -366,7 +366,7 @@ async def get_link_history(context: RequestContext) -> dict[str, Any]:
     return page_of("samples", rows, query.limit, lambda row: (row["id"],))
 
 
-@route("GET", "/v1/matrix", "read", query=MatrixQuery, answer=MATRIX_ANSWER, etag=True)
+@route("GET", "/v1/matrix", "read", MATRIX_ANSWER, query=MatrixQuery, etag=True)
 async def get_matrix(context: RequestContext) -> bytes:
     """Return one figure for all pairs."""
     query = context.query
@@ -438,7 +438,7 @@ def _links_after(
 # ---- what is behind a link ---------------------------------------------------------------------
 
 
-@route("GET", "/v1/links/{src}/{dst}/summary", "read", query=SummaryQuery, answer=LINK_SUMMARY)
+@route("GET", "/v1/links/{src}/{dst}/summary", "read", LINK_SUMMARY, query=SummaryQuery)
 async def get_link_summary(context: RequestContext) -> dict[str, Any]:
     """Sum up the samples of a link over time.
 
@@ -486,7 +486,7 @@ def _summary(store: Store, src: str, dst: str, query: SummaryQuery) -> dict[str,
     }
 
 
-@route("GET", "/v1/links/{src}/{dst}/events", "read", query=LinkEventsQuery, answer=LINK_EVENTS)
+@route("GET", "/v1/links/{src}/{dst}/events", "read", LINK_EVENTS, query=LinkEventsQuery)
 async def get_link_events(context: RequestContext) -> dict[str, Any]:
     """List what happened to a link.
 
@@ -516,7 +516,7 @@ def _event_position(text: str | None) -> Position:
         raise InputError("cursor", "is not one that this path gave", value=text) from None
 
 
-@route("GET", "/v1/links/{src}/{dst}/evidence", "read", answer=LINK_EVIDENCE, statuses=(404,))
+@route("GET", "/v1/links/{src}/{dst}/evidence", "read", LINK_EVIDENCE)
 async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
     """Show the evidence of each figure of a link.
 

@@ -235,7 +235,7 @@ RELAY_GAINS = answer(
 # ---- knowledge and measuring at one glance -----------------------------------------------------
 
 
-@route("GET", "/v1/overview", "read", answer=OVERVIEW)
+@route("GET", "/v1/overview", "read", OVERVIEW)
 async def get_overview(context: RequestContext) -> dict[str, Any]:
     """Show the state of knowledge and of measuring.
 
@@ -312,7 +312,7 @@ def _prediction(store: Store, current: Current, now_s: float, since_s: float) ->
     return orjson.Fragment(current.page(f"prediction {before.id}", made))
 
 
-@route("GET", "/v1/relay-gains", "read", query=RelayGainsQuery, answer=RELAY_GAINS, etag=True)
+@route("GET", "/v1/relay-gains", "read", RELAY_GAINS, query=RelayGainsQuery, etag=True)
 async def get_relay_gains(context: RequestContext) -> bytes:
     """List where a single relay gains most.
 
@@ -327,7 +327,7 @@ async def get_relay_gains(context: RequestContext) -> bytes:
 # ---- tokens ------------------------------------------------------------------------------------
 
 
-@route("GET", "/v1/token", "read", answer=TOKEN_ANSWER)
+@route("GET", "/v1/token", "read", TOKEN_ANSWER)
 async def get_token(context: RequestContext) -> dict[str, Any]:
     """Show the caller's token.
 
@@ -341,7 +341,7 @@ async def get_token(context: RequestContext) -> dict[str, Any]:
     }
 
 
-@route("GET", "/v1/tokens", "admin", answer=TOKENS)
+@route("GET", "/v1/tokens", "admin", TOKENS)
 async def list_tokens(context: RequestContext) -> dict[str, Any]:
     """List all tokens.
 
@@ -498,13 +498,13 @@ ROUTES = (
 # ---- health, metrics, the description ----------------------------------------------------------
 
 
-@route("GET", "/healthz", answer=HEALTH, unlimited=True)
+@route("GET", "/healthz", unlimited=True, answer=HEALTH)
 async def get_healthz(_context: RequestContext) -> bytes:
     """Check that it is alive."""
     return encoded({"status": "ok"})
 
 
-@route("GET", "/readyz", answer=READINESS, unlimited=True)
+@route("GET", "/readyz", unlimited=True, answer=READINESS)
 async def get_readyz(context: RequestContext) -> web.Response:
     """Check that it is ready.
 
@@ -539,7 +539,7 @@ async def get_readyz(context: RequestContext) -> web.Response:
     return document_response(context.snapshot, content, status=503 if reasons else 200)
 
 
-@route("GET", "/v1/watch", "read", answer=WATCH)
+@route("GET", "/v1/watch", "read", WATCH)
 async def get_watch(context: RequestContext) -> dict[str, Any]:
     """Show the watcher of the fleet."""
     return {"watch": context.service.watcher.status()}

@@ -188,7 +188,7 @@ BATCH_ANSWER = answer(
 SCRIPT_ANSWER = answer("ScriptAnswer", "A script, or a configuration of a tool.", script=str)
 
 
-@route("GET", "/v1/plans", "plan", question=TRANSFER, answer=Plan, statuses=(409,))
+@route("GET", "/v1/plans", "plan", Plan, question=TRANSFER)
 async def get_plan(context: RequestContext) -> web.Response:
     """Answer a question in a query string.
 
@@ -197,7 +197,7 @@ async def get_plan(context: RequestContext) -> web.Response:
     return await _plan(context, context.query)
 
 
-@route("POST", "/v1/plans", "plan", question=TRANSFER, answer=Plan, statuses=(409,))
+@route("POST", "/v1/plans", "plan", Plan, question=TRANSFER)
 async def post_plan(context: RequestContext) -> web.Response:
     """Answer a question in a body.
 
@@ -250,9 +250,9 @@ def _is_quick(request: TransferRequest) -> bool:
     "POST",
     "/v1/plans/batch",
     "plan",
+    BATCH_ANSWER,
     body=PlanBatch,
     example={"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
-    answer=BATCH_ANSWER,
 )
 async def post_plans_batch(context: RequestContext) -> bytes:
     """Recommend for many transfers at once.
@@ -274,7 +274,7 @@ async def post_plans_batch(context: RequestContext) -> bytes:
     return b'{"snapshot":%b,"results":[%b]}' % (encoded(context.snapshot), b",".join(items))
 
 
-@route("POST", "/v1/plans/scripts", "plan", body=ScriptRequest, answer=SCRIPT_ANSWER)
+@route("POST", "/v1/plans/scripts", "plan", SCRIPT_ANSWER, body=ScriptRequest)
 async def post_plan_script(context: RequestContext) -> dict[str, Any]:
     """Write a plan as what a tool runs.
 
@@ -291,7 +291,7 @@ async def post_question(context: RequestContext) -> bytes | web.Response:
     return await context.service.workers.ask(context.current.version, answer_bytes, context.body)
 
 
-@route("GET", "/v1/questions", "read", answer=QUESTIONS_ANSWER, etag=True)
+@route("GET", "/v1/questions", "read", QUESTIONS_ANSWER, etag=True)
 async def get_questions(_context: RequestContext) -> dict[str, Any]:
     """Describe the questions and their fields.
 
@@ -315,7 +315,6 @@ ROUTES = tuple(
         _MORE.get(question.name, ""),
         question=question,
         answer=question.answer,
-        statuses=(409,),
         operation_id=f"post_{question.name.removeprefix('place-')}",
     )
     for question in QUESTIONS[1:]

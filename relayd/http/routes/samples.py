@@ -356,6 +356,7 @@ class SampleRows:
     "POST",
     "/v1/samples",
     "ingest",
+    INGEST_ANSWER,
     body=SamplesGiven,
     example={
         "samples": [
@@ -369,7 +370,6 @@ class SampleRows:
         ]
     },
     body_types=(JSON, NDJSON),
-    answer=INGEST_ANSWER,
     also_schemas=(SampleGiven,),
 )
 async def post_samples(context: RequestContext) -> dict[str, Any]:
@@ -463,7 +463,7 @@ def _read_document(content: bytes, rows: SampleRows) -> None:
 # ---- quarantine and decisions ------------------------------------------------------------------
 
 
-@route("GET", "/v1/quarantine", "read", query=QuarantineQuery, answer=QUARANTINE)
+@route("GET", "/v1/quarantine", "read", QUARANTINE, query=QuarantineQuery)
 async def list_quarantine(context: RequestContext) -> dict[str, Any]:
     """List samples that nothing rests on, the newest first.
 
@@ -521,9 +521,7 @@ def _seen(row: QuarantinedRow) -> dict[str, Any]:
     return {name: others[name] for name in QUARANTINED_SAMPLE.model_fields}
 
 
-@route(
-    "POST", "/v1/samples/decisions/effects", "admin", body=DecisionRequest, answer=EFFECTS_ANSWER
-)
+@route("POST", "/v1/samples/decisions/effects", "admin", EFFECTS_ANSWER, body=DecisionRequest)
 async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
     """Show what a decision about samples would change.
 
@@ -558,7 +556,7 @@ async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
     return {**meant, **effects}
 
 
-@route("POST", "/v1/samples/decisions", "admin", body=DecisionRequest, answer=DECISION_ANSWER)
+@route("POST", "/v1/samples/decisions", "admin", DECISION_ANSWER, body=DecisionRequest)
 async def post_decision(context: RequestContext) -> dict[str, Any]:
     """Decide about samples.
 

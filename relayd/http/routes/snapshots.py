@@ -154,7 +154,7 @@ CHANGES = page(
 )
 
 
-@route("GET", "/v1/snapshots/current", "read", answer=GRAPH, etag=True)
+@route("GET", "/v1/snapshots/current", "read", GRAPH, etag=True)
 async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     """Return the whole network.
 
@@ -183,7 +183,7 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     return await streamed_response(request, json_parts(members_of(network)), response)
 
 
-@route("GET", "/v1/snapshots", "read", query=SnapshotsQuery, answer=SNAPSHOTS)
+@route("GET", "/v1/snapshots", "read", SNAPSHOTS, query=SnapshotsQuery)
 async def list_snapshots(context: RequestContext) -> dict[str, Any]:
     """List snapshots, the newest first."""
     query = context.query
@@ -211,7 +211,7 @@ def _snapshot(row: SnapshotRow | None) -> dict[str, object] | None:
     return row and attributes_as(SNAPSHOT, row, as_of=utc_text(row.as_of_s))
 
 
-@route("GET", "/v1/regions", "read", answer=REGIONS, etag=True)
+@route("GET", "/v1/regions", "read", REGIONS, etag=True)
 async def get_regions(context: RequestContext) -> bytes:
     """List regions and aliases."""
     return context.current.page("regions", lambda: _regions(context.current))
@@ -224,7 +224,7 @@ def _regions(current: Current) -> bytes:
     return encoded({"snapshot": current.snapshot, "regions": listed, "aliases": named})
 
 
-@route("GET", "/v1/catalogue", "read", answer=CATALOGUE_ANSWER, etag=True)
+@route("GET", "/v1/catalogue", "read", CATALOGUE_ANSWER, etag=True)
 async def get_catalogue(context: RequestContext) -> bytes:
     """Return regions, VM types and prices.
 
@@ -237,7 +237,7 @@ async def get_catalogue(context: RequestContext) -> bytes:
     )
 
 
-@route("GET", "/v1/changes", "read", query=ChangesQuery, answer=CHANGES)
+@route("GET", "/v1/changes", "read", CHANGES, query=ChangesQuery)
 async def get_changes(context: RequestContext) -> dict[str, Any]:
     """List what has changed.
 

@@ -44,7 +44,7 @@ TRANSFER_DETAILS_ANSWER = answer(
 )
 
 
-@route("GET", "/v1/transfers", "read", query=TransfersQuery, answer=TRANSFERS_ANSWER)
+@route("GET", "/v1/transfers", "read", TRANSFERS_ANSWER, query=TransfersQuery)
 async def list_transfers(context: RequestContext) -> dict[str, Any]:
     """List transfers, the newest first.
 
@@ -69,7 +69,7 @@ async def list_transfers(context: RequestContext) -> dict[str, Any]:
     )
 
 
-@route("GET", "/v1/transfers/{id}", "read", answer=TRANSFER_DETAILS_ANSWER, statuses=(404,))
+@route("GET", "/v1/transfers/{id}", "read", TRANSFER_DETAILS_ANSWER)
 async def get_transfer(context: RequestContext) -> dict[str, Any]:
     """Show one transfer.
 
@@ -90,9 +90,9 @@ async def get_transfer(context: RequestContext) -> dict[str, Any]:
     "POST",
     "/v1/transfers",
     "ingest",
+    TRANSFER_ANSWER,
     body=TransferStartRequest,
     example=EXAMPLE,
-    answer=TRANSFER_ANSWER,
     success=201,
 )
 async def post_transfer(context: RequestContext) -> web.Response:
@@ -114,10 +114,9 @@ async def post_transfer(context: RequestContext) -> web.Response:
     "POST",
     "/v1/transfers/{id}/progress",
     "ingest",
+    TRANSFER_ANSWER,
     body=TransferProgressRequest,
     example={"moved_gb": 120, "via_gb": {"direct": 120}},
-    answer=TRANSFER_ANSWER,
-    statuses=(404,),
 )
 async def post_transfer_progress(context: RequestContext) -> dict[str, Any]:
     """Report how far a transfer is.
@@ -134,10 +133,9 @@ async def post_transfer_progress(context: RequestContext) -> dict[str, Any]:
     "POST",
     "/v1/transfers/{id}/end",
     "ingest",
+    TRANSFER_ANSWER,
     body=TransferEndRequest,
     example={"state": "finished"},
-    answer=TRANSFER_ANSWER,
-    statuses=(404,),
 )
 async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
     """Say how a transfer ended.
