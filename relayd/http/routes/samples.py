@@ -11,7 +11,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from planner.model.errors import InputError, UnknownRegionError
 from planner.model.estimate import AddressKind
-from probes.importers.options import split
 from probes.importers.limits import (
     MAX_CONNECTIONS,
     MAX_DURATION_S,
@@ -21,6 +20,7 @@ from probes.importers.limits import (
     OF_ONE_VM,
     fault,
 )
+from probes.importers.options import split
 from probes.importers.physics import FAULTS
 from probes.samples import Metric, Quarantined, Sample
 from relayd.http.answers import decision_effects, samples_meant
