@@ -42,8 +42,8 @@ from relayd.store.campaigns.log import Campaigns
 from relayd.store.kept_token import first_token
 from relayd.store.samples.ingest import append
 from relayd.store.tokens import Tokens
-from relayd.store.upkeep.backup import backup, restore
-from relayd.store.upkeep.checking import check
+from relayd.store.backup import backup, restore
+from relayd.store.checking import check
 
 PLACES = 40
 _MOST_LEFT_BYTES = 512 * 1024

@@ -38,7 +38,7 @@ def test_a_release_is_reproducible_complete_and_signed(tmp_path: Path) -> None:
     listed = subprocess.run(
         ["python3", "-m", "zipfile", "-l", wheel], capture_output=True, text=True
     )
-    for file in ("relayd/_configs/regions.toml", "relayd/store/migrations/0001_store.sql"):
+    for file in ("relayd/_configs/regions.toml", "relayd/store/schema.sql"):
         assert file in listed.stdout
     assert "tests/" not in listed.stdout
     assert PLACE in listed.stdout

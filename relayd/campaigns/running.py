@@ -306,7 +306,7 @@ async def while_held(
         task.cancel()
         await asyncio.wait([task])
         if task.cancelled() or task.exception() is not None:
-            raise lapsed(lease.fence.role)
+            raise lapsed(lease.fence[0])
     return task.result()
 
 

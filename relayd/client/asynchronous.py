@@ -29,7 +29,6 @@ from relayd.client.errors import error_of
 from relayd.questions.methods import AskingAsync
 from relayd.questions.registry import question_of
 from relayd.store.events import Event
-from relayd.store.transfers import WantedState
 from relayd.tables.matrices import Matrix, MatrixMetric
 from relayd.transfers.register import MOST_LISTED
 from relayd.transfers.requests import (
@@ -37,7 +36,7 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, TransferDetails, outcome_of
+from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState, outcome_of
 
 BATCH = 1000
 """Requests that go into one call of the service at most."""

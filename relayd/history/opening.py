@@ -14,7 +14,7 @@ from relayd.history.source import SampleHistory
 from relayd.store import Store, open_store
 from relayd.store.location import Location
 from relayd.store.samples.retention import vm_votes
-from relayd.store.transfers import Transfers, WantedTransfers
+from relayd.transfers.register import transfer_rows
 
 MOST_TRANSFERS = 100_000
 
@@ -49,8 +49,7 @@ class StoredHistory(SampleHistory):
 
     def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
         """Yield source, destination, GB and seconds of transfers that programs reported."""
-        transfers = Transfers(self._store.database)
-        for row in transfers.page(WantedTransfers("finished"), limit=MOST_TRANSFERS):
+        for row in transfer_rows(self._store.database, "finished", limit=MOST_TRANSFERS):
             if row.ended_s is not None and row.began_s >= (since_s or 0.0):
                 yield row.src, row.dst, row.volume_gb, row.ended_s - row.began_s
 

@@ -23,7 +23,6 @@ from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
 from relayd.store.links.states import LinkStates
 from relayd.store.location import Location, default_path
 from relayd.store.opening import Store, open_if_there, open_store
-from relayd.store.samples.waiting import newer_samples
 from relayd.store.snapshots import SnapshotRow
 from relayd.store.verifications import Verifications
 from relayd.times import seconds_of, utc_text
@@ -185,10 +184,7 @@ def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | Non
     through, made_at_s = (0, 0.0)
     if snapshot:
         through, made_at_s = snapshot.samples_through, snapshot.created_at_s
-    last = store.database.row("SELECT last_sample_id FROM batches ORDER BY id DESC LIMIT 1")
-    if last is None or last[0] <= through:
-        return None  # as most often, and nothing more is loaded
-    return newer_samples(store.database, through, made_at_s, time.time())
+    return store.samples.newer(through, made_at_s, time.time())
 
 
 def _sites_of(path: Path | None, catalogue: Catalogue) -> Mapping[str, FleetSite]:

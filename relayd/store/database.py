@@ -2,7 +2,7 @@
 
 Every statement of the store goes through a :class:`Database`, so that translation of errors, and
 the rule of one writer at a time, are in one place. There is one for each engine:
-:class:`~relayd.store.sqlite.database.SqliteDatabase` and
+:class:`~relayd.store.sqlite.SqliteDatabase` and
 :class:`~relayd.store.postgresql.database.PostgresqlDatabase`. Both are given the same SQL, which
 keeps to what both understand:
 
@@ -13,35 +13,27 @@ keeps to what both understand:
   ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1;
 - many rows go in by :meth:`Database.insert`, which is quick on both.
 
-So is the schema: :mod:`relayd.store.schema`. Hints about the order of joins are SQLite's alone.
+So is the schema: ``schema.sql``. Hints about the order of joins are SQLite's alone.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from planner.model.errors import StoreError
-from relayd.store.failures import superseded
+from relayd.store.failures import failure
 from relayd.store.location import Location
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
+Fence: TypeAlias = tuple[str, int]
+"""A role and the number of its holder, who writes."""
 
-
-class Fence(NamedTuple):
-    """Which holder of a lease writes.
-
-    Attributes
-    ----------
-    role : str
-    number : int
-        Of the holder.
-    """
-
-    role: str
-    number: int
+SCHEMA_VERSION = 1
+"""The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
 
 
 class Database(ABC):
@@ -52,6 +44,8 @@ class Database(ABC):
     Attributes
     ----------
     engine : {"sqlite", "postgresql"}
+    location : Location
+        Where it is as the user spelled it, for errors.
     refusals : tuple of exception types
         What a value raises that no column takes, and a change that the database forbids.
         They pass untranslated: they are not the database's fault.
@@ -62,15 +56,11 @@ class Database(ABC):
     """
 
     engine: ClassVar[Literal["sqlite", "postgresql"]]
+    location: Location
     refusals: tuple[type[Exception], ...]
     clock_sql: ClassVar[str]
     fence: Fence | None = None
     _fence_lock: ClassVar[str] = ""
-
-    @property
-    @abstractmethod
-    def location(self) -> Location:
-        """Where it is as the user spelled it, for errors."""
 
     @abstractmethod
     def close(self) -> None:
@@ -107,13 +97,14 @@ class Database(ABC):
         sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608
         return self.change(sql + (f" RETURNING {returning}" if returning else ""), row)
 
-    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        """Run a statement once for each row; return how many rows it changed."""
-        with self._one_transaction():
-            return self._run_many(sql, rows)
+    def region_id(self, name: str) -> int:
+        """Return the number that stands for a region, a new one if need be."""
+        row = self.row("SELECT id FROM regions WHERE name = ?", (name,))
+        return int(row[0]) if row else self.add("regions", {"name": name}, "id")
 
     @abstractmethod
-    def _run_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int: ...
+    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        """Run a statement once for each row; return how many rows it changed."""
 
     @abstractmethod
     def insert(
@@ -172,27 +163,17 @@ class Database(ABC):
     def roll_back(self) -> None:
         """Undo the transaction so far and end it, if there is one."""
 
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo what is done inside, and no more, if that fails; inside a transaction."""
-        self.rows("SAVEPOINT attempt")
-        try:
-            yield
-        except BaseException:
-            # SQLite has already rolled back by itself after some errors, such as a full disk.
-            with suppress(StoreError, *self.refusals):
-                self.rows("ROLLBACK TO SAVEPOINT attempt")
-                self.rows("RELEASE SAVEPOINT attempt")
-            raise
-        self.rows("RELEASE SAVEPOINT attempt")
-
     def _check_fence(self) -> None:
         """Raise unless the role has no later holder, and keep it so until the transaction ends."""
         if self.fence is None:
             return
         held = f"SELECT 1 FROM leases WHERE role = ? AND number = ?{self._fence_lock}"  # noqa: S608
         if not self.rows(held, self.fence):
-            raise superseded(self.location)
+            raise failure(
+                self.location,
+                "is being measured for by another process, which took over while this one hung",
+                "Nothing was stored. `relayd probe --resume` goes on when it has finished.",
+            )
 
     def end_fenced_writers(self) -> None:
         """End transactions that rely on a lease, so that it can pass to another holder.
@@ -204,18 +185,45 @@ class Database(ABC):
 
     # ---- the schema ----------------------------------------------------------------------------
 
-    @abstractmethod
     def schema_version(self) -> int:
-        """Read the version of the schema; 0 where none is laid out."""
+        """Read the version of the schema; 0 where none is laid out.
+
+        Raises
+        ------
+        StoreError
+            If it is newer than this program, or there is something else in the database.
+        """
+        found = self._version()
+        if found > SCHEMA_VERSION:
+            raise failure(
+                self.location,
+                f"was written by a newer relayd (schema {found}; this one knows {SCHEMA_VERSION})",
+                "Upgrade relayd, or name another database; it was left as it is.",
+            )
+        return found
+
+    def lay_out(self) -> None:
+        """Lay out the schema where there is none: whole, or not at all."""
+        if self.schema_version() == SCHEMA_VERSION:
+            return
+        with self.transaction():
+            if self.schema_version() == SCHEMA_VERSION:
+                return  # another process was first
+            pending = ""
+            text = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+            # Connection.executescript commits first, which would take it out of the transaction.
+            for line in text.splitlines(keepends=True):
+                pending += line
+                if sqlite3.complete_statement(pending):
+                    self._define(pending)
+                    pending = ""
+            self._mark(SCHEMA_VERSION)
 
     @abstractmethod
-    def set_schema_version(self, version: int) -> None:
-        """Write the version of the schema, in the transaction that brings it there."""
+    def _version(self) -> int: ...
 
     @abstractmethod
-    def define(self, sql: str) -> None:
-        """Run a statement of a script of the schema, which is written for SQLite."""
+    def _mark(self, version: int) -> None: ...
 
     @abstractmethod
-    def rebuilding(self) -> AbstractContextManager[None]:
-        """Begin a transaction that may take long and rebuild tables that others refer to."""
+    def _define(self, sql: str) -> None: ...

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FIELD = "--db"
 _FREE_SPACE = "Free some space and run this again. What it was storing was not; all from before is."
+_RESTORE = "Restore it from a backup, or name another database; it was left as it is."
 
 
 class NoStoreError(StoreError):
@@ -32,9 +33,6 @@ def failure(location: Location | str, problem: str, remedy: str) -> StoreError:
     return StoreError(FIELD, problem, value=shown(location), remedy=remedy)
 
 
-# ---- what is at a location ---------------------------------------------------------------------
-
-
 def foreign(path: Path | str) -> StoreError:
     """Return the error for a file that holds something else than our data."""
     return failure(
@@ -49,12 +47,8 @@ def missing(location: Location | str, *, interrupted: bool = False) -> NoStoreEr
     problem = "holds no relayd store yet" if isinstance(location, Address) else "does not exist"
     if interrupted:
         problem = "holds no relayd store yet: its creation was interrupted"
-    return NoStoreError(
-        FIELD,
-        problem,
-        value=shown(location),
-        remedy="`relayd import` creates it; or name an existing database.",
-    )
+    remedy = "`relayd import` creates it; or name an existing database."
+    return NoStoreError(FIELD, problem, value=shown(location), remedy=remedy)
 
 
 def older_build(location: Location | str) -> StoreError:
@@ -77,9 +71,6 @@ def damaged(path: Path | str, how: str) -> StoreError:
     )
 
 
-# ---- who may write -----------------------------------------------------------------------------
-
-
 def busy(location: Location | str) -> StoreError:
     """Return the error for a change that another writer has kept waiting."""
     return failure(
@@ -96,15 +87,6 @@ def lapsed(role: str) -> StoreError:
         f"could not be asked in time whether this process is still the only {role}",
         remedy="What it had begun was ended. It goes on when the database answers again; "
         "`relayd probe --resume` goes on with a campaign.",
-    )
-
-
-def superseded(location: Location | str) -> StoreError:
-    """Return the error for a change by a process whose role another has taken over."""
-    return failure(
-        location,
-        "is being measured for by another process, which took over while this one hung",
-        "Nothing was stored. `relayd probe --resume` goes on when it has finished.",
     )
 
 
@@ -131,7 +113,7 @@ def lost(address: Address) -> StoreError:
     return failure(
         address,
         "has closed the connection, or can't be reached any more",
-        "Nothing was stored in part. Run this again: the next attempt connects anew.",
+        "Nothing was stored in part. Run this again: the next attempt makes a new connection.",
     )
 
 
@@ -154,6 +136,19 @@ def of_file(path: Path | str, error: OSError | ValueError) -> StoreError:
 # A file beside the database could not be made, or made larger.
 _FOR_WANT_OF_SPACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 _LEAST_FREE_BYTES = 65_536  # more than any one of these files is made larger by
+_OF_SQLITE = {
+    sqlite3.SQLITE_FULL: ("can't grow: the disk is full", _FREE_SPACE),
+    sqlite3.SQLITE_CANTOPEN: (
+        "can't be opened",
+        "Check that this user may read and write the file and create files in its folder.",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "can't be read or written: {error}",
+        "Check the disk (full, failing or unmounted?); a network file system won't do.",
+    ),
+    sqlite3.SQLITE_NOMEM: ("needs more memory than there is", "Free some and run this again."),
+}
+_OTHER = ("does not hold what a relayd database should: {error}", _RESTORE)
 
 
 def _is_full(path: Path | str) -> bool:
@@ -177,29 +172,14 @@ def of_sqlite(path: Path | str, error: sqlite3.Error) -> StoreError:
         return read_only(path)
     if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return busy(path)
-    if kind == sqlite3.SQLITE_FULL or (kind in _FOR_WANT_OF_SPACE and _is_full(path)):
-        return failure(path, "can't grow: the disk is full", _FREE_SPACE)
-    if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return failure(
-            path,
-            "can't be opened",
-            "Check that this user may read and write the file and create files in its folder.",
-        )
-    if kind == sqlite3.SQLITE_IOERR:
-        return failure(
-            path,
-            f"can't be read or written: {error}",
-            "Check the disk (full, failing or unmounted?); a network file system won't do.",
-        )
-    if kind == sqlite3.SQLITE_NOMEM:
-        return failure(path, "needs more memory than there is", "Free some and run this again.")
     if kind == sqlite3.SQLITE_CORRUPT:
         return damaged(path, str(error))
-    return failure(
-        path,
-        f"does not hold what a relayd database should: {error}",
-        "Restore it from a backup, or name another database; it was left as it is.",
-    )
+    if kind in _FOR_WANT_OF_SPACE and _is_full(path):
+        kind = sqlite3.SQLITE_FULL
+    elif kind == sqlite3.SQLITE_PERM:
+        kind = sqlite3.SQLITE_CANTOPEN
+    problem, remedy = _OF_SQLITE.get(kind, _OTHER)
+    return failure(path, problem.format(error=error), remedy)
 
 
 # By the beginning of https://www.postgresql.org/docs/15/errcodes-appendix.html.
@@ -213,7 +193,7 @@ _OF_POSTGRESQL = (
         "?options=-c%20statement_timeout%3D600s in the address.",
     ),
     (("53100",), "can't grow: the disk of the server is full", _FREE_SPACE),
-    (("53",), "is short of resources: {reason}", "Try again in a while."),
+    (("53",), "is short of resources: {error}", "Try again in a while."),
     (
         ("25006",),
         "can't be written: this connection or server is read-only",
@@ -221,19 +201,15 @@ _OF_POSTGRESQL = (
     ),
     (
         ("42501",),
-        "refuses: {reason}",
+        "refuses: {error}",
         "Let its owner grant what is missing, such as CREATE on the schema and the tables.",
     ),
     (
         ("XX", "58"),
-        "is damaged or in trouble: {reason}",
+        "is damaged or in trouble: {error}",
         "Look into the log of the server; restore a backup if need be.",
     ),
-    (
-        ("42P01", "42703", "3F000"),
-        "does not hold what a relayd database should: {reason}",
-        "Restore it from a backup, or name another database; it was left as it is.",
-    ),
+    (("42P01", "42703", "3F000"), *_OTHER),
 )
 
 
@@ -255,5 +231,5 @@ def of_postgresql(address: Address, error: psycopg.Error, *, broken: bool) -> Ex
         return busy(address)
     for codes, problem, remedy in _OF_POSTGRESQL:
         if code.startswith(codes):
-            return failure(address, problem.format(reason=reason(error)), remedy)
+            return failure(address, problem.format(error=reason(error)), remedy)
     return error

@@ -20,8 +20,9 @@ import platform
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from math import inf
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Fence
@@ -53,13 +54,13 @@ _HELD = "SELECT holder, expires_at_s FROM leases WHERE role = ? AND expires_at_s
 
 
 def clock_s() -> float:
-    """Return a clock that nobody sets and that goes on while the machine sleeps."""
+    """Return a clock that no one sets and that goes on while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def is_held(database: Database, role: Role) -> bool:
     """Return whether some process holds a lease."""
-    return database.row(_HELD.format(now=database.clock_sql), (role,)) is not None
+    return _holder(database, role) is not None
 
 
 class Lease:
@@ -75,12 +76,11 @@ class Lease:
     def __init__(self, open_database: Callable[[], Database], role: Role) -> None:
         self._open_database = open_database
         self._role: Role = role
-        self._database: Database | None = None
         self._holding: _Holding | None = None
 
     @property
     def is_held(self) -> bool:
-        """Whether this process holds the lease for certain; asks nobody."""
+        """Whether this process holds the lease for certain, without a question to the database."""
         return self._holding is not None and self._holding.is_held
 
     @property
@@ -115,15 +115,21 @@ class Lease:
         if self.is_held:
             return True
         self._stop_renewing(wait=False)
-        try:
-            number, asked_s = self._acquired(even_if_held)
-        except StoreError:
-            self._close()
-            raise
-        if number is None:
+        with closing(self._open_database()) as database:
+            # Read first: a candidate that waits must not keep a file's writers waiting.
+            if not even_if_held:
+                if _holder(database, self._role):
+                    return False
+                database.end_fenced_writers()
+            asked_s = clock_s()
+            holder = f"{platform.node()} {os.getpid()}"
+            row = database.row(
+                _ACQUIRE.format(now=database.clock_sql),
+                (self._role, holder, LEASE_S, int(even_if_held)),
+            )
+        if row is None:
             return False
-        self._close()
-        self._holding = _Holding(self._open_database, Fence(self._role, number), asked_s)
+        self._holding = _Holding(self._open_database, (self._role, int(row[0])), asked_s)
         return True
 
     def acquire_unless_renewed(self) -> bool:
@@ -131,9 +137,9 @@ class Lease:
         until_s = clock_s() + LEASE_S + 1
         seen = set()
         while not self.acquire():
-            if row := self._held():
-                seen.add(tuple(row))
-            if len(seen) > 1 or clock_s() > until_s:
+            with closing(self._open_database()) as database:
+                seen.add(_holder(database, self._role))
+            if len(seen - {None}) > 1 or clock_s() > until_s:
                 return False
             time.sleep(CHECK_EVERY_S)
         return True
@@ -141,7 +147,6 @@ class Lease:
     def release(self) -> None:
         """Release the lease, if it is held."""
         self._stop_renewing(wait=True)
-        self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -149,41 +154,16 @@ class Lease:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    # ---- inside --------------------------------------------------------------------------------
-
-    def _connected(self) -> Database:
-        if self._database is None:
-            self._database = self._open_database()
-        return self._database
-
-    def _held(self) -> Any:
-        database = self._connected()
-        return database.row(_HELD.format(now=database.clock_sql), (self._role,))
-
-    def _acquired(self, even_if_held: bool) -> tuple[int | None, float]:
-        # Read first: a candidate that waits must not keep a file's writers waiting.
-        if not even_if_held and self._held():
-            return None, 0.0
-        database = self._connected()
-        if not even_if_held:
-            database.end_fenced_writers()
-        asked_s = clock_s()
-        holder = f"{platform.node()} {os.getpid()}"
-        row = database.row(
-            _ACQUIRE.format(now=database.clock_sql),
-            (self._role, holder, LEASE_S, int(even_if_held)),
-        )
-        return (None if row is None else int(row[0])), asked_s
-
     def _stop_renewing(self, *, wait: bool) -> None:
         holding, self._holding = self._holding, None
         if holding is not None:
             holding.end(wait=wait)
 
-    def _close(self) -> None:
-        database, self._database = self._database, None
-        if database is not None:
-            database.close()
+
+def _holder(database: Database, role: Role) -> tuple[str, float] | None:
+    """Return who holds a lease, and until when; None if it is free."""
+    row = database.row(_HELD.format(now=database.clock_sql), (role,))
+    return None if row is None else (row[0], row[1])
 
 
 class _Holding:
@@ -195,7 +175,7 @@ class _Holding:
         self._until_s = asked_s + HELD_S
         self._is_released = False
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lease {fence.role}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"lease {fence[0]}", daemon=True)
         self._thread.start()
 
     @property

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, failure, missing
-from relayd.store.leases import DATABASE_TIMEOUT_S, Lease, Role  # threads: reading needs none
+from relayd.store.leases import DATABASE_TIMEOUT_S, Lease, Role
 from relayd.store.location import SERVICE_SCHEMES, Address, Location, address_in
-from relayd.store.samples.reading import StoredSamples  # planning reads snapshots alone
-from relayd.store.schema import check_readable, migrate, version
+from relayd.store.samples.reading import StoredSamples
 from relayd.store.snapshots import Snapshots
-from relayd.store.sqlite.opening import open_file
+from relayd.store.sqlite import open_file
 
 Mode: TypeAlias = 'Literal["read", "write", "create"]'
 
@@ -28,6 +26,8 @@ class Store:
 
     Attributes
     ----------
+    samples : StoredSamples
+        Every measurement, with where it came from.
     snapshots : Snapshots
         Immutable graphs of estimates.
     database : Database
@@ -36,13 +36,9 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.samples = StoredSamples(database)
         self.snapshots = Snapshots(database)
         self._lease: Lease | None = None
-
-    @cached_property
-    def samples(self) -> StoredSamples:
-        """Every measurement, with where it came from."""
-        return StoredSamples(self.database)
 
     @property
     def location(self) -> Location:
@@ -113,8 +109,8 @@ def open_store(
         ``postgresql://user@host/database``.
     mode : {"read", "write", "create"}
         ``read`` changes nothing and works on read-only files and folders. ``write`` needs an
-        existing store, and brings its schema up to date. ``create`` makes a new one where
-        there is no file, or an empty one; the database on a server must exist.
+        existing store. ``create`` makes a new one where there is no file, or an empty one; the
+        database on a server must exist.
     busy_timeout_s : float
         How long to wait for another writer.
     statement_timeout_s : float
@@ -177,12 +173,10 @@ def _open_server(
         statement_timeout_s=statement_timeout_s,
     )
     try:
-        if version(database) == 0 and mode != "create":
+        if mode == "create":
+            database.lay_out()
+        elif database.schema_version() == 0:
             raise missing(address)
-        if mode == "read":
-            check_readable(database)
-        else:
-            migrate(database)
     except BaseException:
         database.close()
         raise

@@ -15,7 +15,6 @@ from relayd.store.events import Events
 from relayd.store.failures import reason
 from relayd.store.link_blocks import read_links, save_links
 from relayd.store.origins import read_origins, save_origins
-from relayd.store.regions import region_id  # reading looks none up
 from relayd.times import utc_date
 
 # In the order of the parameters of _estimate.
@@ -332,7 +331,7 @@ class _Numbers(dict[str, int]):
         self._database = database
 
     def __missing__(self, name: str) -> int:
-        self[name] = number = region_id(self._database, name)
+        self[name] = number = self._database.region_id(name)
         return number
 
 

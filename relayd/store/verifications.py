@@ -15,7 +15,6 @@ from planner.model.verification import Verified, VerifiedPath
 from probes.samples import Sample
 from relayd.store.database import Database
 from relayd.store.events import Events
-from relayd.store.regions import region_id
 from relayd.store.samples.ingest import write_live
 
 _COLUMNS = (
@@ -106,7 +105,7 @@ class Verifications:
             _, accepted = write_live(database, name, samples)
             for row in rows:
                 kept = row._asdict()
-                ends = {f"{end}_id": region_id(database, kept.pop(end)) for end in ("src", "dst")}
+                ends = {f"{end}_id": database.region_id(kept.pop(end)) for end in ("src", "dst")}
                 database.add("verifications", {**kept, **ends})
             for row in rows:
                 if row.run == "plan" and not row.path:

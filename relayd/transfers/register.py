@@ -1,17 +1,25 @@
-"""The register of transfers on a store: what a service does for its clients."""
+"""The register of transfers on a store: what their programs say of them, and what is known.
+
+A transfer has at most :data:`MOST_REPORTS` reports: of more, every other one goes, so that those
+that stay tell its rate over time. Each report becomes an event, which replaces the one before.
+"""
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from time import time as clock
 from typing import Any
 
 from planner.exploring.outcome import DIRECT, Outcome
+from planner.model.errors import InputError
+from planner.model.units import volume_text
 from relayd.questions.answering import NetworkView
 from relayd.store.database import Database
-from relayd.store.transfers import Transfers, WantedState, WantedTransfers
+from relayd.store.events import Events
+from relayd.times import utc_text
 from relayd.transfers.expected import expected_of
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -19,15 +27,103 @@ from relayd.transfers.requests import (
     TransferStartRequest,
 )
 from relayd.transfers.tracked import (
+    LOST_AFTER_S,
+    ProgressReport,
     TrackedTransfer,
     TransferDetails,
+    TransferRow,
+    WantedState,
     details,
-    expected_text,
     outcome_of,
     tracked,
 )
 
 MOST_LISTED = 1000
+MOST_REPORTS = 1000
+RATE_OVER_S = 30.0
+"""Over which the rate of the moment is taken, or over one report where they are rarer."""
+CLOCK_SKEW_S = 60.0
+"""By which a reporter's clock may be ahead of ours."""
+ROUNDING = 1e-6
+"""By which volumes may disagree that were counted in another way."""
+
+_BEYOND = 2**62
+_SINCE = (
+    "FROM transfer_reports AS reports WHERE transfer = number "
+    f"AND at_s <= reported_s - {RATE_OVER_S} ORDER BY at_s DESC LIMIT 1"
+)
+_SELECT = (
+    "SELECT number, transfers.id, src.name, dst.name, volume_gb, label, who, began_s, "  # noqa: S608
+    "deadline_at_s, silent_after_s, digest, plan, expected, via, state, problem, "
+    "transfers.moved_gb, moved_via, reported_s, ended_s, heard_s, event_id, "
+    f"(SELECT at_s {_SINCE}), (SELECT reports.moved_gb {_SINCE}) FROM transfers "
+    "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
+)
+_ENDED = {"finished": "finished", "failed": "failed", "cancelled": "was cancelled"}
+
+
+class NoTransferError(InputError):
+    """No transfer has an id."""
+
+
+def transfer_rows(
+    database: Database,
+    state: WantedState | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+    *,
+    before_number: int = 0,
+    limit: int = MOST_LISTED,
+) -> list[TransferRow]:
+    """Return transfers, the newest first.
+
+    Parameters
+    ----------
+    state : WantedState, optional
+    src, dst : str, optional
+        Region ids.
+    before_number : int
+        Of the last of the page before; 0 for the first page.
+    """
+    lost_s = clock() - LOST_AFTER_S
+    conditions: dict[str, tuple[object, ...]] = {"number < ?": (before_number or _BEYOND,)}
+    if state == "in-flight":
+        conditions["state = 'running' AND heard_s >= ?"] = (lost_s,)
+    elif state == "failed":
+        conditions["(state = 'failed' OR (state = 'running' AND heard_s < ?))"] = (lost_s,)
+    elif state is not None:
+        conditions["state = ?"] = (state,)
+    if src is not None:
+        conditions["src.name = ?"] = (src,)
+    if dst is not None:
+        conditions["dst.name = ?"] = (dst,)
+    values = [value for given in conditions.values() for value in given]
+    rows = database.rows(
+        f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?", (*values, limit)
+    )
+    return [TransferRow(*row) for row in rows]
+
+
+def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
+    """Return what the newest thousand transfers had that finished between two regions, by ids."""
+    rows, now_s = transfer_rows(database, "finished", src, dst), clock()
+    found = (outcome_of(tracked(row, now_s)) for row in rows)
+    return tuple(outcome for outcome in found if outcome is not None)
+
+
+def forget_reports(database: Database, before_s: float) -> int:
+    """Remove reports and plans of transfers without a report since a time.
+
+    What became of them stays, with the figures of the plan. Returns how many reports went.
+    """
+    of_old = (
+        "FROM transfer_reports WHERE transfer IN (SELECT number FROM transfers WHERE heard_s < ?)"
+    )
+    with database.transaction():
+        (count,) = database.row(f"SELECT count(*) {of_old}", (before_s,))
+        database.change(f"DELETE {of_old}", (before_s,))
+        database.change("UPDATE transfers SET plan = NULL WHERE heard_s < ?", (before_s,))
+    return int(count)
 
 
 class TransferRegister:
@@ -43,7 +139,7 @@ class TransferRegister:
     """
 
     def __init__(self, database: Database, names: NetworkView, who: str) -> None:
-        self._transfers, self._names, self._who = Transfers(database), names, who
+        self._database, self._names, self._who = database, names, who
 
     def begin_transfer(self, src: str, dst: str, **fields: Any) -> TrackedTransfer:
         """Say that a transfer begins; see :class:`.TransferStartRequest`."""
@@ -64,81 +160,138 @@ class TransferRegister:
         Raises
         ------
         InputError
-            If a region is unknown, or another transfer has its id.
+            If a region is unknown, another transfer has its id, or it begins in the future.
         """
         source, target, _ = self._names.resolve_pair(request.src, request.dst)
         request = replace(request, src=source, dst=target)
-        expected = expected_of(request.document)
+        plan, expected = request.document, expected_of(request.document)
         relays = {path.via for path in expected.paths} if expected else set()
-        plan = request.document
-        row, is_new = self._transfers.begin(
-            request.id,
-            source,
-            target,
-            volume_gb=request.volume_gb,
-            who=self._who,
-            digest=request.digest,
-            label=request.label or "",
-            at_s=request.at_s,
-            deadline_s=request.deadline_s,
-            silent_after_s=request.silent_after_s,
-            plan=None if plan is None else json.dumps(plan),
-            expected=expected_text(expected),
-            via=None if len(relays) > 1 else next(iter(relays), DIRECT),
-        )
-        return tracked(row, clock()), is_new
+        database, now_s = self._database, clock()
+        with database.transaction():
+            if request.id is not None and (known := self._find(request.id)) is not None:
+                if known.digest != request.digest:
+                    raise InputError(
+                        "id",
+                        f"is of another transfer, which began at {utc_text(known.began_s)}",
+                        value=request.id,
+                        remedy="Give each transfer an id of its own.",
+                    )
+                return tracked(known, now_s), False
+            began_s, name = _time(request.at_s, now_s), request.id or uuid.uuid4().hex[:16]
+            late_s = None if request.deadline_s is None else began_s + request.deadline_s
+            row = {
+                "id": name,
+                "src_id": database.region_id(source),
+                "dst_id": database.region_id(target),
+                "volume_gb": request.volume_gb,
+                "label": request.label or "",
+                "who": self._who,
+                "began_s": began_s,
+                "deadline_at_s": late_s,
+                "silent_after_s": request.silent_after_s,
+                "digest": request.digest,
+                "plan": None if plan is None else json.dumps(plan),
+                "expected": None if expected is None else json.dumps(asdict(expected)),
+                "via": None if len(relays) > 1 else next(iter(relays), DIRECT),
+                "heard_s": now_s,
+            }
+            begun = {"state": "running", "problem": "", "moved_gb": 0.0, "moved_via": "{}"}
+            database.add("transfers", {**row, **begun})
+            return self._told(name), True
 
     def report(self, name: str, request: TransferProgressRequest) -> TrackedTransfer:
-        """Keep how far a transfer is.
+        """Keep how far a transfer is; the last report once more changes nothing.
 
         Raises
         ------
+        NoTransferError
+            If there is none with this id.
         InputError
-            See :meth:`relayd.store.transfers.Transfers.report`.
+            If it has ended, or the report goes backwards, beyond the volume or into the future.
         """
-        via = self._via(request.via_gb)
-        row = self._transfers.report(name, request.moved_gb, via, request.at_s)
-        return tracked(row, clock())
+        via, now_s = self._via(request.via_gb), clock()
+        with self._database.transaction():
+            row = self._require(name)
+            if row.state != "running":
+                raise InputError(
+                    "id",
+                    f"is of a transfer that {_ended_text(row)}",
+                    value=name,
+                    remedy="Begin another transfer for what is moved after that.",
+                )
+            self._keep(row, request.moved_gb, via, _time(request.at_s, now_s), now_s)
+            return self._told(name)
 
     def end(self, name: str, request: TransferEndRequest) -> TrackedTransfer:
-        """Keep how a transfer ended.
+        """Keep how a transfer ended; the same once more changes nothing.
 
         Raises
         ------
+        NoTransferError
+            If there is none with this id.
         InputError
-            See :meth:`relayd.store.transfers.Transfers.end`.
+            If it has ended in another way, or the last report is wrong; see :meth:`report`.
         """
-        row = self._transfers.end(
-            name,
-            request.state,  # type: ignore[arg-type]
-            moved_gb=request.moved_gb,
-            moved_via=self._via(request.via_gb),
-            problem=request.problem or "",
-            at_s=request.at_s,
-        )
-        return tracked(row, clock())
+        via, state, now_s = self._via(request.via_gb), request.state, clock()
+        with self._database.transaction():
+            row = self._require(name)
+            if row.state == state:
+                return tracked(row, now_s)
+            if row.state != "running":
+                raise InputError(
+                    "state", f"can't be {state}: the transfer {_ended_text(row)}", value=state
+                )
+            moved_gb = request.moved_gb
+            if moved_gb is None:
+                moved_gb = row.volume_gb if state == "finished" else row.moved_gb
+            ended_s = _time(request.at_s, now_s)
+            self._keep(row, moved_gb, via, ended_s, now_s)
+            self._database.change(
+                "UPDATE transfers SET state = ?, problem = ?, ended_s = ? WHERE number = ?",
+                (state, request.problem or "", ended_s, row.number),
+            )
+            return self._told(name)
 
     def transfer(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports.
 
         Raises
         ------
-        InputError
+        NoTransferError
             If there is none with this id.
         """
-        row = self._transfers.require(id)
-        return details(row, self._transfers.reports(row), clock())
+        row = self._require(id)
+        return details(row, self._reports(row), clock())
 
     def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None
     ) -> list[TrackedTransfer]:
         """Return transfers, the newest first, at most a thousand."""
-        wanted = WantedTransfers(state, self._region(src, "src"), self._region(dst, "dst"))
-        now_s = clock()
-        return [tracked(row, now_s) for row in self._transfers.page(wanted, limit=MOST_LISTED)]
+        ends = (
+            name and self._names.resolve(name, field).region_id
+            for name, field in ((src, "src"), (dst, "dst"))
+        )
+        rows, now_s = transfer_rows(self._database, state, *ends), clock()
+        return [tracked(row, now_s) for row in rows]
 
-    def _region(self, name: str | None, field: str) -> str | None:
-        return None if name is None else self._names.resolve(name, field).region_id
+    # ---- parts -------------------------------------------------------------------------------
+
+    def _find(self, name: str) -> TransferRow | None:
+        found = self._database.row(f"{_SELECT} WHERE transfers.id = ?", (name,))
+        return None if found is None else TransferRow(*found)
+
+    def _require(self, name: str) -> TransferRow:
+        found = self._find(name)
+        if found is None:
+            raise NoTransferError(
+                "id", "is of no transfer", value=name, remedy="`relayd transfers list` has the ids."
+            )
+        return found
+
+    def _reports(self, row: TransferRow) -> list[ProgressReport]:
+        """Return the reports of a transfer, the oldest first."""
+        sql = "SELECT at_s, moved_gb FROM transfer_reports WHERE transfer = ? ORDER BY at_s"
+        return [ProgressReport(*found) for found in self._database.rows(sql, (row.number,))]
 
     def _via(self, given: Mapping[str, float]) -> dict[str, float]:
         return {
@@ -146,10 +299,108 @@ class TransferRegister:
             for via, gb in given.items()
         }
 
+    def _keep(
+        self,
+        row: TransferRow,
+        moved_gb: float,
+        moved_via: Mapping[str, float],
+        at_s: float,
+        now_s: float,
+    ) -> None:
+        """Keep a report in the caller's transaction; paths that it leaves out stay as they are."""
+        _check_progress(row, moved_gb, at_s)
+        via = _added(row, moved_gb, moved_via)
+        database = self._database
+        database.change(
+            "INSERT INTO transfer_reports (transfer, at_s, moved_gb) VALUES (?, ?, ?) "
+            "ON CONFLICT (transfer, at_s) DO UPDATE SET moved_gb = excluded.moved_gb",
+            (row.number, at_s, moved_gb),
+        )
+        if len(reports := self._reports(row)) > MOST_REPORTS:
+            database.change_many(
+                "DELETE FROM transfer_reports WHERE transfer = ? AND at_s = ?",
+                [(row.number, report.at_s) for report in reports[:-1:2]],
+            )
+        only = next(iter(via)) if len(via) == 1 else row.via if not via else None
+        database.change(
+            "UPDATE transfers SET moved_gb = ?, moved_via = ?, via = ?, reported_s = ?, "
+            "heard_s = ? WHERE number = ?",
+            (moved_gb, json.dumps(via, sort_keys=True), only, at_s, now_s, row.number),
+        )
 
-def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
-    """Return what the newest thousand transfers had that finished between two regions, by ids."""
-    now_s = clock()
-    rows = Transfers(database).page(WantedTransfers("finished", src, dst), limit=MOST_LISTED)
-    found = (outcome_of(tracked(row, now_s)) for row in rows)
-    return tuple(outcome for outcome in found if outcome is not None)
+    def _told(self, name: str) -> TrackedTransfer:
+        """Add an event, in the caller's transaction; it replaces the one of progress before."""
+        row = self._require(name)
+        told = ("src", "dst", "state", "moved_gb", "volume_gb")
+        # In this order, so that no id is used twice.
+        number = Events(self._database).add(
+            "transfer", row.id, {key: getattr(row, key) for key in told}
+        )
+        if row.event_id is not None:
+            self._database.change("DELETE FROM events WHERE id = ?", (row.event_id,))
+        replaced = None if row.reported_s is None or row.state != "running" else number
+        self._database.change(
+            "UPDATE transfers SET event_id = ? WHERE number = ?", (replaced, row.number)
+        )
+        return tracked(row, clock())
+
+
+def _ended_text(row: TransferRow) -> str:
+    at_s = row.heard_s if row.ended_s is None else row.ended_s
+    return f"{_ENDED[row.state]} at {utc_text(at_s)}"
+
+
+def _time(at_s: float | None, now_s: float) -> float:
+    if at_s is not None and at_s > now_s + CLOCK_SKEW_S:
+        raise InputError(
+            "at_s",
+            f"is over {CLOCK_SKEW_S:g} s in the future",
+            value=at_s,
+            remedy="Set the clock, or leave the time out.",
+        )
+    return now_s if at_s is None else at_s
+
+
+def _check_progress(row: TransferRow, moved_gb: float, at_s: float) -> None:
+    last_s = row.began_s if row.reported_s is None else row.reported_s
+    if at_s < last_s:
+        before = "it began" if row.reported_s is None else "the last report"
+        raise InputError(
+            "at_s",
+            f"is before {before} ({utc_text(last_s)})",
+            value=at_s,
+            remedy="Report in the order of time.",
+        )
+    if moved_gb > row.volume_gb * (1 + ROUNDING):
+        raise InputError(
+            "moved_gb",
+            f"is more than the {volume_text(row.volume_gb)} of the transfer",
+            value=moved_gb,
+            remedy="Give what has arrived, not what was sent over all links.",
+        )
+    _refuse_less("moved_gb", row.moved_gb, moved_gb)
+
+
+def _added(row: TransferRow, moved_gb: float, given: Mapping[str, float]) -> dict[str, float]:
+    """Return what came over each path, with what a report says of some."""
+    known: dict[str, float] = json.loads(row.moved_via)
+    for name, gb in given.items():
+        _refuse_less(f"via_gb {name}", known.get(name, 0.0), gb)
+    found = {**known, **given}
+    if (total_gb := sum(found.values())) > moved_gb * (1 + ROUNDING):
+        raise InputError(
+            "via_gb",
+            f"are together more than the {volume_text(moved_gb)} that have arrived",
+            value=total_gb,
+        )
+    return found
+
+
+def _refuse_less(field: str, before_gb: float, gb: float) -> None:
+    if gb < before_gb:
+        raise InputError(
+            field,
+            f"is less than the {volume_text(before_gb)} that were reported before",
+            value=gb,
+            remedy="Give all that has arrived since the transfer began.",
+        )

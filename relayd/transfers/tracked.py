@@ -4,20 +4,66 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.kinds import LEAST_FIGURE
 from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
-from relayd.store.transfers import LOST_AFTER_S, ProgressReport, TransferRow
 from relayd.times import utc_text
 from relayd.transfers.expected import ExpectedPath, ExpectedTransfer, is_whole_plan
 
 SLOW_SHARE = 0.7
 """Of the planned rate, where the plan has no low bound: less is much slower than planned."""
 
+LOST_AFTER_S = 86_400.0
+"""A transfer without a report for a day has failed."""
+
+StoredState: TypeAlias = Literal["running", "finished", "failed", "cancelled"]
+WantedState: TypeAlias = Literal["in-flight", "finished", "failed", "cancelled"]
 TrackedState: TypeAlias = Literal["running", "silent", "finished", "failed", "cancelled"]
+
+
+class ProgressReport(NamedTuple):
+    """What had arrived at one time."""
+
+    at_s: float
+    moved_gb: float
+
+
+class TransferRow(NamedTuple):
+    """A transfer as it is stored; the table's comments say what each column is.
+
+    Attributes
+    ----------
+    since_s, since_gb : float | None
+        The report from which on the rate of the moment is counted; None for its beginning.
+    """
+
+    number: int
+    id: str
+    src: str
+    dst: str
+    volume_gb: float
+    label: str
+    who: str
+    began_s: float
+    deadline_at_s: float | None
+    silent_after_s: float
+    digest: str
+    plan: str | None
+    expected: str | None
+    via: str | None
+    state: StoredState
+    problem: str
+    moved_gb: float
+    moved_via: str
+    reported_s: float | None
+    ended_s: float | None
+    heard_s: float
+    event_id: int | None
+    since_s: float | None
+    since_gb: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,32 +217,20 @@ def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
             late = forecast_end_s > row.deadline_at_s
     known_s = row.ended_s if row.ended_s is not None else last_s
     mean = BITS_PER_BYTE * row.moved_gb / (known_s - row.began_s) if known_s > row.began_s else None
-    found = TrackedTransfer(
-        id=row.id,
-        src=row.src,
-        dst=row.dst,
-        volume_gb=row.volume_gb,
-        label=row.label,
-        who=row.who,
-        state=state,
-        reason="",
-        problem=row.problem,
-        began_s=row.began_s,
-        reported_s=row.reported_s,
-        ended_s=row.ended_s,
-        deadline_at_s=row.deadline_at_s,
-        silent_after_s=row.silent_after_s,
-        via=row.via,
-        moved_gb=row.moved_gb,
-        share=min(1.0, row.moved_gb / row.volume_gb),
-        rate_gbps=rate,
-        mean_gbps=mean,
-        expected=expected,
-        planned_end_s=planned_end_s,
-        forecast_end_s=forecast_end_s,
-        is_late=late,
-        is_slow=slow,
-    )
+    derived: dict[str, Any] = {
+        "state": state,
+        "reason": "",
+        "share": min(1.0, row.moved_gb / row.volume_gb),
+        "rate_gbps": rate,
+        "mean_gbps": mean,
+        "expected": expected,
+        "planned_end_s": planned_end_s,
+        "forecast_end_s": forecast_end_s,
+        "is_late": late,
+        "is_slow": slow,
+    }
+    stored = {one.name for one in fields(TrackedTransfer)} - derived.keys()
+    found = TrackedTransfer(**{name: getattr(row, name) for name in stored}, **derived)
     return replace(found, reason=_reason(found))
 
 
@@ -234,11 +268,6 @@ def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
     )
 
 
-def expected_text(expected: ExpectedTransfer | None) -> str | None:
-    """Return figures of a plan as the store keeps them."""
-    return None if expected is None else json.dumps(asdict(expected))
-
-
 def _expected(row: TransferRow) -> ExpectedTransfer | None:
     if row.expected is None:
         return None
@@ -262,9 +291,9 @@ def _rate_gbps(row: TransferRow) -> float | None:
     """Return the rate of the last reports; None before the first that has a time after it began."""
     if row.reported_s is None:
         return None
-    since_s, since_gb = row.rate_since
-    span_s = row.reported_s - since_s
-    return BITS_PER_BYTE * (row.moved_gb - since_gb) / span_s if span_s > 0 else None
+    span_s = row.reported_s - (row.began_s if row.since_s is None else row.since_s)
+    moved_gb = row.moved_gb - (row.since_gb or 0.0)
+    return BITS_PER_BYTE * moved_gb / span_s if span_s > 0 else None
 
 
 def _least_gbps(expected: ExpectedTransfer | None) -> float | None:

@@ -22,8 +22,8 @@ from relayd.store.links.states import LinkStates
 from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import append
 from relayd.store.samples.retention import compact
-from relayd.store.transfers import Transfers
 from relayd.times import utc_text
+from relayd.transfers.register import forget_reports
 from relayd.watch.links import WatchedLinks
 from relayd.watch.settings import DAY_S, WatchOptions
 from relayd.watch.storage import StoreThread
@@ -164,7 +164,7 @@ class Upkeep:
         with open_store(self.storage.db, mode="write") as store:
             store.lease = self.storage.lease
             done = compact(store, self.options.retain_s)
-            Transfers(store.database).forget_before(time.time() - self.options.retain_s)
+            forget_reports(store.database, time.time() - self.options.retain_s)
             with store.database.transaction():
                 Metadata(store.database).set(COMPACTED, time.time())
                 LinkStates(store.database).forget_before(time.time() - DAY_S)

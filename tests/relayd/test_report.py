@@ -23,7 +23,7 @@ from probes.tools.interface import Result
 from relayd.__main__ import main
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
-from relayd.store.transfers import Transfers
+from relayd.transfers.register import TransferRegister
 from tests.shared_data import shared
 
 REGIONS = (
@@ -221,16 +221,9 @@ def test_files_first_packets_and_rates_of_udp_are_analysed(tmp_path: Path) -> No
     db = stored(tmp_path / "methods.db", samples)
     assert main(["import", "csv", str(tmp_path / "scp.csv"), "--db", str(db)]) == 0
     with open_store(db, mode="write") as store:  # what a program reports counts, too
-        begun = {"volume_gb": 0.105, "who": "test", "digest": "", "silent_after_s": 120.0}
-        Transfers(store.database).begin(
-            "one",
-            here,
-            there,
-            at_s=START_S,
-            via="direct",
-            **begun,  # type: ignore[arg-type]
-        )
-        Transfers(store.database).end("one", "finished", at_s=START_S + 10)
+        register = TransferRegister(store.database, relayd.open(db), "test")
+        register.begin_transfer(here, there, id="one", volume_gb=0.105, at_s=START_S)
+        register.end_transfer("one", at_s=START_S + 10)
     found = report(db)
     (files,) = found["transfers"]["figures"]["transfers"]
     assert (files["transfers"], files["volume_gb"]) == (41, pytest.approx(0.105))

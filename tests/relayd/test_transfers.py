@@ -19,10 +19,10 @@ from planner.model.errors import InputError
 from relayd.catalogue.loading import load_catalogue
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
-from relayd.store import open_store, transfers
+from relayd.store import open_store
 from relayd.store.events import Events
-from relayd.store.transfers import Transfers
-from relayd.transfers.register import TransferRegister, outcomes_of
+from relayd.transfers import register as registers
+from relayd.transfers.register import TransferRegister, forget_reports, outcomes_of, transfer_rows
 from relayd.transfers.tracked import tracked
 from tests.properties import examples
 from tests.relayd.conftest import Outcome
@@ -153,7 +153,7 @@ def test_without_reports_it_is_silent_and_at_last_failed(tmp_path: Path, wan: Wa
         register = TransferRegister(store.database, wan, "")
         name = begin(register, silent_after_s="10min", at_s=None)
         register.report_transfer(name, 1)
-        row = Transfers(store.database).require(name)
+        (row,) = transfer_rows(store.database)
         states = {later_s: tracked(row, row.heard_s + later_s) for later_s in (0, 599, 601, 86_401)}
         assert [one.state for one in states.values()] == ["running"] * 2 + ["silent", "failed"]
         assert states[601].rate_gbps is None
@@ -195,7 +195,7 @@ def test_rates_and_forecasts_follow_from_what_was_reported(
 def test_many_reports_are_thinned_and_old_ones_removed(
     spot: Spot, wan: Wan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfers, "MOST_REPORTS", 20)
+    monkeypatch.setattr(registers, "MOST_REPORTS", 20)
     with open_store(spot.where, mode="create") as store:
         register = TransferRegister(store.database, wan, "")
         name = begin(register)
@@ -206,9 +206,8 @@ def test_many_reports_are_thinned_and_old_ones_removed(
             assert known[-1].moved_gb == number
         assert register.transfer(name).transfer.rate_gbps == pytest.approx(8.0)
         register.end_transfer(name, at_s=BEGAN_S + 100)
-        kept = Transfers(store.database)
-        assert kept.forget_before(time.time() - 100) == 0
-        assert kept.forget_before(time.time() + 1) > 10
+        assert forget_reports(store.database, time.time() - 100) == 0
+        assert forget_reports(store.database, time.time() + 1) > 10
         found = register.transfer(name)
         assert (found.reports, found.plan) == ((), None)
         assert found.transfer.expected is not None

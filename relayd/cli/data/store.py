@@ -15,15 +15,15 @@ from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Location, open_store
+from relayd.store.backup import backup as copy_to
+from relayd.store.backup import restore as restore_from
 from relayd.store.changes import changes, record_change
+from relayd.store.checking import check as find_damage
 from relayd.store.failures import failure
 from relayd.store.samples.reading import Counts
 from relayd.store.samples.retention import compact as make_small
-from relayd.store.transfers import Transfers
-from relayd.store.upkeep.backup import backup as copy_to
-from relayd.store.upkeep.backup import restore as restore_from
-from relayd.store.upkeep.checking import check as find_damage
 from relayd.times import utc_text
+from relayd.transfers.register import forget_reports
 
 _SHOWN = 20
 
@@ -34,7 +34,7 @@ def compact(options: argparse.Namespace) -> int:
     with open_store(_location(options), mode="write") as store:
         record_change(store.database, "store compact", f"older than {options.older_than}")
         done = make_small(store, older_than_s, period=options.period, files_too=options.files)
-        reports = Transfers(store.database).forget_before(time.time() - older_than_s)
+        reports = forget_reports(store.database, time.time() - older_than_s)
     if options.json:
         counts = {"samples": done.samples, "summaries": done.summaries, "kept": done.kept}
         print(json.dumps({**counts, "transfer_reports": reports}))

@@ -14,7 +14,7 @@ from relayd.cli.parser import Parser
 from relayd.questions.explanations import terms as explained
 from relayd.settings import load_settings
 from relayd.store import Store, open_store
-from relayd.store.transfers import Transfers, WantedTransfers
+from relayd.transfers.register import transfer_rows
 
 REGIONS = ("REGION", "RULE", "SRC", "DST")
 """Metavariables that stand for a region."""
@@ -92,12 +92,10 @@ def snapshots(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
 
 def transfers(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
     """Return ids of the newest transfers of the store."""
-
-    def newest(store: Store) -> Sequence[str]:
-        page = Transfers(store.database).page(WantedTransfers(), limit=_MOST_IDS)
-        return [row.id for row in page]
-
-    return _stored(parsed_args, newest)
+    return _stored(
+        parsed_args,
+        lambda store: [row.id for row in transfer_rows(store.database, limit=_MOST_IDS)],
+    )
 
 
 def _stored(options: argparse.Namespace, listed: Callable[[Store], Sequence[str]]) -> Sequence[str]:

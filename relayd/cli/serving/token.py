@@ -15,7 +15,6 @@ from relayd.settings import load_settings
 from relayd.store import Store, open_store
 from relayd.store.opening import Mode
 from relayd.store.samples.ingest import source_of_token
-from relayd.store.samples.reported_series import series_by_source
 from relayd.store.tokens import Tokens
 from relayd.times import utc_date
 
@@ -49,7 +48,7 @@ def listing(options: argparse.Namespace) -> int:
     """List all tokens, without their secrets."""
     with _store(options, "read") as store:
         tokens = Tokens(store.database).list()
-        series = series_by_source(store.database)
+        series = store.samples.series_by_source()
     reported = [series.get(source_of_token(token.name), 0) for token in tokens]
     listed = [
         {**token.metadata(), "series": count} for token, count in zip(tokens, reported, strict=True)

@@ -37,11 +37,9 @@ from relayd.store.campaigns.spending import Spending
 from relayd.store.campaigns.states import campaign_totals
 from relayd.store.events import Event, Events
 from relayd.store.samples.ingest import source_of_token
-from relayd.store.samples.reported_series import series_by_source
 from relayd.store.tokens import SCOPES, Scope, Token, Tokens
-from relayd.store.transfers import Transfers, WantedTransfers
 from relayd.times import utc_date
-from relayd.transfers.register import MOST_LISTED
+from relayd.transfers.register import transfer_rows
 from relayd.transfers.tracked import tracked
 
 METRICS_TYPE, HTML_TYPE, JAVASCRIPT = "text/plain", "text/html", "text/javascript"
@@ -266,7 +264,7 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
     midnight_s = now_s - now_s % SECONDS_PER_DAY
     totals = campaign_totals(database, midnight_s)
     liveness_usd = Spending(database).committed_usd(utc_date(now_s), "liveness")
-    rows = Transfers(database).page(WantedTransfers("in-flight"), limit=MOST_LISTED)
+    rows = transfer_rows(database, "in-flight")
     flying = [tracked(row, now_s) for row in rows]
     return {
         "snapshots": {"created_at_s": latest.created_at_s if latest else None},
@@ -350,7 +348,7 @@ async def list_tokens(context: RequestContext) -> dict[str, Any]:
     """
     service = context.service
     tokens, series = await service.store.read(
-        lambda store: (Tokens(store.database).list(), series_by_source(store.database))
+        lambda store: (Tokens(store.database).list(), store.samples.series_by_source())
     )
     used = service.access.used()  # which the store has not, or not yet
     return {

@@ -13,15 +13,14 @@ from pydantic import Field
 from relayd.http.models import Name, Page, answer, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, route, whole_position
-from relayd.store.transfers import NoTransferError, Transfers, WantedState, WantedTransfers
 from relayd.transfers.expected import is_storable
-from relayd.transfers.register import TransferRegister
+from relayd.transfers.register import NoTransferError, TransferRegister, transfer_rows
 from relayd.transfers.requests import (
     TransferEndRequest,
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, TransferDetails, tracked
+from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState, tracked
 
 T = TypeVar("T")
 EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 7200}
@@ -53,14 +52,13 @@ async def list_transfers(context: RequestContext) -> dict[str, Any]:
     """
     query, wan = context.query, context.current.wan
     before = whole_position(query.cursor)
-    ends = (
+    src, dst = (
         None if name is None else wan.resolve(name, field).region_id
         for name, field in ((query.src, "src"), (query.dst, "dst"))
     )
-    wanted = WantedTransfers(query.state, *ends)
     rows = await context.service.store.read(
-        lambda store: Transfers(store.database).page(
-            wanted, before_number=before, limit=query.limit + 1
+        lambda store: transfer_rows(
+            store.database, query.state, src, dst, before_number=before, limit=query.limit + 1
         )
     )
     now_s = time.time()

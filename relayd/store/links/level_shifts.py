@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from probes.estimation.current_samples import LinkShift
 from relayd.store.database import Database
-from relayd.store.regions import region_id
 
 
 class Change(NamedTuple):
@@ -41,8 +40,8 @@ class LevelShifts:
         """
         database = self._database
         key = (
-            region_id(database, shift.src),
-            region_id(database, shift.dst),
+            database.region_id(shift.src),
+            database.region_id(shift.dst),
             int(database.row("SELECT id FROM metrics WHERE name = ?", (shift.metric,))[0]),
         )
         (known_s,) = database.row(
@@ -85,5 +84,5 @@ class LevelShifts:
         self._database.change(
             "UPDATE level_shifts SET measured_again_at_s = ? WHERE measured_again_at_s IS NULL "
             "AND src_id = ? AND dst_id = ?",
-            (time.time(), region_id(self._database, src), region_id(self._database, dst)),
+            (time.time(), self._database.region_id(src), self._database.region_id(dst)),
         )

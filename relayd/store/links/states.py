@@ -10,7 +10,6 @@ from typing import Any
 from planner.model.link_states import LinkState, Pair
 from probes.liveness.link_health import LinkHealth
 from relayd.store.database import Database
-from relayd.store.regions import region_id
 from relayd.times import utc_text
 
 _SELECT = (
@@ -85,8 +84,8 @@ class LinkStates:
             self._database.change(
                 _UPSERT,
                 (
-                    region_id(self._database, src),
-                    region_id(self._database, dst),
+                    self._database.region_id(src),
+                    self._database.region_id(dst),
                     health.condition,
                     health.since_s,
                     health.reason,
@@ -100,7 +99,7 @@ class LinkStates:
         for src, dst in usual:
             self._database.change(
                 "DELETE FROM link_states WHERE src_id = ? AND dst_id = ?",
-                (region_id(self._database, src), region_id(self._database, dst)),
+                (self._database.region_id(src), self._database.region_id(dst)),
             )
 
     def forget_before(self, at_s: float) -> None:

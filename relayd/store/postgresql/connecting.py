@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import psycopg
@@ -59,7 +58,7 @@ SELECT set_config(name, value, false) FROM (VALUES
 # In milliseconds, whatever units it was set in.
 _STATEMENT_TIMEOUT = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"
 _SCHEMA = "SELECT quote_ident(current_schema())::regnamespace::oid::bigint"
-# A server that recovers from a crash begins its statistics anew; one that was shut down in order
+# A server that recovers from a crash begins its statistics again; one that was shut down in order
 # keeps them (https://www.postgresql.org/docs/15/monitoring-stats.html). Everybody may read this.
 SINCE_CRASH = "SELECT coalesce(extract(epoch FROM stats_reset)::text, '') FROM pg_stat_bgwriter"
 _LONG_AGO_S = 1e9
@@ -82,15 +81,6 @@ class ServerConnection(psycopg.Connection[Any]):
     """
 
     answer_timeout_s: float = _OPENING_TIMEOUT_S
-
-    @contextmanager
-    def waiting(self, answer_timeout_s: float) -> Iterator[None]:
-        """Wait longer for answers, or less long."""
-        usual_s, self.answer_timeout_s = self.answer_timeout_s, answer_timeout_s
-        try:
-            yield
-        finally:
-            self.answer_timeout_s = usual_s
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
         """Wait for the driver's steps on this connection, as all of its statements do."""

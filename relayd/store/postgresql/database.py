@@ -69,9 +69,6 @@ AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 _ROWS_AT_ONCE = 5_000
 _OUTCOME_TIMEOUT_S = 15.0
 _OUTCOME_EVERY_S = 0.05
-_UPGRADE_TIMEOUT_S = 600.0
-"""How long an upgrade waits for other writers."""
-_UPGRADE_STATEMENT_S = 3600.0
 
 
 class PostgresqlDatabase(Database):
@@ -104,7 +101,7 @@ class PostgresqlDatabase(Database):
         read_only: bool,
         statement_timeout_s: float,
     ) -> None:
-        self.address = address
+        self.location: Address = address
         self._busy_timeout_s = busy_timeout_s
         self._read_only = read_only
         self._statement_timeout_s = statement_timeout_s
@@ -113,10 +110,6 @@ class PostgresqlDatabase(Database):
         self._writing: Session | None = None
         self._transaction_id = ""
         self._streams = count(1)
-
-    @property
-    def location(self) -> Address:
-        return self.address
 
     def close(self) -> None:
         session, self._session, self._writing = self._session, None, None
@@ -132,7 +125,12 @@ class PostgresqlDatabase(Database):
 
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         with self._cursor() as cursor:
-            _execute(cursor, sql, values)
+            # Without values the driver takes several statements at once, and percent signs as they
+            # are.
+            if values:
+                cursor.execute(with_placeholders(sql), values)
+            else:
+                cursor.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
@@ -148,8 +146,8 @@ class PostgresqlDatabase(Database):
             cursor.execute(with_placeholders(sql), values or None)
             yield from cursor
 
-    def _run_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        with self._cursor() as cursor:
+    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        with self._one_transaction(), self._cursor() as cursor:
             cursor.executemany(with_placeholders(sql), rows)
             return cursor.rowcount
 
@@ -183,7 +181,7 @@ class PostgresqlDatabase(Database):
             raise RuntimeError("transactions do not nest")
         if self._read_only:
             raise failure(
-                self.address, "is open for reading, which is read-only", "Open it for writing."
+                self.location, "is open for reading, which is read-only", "Open it for writing."
             )
         session = self._live()
         # One round trip. A timeout of 0 would be none at all.
@@ -226,7 +224,7 @@ class PostgresqlDatabase(Database):
         if connection.info.transaction_status == TransactionStatus.INERROR:
             # COMMIT would roll back without a word.
             raise failure(
-                self.address,
+                self.location,
                 "has refused a part of this change, so none of it was stored",
                 "Run this again.",
             )
@@ -234,10 +232,10 @@ class PostgresqlDatabase(Database):
             connection.execute("COMMIT")
         except psycopg.Error as error:
             if not connection.closed:
-                raise of_postgresql(self.address, error, broken=False) from error
+                raise of_postgresql(self.location, error, broken=False) from error
             self._writing = None
             if not self._was_committed(self._transaction_id, session.since_crash):
-                raise lost(self.address) from error
+                raise lost(self.location) from error
         self._writing = None
 
     def _was_committed(self, transaction_id: str, since_crash: str) -> bool:
@@ -265,7 +263,7 @@ class PostgresqlDatabase(Database):
                 break
             time.sleep(_OUTCOME_EVERY_S)
         raise failure(
-            self.address,
+            self.location,
             "broke off while it confirmed a change, and could not be asked since what became of it",
             "The change was stored whole or not at all. Run this again when the server is back: a "
             "sample that is there already is not stored twice.",
@@ -273,7 +271,7 @@ class PostgresqlDatabase(Database):
 
     # ---- the schema ----------------------------------------------------------------------------
 
-    def schema_version(self) -> int:
+    def _version(self) -> int:
         marks = {"mark": MARK, "older": _MARK_OF_OLDER_BUILDS}
         is_marked, is_older, relation = self.row(
             _WHAT_IS_THERE, {"schema": self._live().schema, **marks}
@@ -281,34 +279,23 @@ class PostgresqlDatabase(Database):
         if is_marked:
             return int(self.row(f"SELECT version FROM {MARK}")[0])  # noqa: S608
         if is_older:
-            raise older_build(self.address)
+            raise older_build(self.location)
         if relation is not None:
             raise failure(
-                self.address,
+                self.location,
                 f"holds something else than relayd's data, such as {relation!r}",
                 "It was left as it is. Name an empty database, or a schema of its own in this one: "
                 "?options=-c%20search_path%3Drelayd.",
             )
         return 0
 
-    def set_schema_version(self, version: int) -> None:
+    def _mark(self, version: int) -> None:
         self.rows(f"CREATE TABLE IF NOT EXISTS {MARK} (version INTEGER NOT NULL)")
         self.rows(f"DELETE FROM {MARK}")  # noqa: S608
         self.rows(f"INSERT INTO {MARK} VALUES (?)", (version,))  # noqa: S608
 
-    def define(self, sql: str) -> None:
+    def _define(self, sql: str) -> None:
         self.rows(definition(sql))
-
-    @contextmanager
-    def rebuilding(self) -> Iterator[None]:
-        usual_s, self._busy_timeout_s = self._busy_timeout_s, _UPGRADE_TIMEOUT_S
-        try:
-            with self.transaction():
-                self.rows(f"SET LOCAL statement_timeout = '{_UPGRADE_STATEMENT_S:.0f}s'")
-                with self._live().connection.waiting(_UPGRADE_STATEMENT_S):
-                    yield
-        finally:
-            self._busy_timeout_s = usual_s
 
     # ---- the connection ------------------------------------------------------------------------
 
@@ -316,17 +303,17 @@ class PostgresqlDatabase(Database):
         """Return a connection that is not known to be broken."""
         if self._writing is not None:
             if self._writing.connection.closed:
-                raise lost(self.address)
+                raise lost(self.location)
             return self._writing
         if self._session is None:
-            raise failure(self.address, "is closed", "Open it again.")
+            raise failure(self.location, "is closed", "Open it again.")
         if self._session.connection.closed:
             self._session = self._connect()
         return self._session
 
     def _connect(self) -> Session:
         return connect(
-            self.address, read_only=self._read_only, statement_timeout_s=self._statement_timeout_s
+            self.location, read_only=self._read_only, statement_timeout_s=self._statement_timeout_s
         )
 
     @contextmanager
@@ -341,24 +328,16 @@ class PostgresqlDatabase(Database):
             yield
         except SilentServerError as error:
             raise failure(
-                self.address,
+                self.location,
                 f"has stopped answering ({error})",
                 "Look whether the server hangs or is overloaded. Nothing was stored in part. Run "
-                "this again: the next attempt connects anew.",
+                "this again: the next attempt makes a new connection.",
             ) from error
         except psycopg.Error as error:
-            found = of_postgresql(self.address, error, broken=connection.closed)
+            found = of_postgresql(self.location, error, broken=connection.closed)
             if found is error:
                 raise
             raise found from error
-
-
-def _execute(cursor: psycopg.Cursor[Any], sql: str, values: Values) -> None:
-    # Without values the driver takes several statements at once, and percent signs as they are.
-    if values:
-        cursor.execute(with_placeholders(sql), values)
-    else:
-        cursor.execute(sql)
 
 
 def _copy(cursor: psycopg.Cursor[Any], table: str, rows: Sequence[Sequence[object]]) -> None:

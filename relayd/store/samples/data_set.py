@@ -6,14 +6,11 @@ sample, with columns as :class:`~probes.samples.Sample` names its fields, and wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from planner.model.errors import InputError, not_installed
 from probes.importers.parquet import TYPES
@@ -21,11 +18,11 @@ from probes.samples import Samples
 from relayd.store.samples.reading import StoredSamples
 
 if TYPE_CHECKING:
-    import pyarrow.parquet
+    import pyarrow
 
 BATCH_ROWS = 8192
-MOST_BYTES = 64_000_000
-"""Of rows that wait to be written."""
+_GROUP_ROWS = 2**20
+_MOST_MONTHS = 10_000
 
 
 def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | None = None) -> int:
@@ -64,10 +61,7 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
         with beside as name:
             whole = Path(name) / "whole"
             whole.mkdir()
-            months = _Months(whole)
-            for first in range(0, len(found), BATCH_ROWS):
-                months.add(_table(found[first : first + BATCH_ROWS]))
-            months.end()
+            _write(found, whole)
             if folder.exists():
                 folder.rmdir()
             whole.rename(folder)
@@ -79,6 +73,28 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
             remedy="Name a folder where you may write, on a disk with room.",
         ) from None
     return len(found)
+
+
+def _write(samples: Samples, folder: Path) -> None:
+    import pyarrow
+    from pyarrow import dataset
+
+    types = {name: pyarrow.type_for_alias(alias) for name, alias in TYPES.items()}
+    texts = (("source", pyarrow.string()), ("month", pyarrow.string()))
+    schema = pyarrow.schema([*types.items(), *texts])
+    parquet = dataset.ParquetFileFormat()
+    dataset.write_dataset(
+        _batches(samples, schema),
+        folder,
+        schema=schema,
+        format=parquet,
+        partitioning=["month"],
+        partitioning_flavor="hive",
+        file_options=parquet.make_write_options(compression="zstd", write_page_checksum=True),
+        use_threads=False,  # in the order that they have
+        max_partitions=_MOST_MONTHS,
+        max_rows_per_group=_GROUP_ROWS,
+    )
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -105,50 +121,12 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
 
 
-class _Months:
-    """Files of months: what waits of a month becomes one when it is much."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._waiting: dict[str, list[pyarrow.Table]] = {}
-        self._files = count()
-
-    def add(self, table: pyarrow.Table) -> None:
-        """Take rows in; the month that has most of them is written when all take much memory."""
-        times_s = table.column("measured_at_s").to_numpy()
-        months = times_s.astype("M8[s]").astype("M8[M]")
-        for month in np.unique(months):
-            self._waiting.setdefault(str(month), []).append(table.filter(months == month))
-        sizes = {month: _bytes(of) for month, of in self._waiting.items()}
-        if sum(sizes.values()) > MOST_BYTES:
-            self._write(max(sizes, key=sizes.__getitem__))
-
-    def end(self) -> None:
-        """Write what waits."""
-        for month in list(self._waiting):
-            self._write(month)
-
-    def _write(self, month: str) -> None:
-        import pyarrow
-        import pyarrow.parquet
-
-        path = self._folder / f"month={month}"
-        path.mkdir(exist_ok=True)
-        pyarrow.parquet.write_table(
-            pyarrow.concat_tables(self._waiting.pop(month)),
-            path / f"part-{next(self._files)}.parquet",
-            compression="zstd",
-            write_page_checksum=True,
-        )
-
-
-def _bytes(tables: Sequence[pyarrow.Table]) -> int:
-    return sum(table.nbytes for table in tables)
-
-
-def _table(samples: Samples) -> pyarrow.Table:
+def _batches(samples: Samples, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    """Yield samples with the month of each."""
     import pyarrow
 
-    types = {name: pyarrow.type_for_alias(alias) for name, alias in TYPES.items()}
-    schema = pyarrow.schema([*types.items(), ("source", pyarrow.string())])
-    return pyarrow.table([samples.column(name) for name in schema.names], schema)
+    for first in range(0, len(samples), BATCH_ROWS):
+        part = samples[first : first + BATCH_ROWS]
+        months = part.rows["measured_at_s"].astype("M8[s]").astype("M8[M]").astype(str)
+        columns = [part.column(name) for name in schema.names[:-1]]
+        yield pyarrow.record_batch([*columns, months], schema)

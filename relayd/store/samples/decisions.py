@@ -108,7 +108,7 @@ def selected(
     Raises
     ------
     InputError
-        If nothing is stated: nobody means all samples of a store.
+        If nothing is stated: all samples of a store are never meant.
     """
     stated = selection.stated()
     if not stated:
@@ -146,7 +146,7 @@ def decide(
     address : str
         From where it was asked for; ``""`` for a command.
     through : int, optional
-        The last sample that is meant: not those that came after somebody looked.
+        The last sample that is meant: not those that came after a look at them.
 
     Raises
     ------
@@ -160,18 +160,10 @@ def decide(
         if not ids:
             database.roll_back()
             return 0
-        number = database.change(
-            "INSERT INTO sample_decisions (decision, at_s, who, reason, selection, samples) "
-            "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
-            (
-                decision,
-                time.time(),
-                who,
-                reason,
-                json.dumps(selection.stated(), sort_keys=True),
-                len(ids),
-            ),
-        )
+        stated = json.dumps(selection.stated(), sort_keys=True)
+        row = {"decision": decision, "at_s": time.time(), "who": who, "reason": reason}
+        row |= {"selection": stated, "samples": len(ids)}
+        number = database.add("sample_decisions", row, "id")
         if decision == "restore":
             database.change_many(
                 "UPDATE retracted_samples SET restored_by = ? "

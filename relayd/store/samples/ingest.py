@@ -6,22 +6,21 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from functools import lru_cache
+from itertools import islice, repeat
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.errors import InputError
-from probes.samples import ADDRESSES, METRICS, OWN, Metric, Quarantined, Sample, Samples, Skipped
+from planner.model.estimate import AddressKind
+from probes.samples import ADDRESSES, METRICS, OWN, Quarantined, Sample, Samples, Skipped
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.opening import Store
-from relayd.store.regions import new_region_id
-from relayd.store.samples.reading import StoredSamples
-from relayd.store.samples.reported_series import note_series
-from relayd.store.samples.table import SETUP, detail_digest, refuse_nul, table_rows
+from relayd.store.samples.reading import SETUP, StoredSamples
 from relayd.version import __version__
 
 FILES = "files"
@@ -29,8 +28,9 @@ FILES = "files"
 _CHUNK = 20_000
 _FIRST_ROWS = 5
 _MOST_REASONS = 100
-_OTHER_REASONS = "other reasons"
-_Setup: TypeAlias = tuple[str, str, str, str, str]
+_MOST = 1e300
+"""Of a value or a time; the table refuses more."""
+_Ids: TypeAlias = NDArray[np.int64]
 
 
 class Limits(NamedTuple):
@@ -87,9 +87,7 @@ class Batch(NamedTuple):
             return source_of_token(self.reporter)
         if self.address:
             return f"address {self.address}"
-        if self.format != "live" and not self.options.get("trust"):
-            return FILES
-        return OWN
+        return OWN if self.format == "live" or self.options.get("trust") else FILES
 
 
 def source_of_token(name: str) -> str:
@@ -128,7 +126,7 @@ class ImportReport(NamedTuple):
 
 
 class SampleWriter:
-    """Adds samples of one batch; lives inside one transaction.
+    """Adds samples of one batch; lives inside one transaction, which an error must undo.
 
     The ids of names that it looks up may vanish with the transaction, so nothing of it is kept
     for the next one.
@@ -148,58 +146,46 @@ class SampleWriter:
         self._last_id = StoredSamples(database).last_id()
         self.accepted = self.duplicates = self.quarantined = 0
         options = json.dumps(dict(batch.options), sort_keys=True)
-        self.batch_id = database.change(
-            "INSERT INTO batches (name, format, digest, options, relayd_version, imported_at_s, "
-            "reporter, address, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (
-                *(batch.name, batch.format, batch.digest, options, __version__, time.time()),
-                *(batch.reporter, batch.address, batch.source),
-            ),
-        )
-        self._read_names()
-
-    def _read_names(self) -> None:
-        database = self._database
+        row = {**batch._asdict(), "options": options, "source": batch.source}
+        about = {"relayd_version": __version__, "imported_at_s": time.time()}
+        self.batch_id = database.add("batches", {**row, **about}, "id")
         self._regions: dict[str, int] = dict(database.rows("SELECT name, id FROM regions"))
         self._metrics: dict[str, int] = dict(database.rows("SELECT name, id FROM metrics"))
-        self._setups: dict[_Setup, int] = {
-            row[:5]: row[5]
-            for row in database.rows(
-                "SELECT tool, src_zone, dst_zone, src_vm, dst_vm, id FROM setups"
-            )
-        }
+        setups = database.rows(f"SELECT {', '.join(SETUP)}, id FROM setups")  # noqa: S608
+        self._setups: dict[tuple[str, ...], int] = {tuple(one): at for *one, at in setups}
 
-    def add(self, samples: Sequence[Sample] | Samples) -> int:
+    def add(self, given: Sequence[Sample] | Samples) -> int:
         """Add samples; return how many of them were new.
 
         Raises
         ------
         InputError
-            If one has a value that can't be a measurement.
+            If one has a value that can't be a measurement, or there would be too many names.
         """
-        try:
-            return self._add(samples)
-        except self._database.refusals as error:
-            raise self._refusal(samples, error) from error
-
-    def _add(self, given: Sequence[Sample] | Samples) -> int:
         if not len(given):
             return 0
-        with self._database.savepoint():
+        try:
             samples = given if isinstance(given, Samples) else Samples.of(given)
-            numbers = range(self._last_id + 1, self._last_id + 1 + len(samples))
             ids = self._ids(samples)
-            rows = table_rows(samples, ids, self.batch_id, numbers)
-            self._last_id = numbers[-1]
+            rows = self._table_rows(samples, ids)
             if self._limited_source:
                 private = samples.rows["address"] == ADDRESSES.index("private")
-                told = set(zip(*(one.tolist() for one in (*ids[:3], private)), strict=True))
-                note_series(self._database, self._limited_source, told, self._limits.series)
+                self._note_series(
+                    set(zip(*(one.tolist() for one in (*ids[:3], private)), strict=True))
+                )
             new = self._database.insert("samples", rows, skip_known=True)
+        except self._database.refusals as error:
+            wrong = next((one for one in given if not _is_storable(one)), None)
+            raise InputError(
+                "sample",
+                f"can't be stored: {reason(error)}",
+                value=wrong and f"{wrong.src} to {wrong.dst}, {wrong.metric} = {wrong.value}",
+                remedy="Nothing of its file was stored. Correct or remove it, and import again.",
+            ) from error
         self.accepted, self.duplicates = self.accepted + new, self.duplicates + len(rows) - new
         return new
 
-    def _ids(self, samples: Samples) -> tuple[NDArray[np.int64], ...]:
+    def _ids(self, samples: Samples) -> tuple[_Ids, _Ids, _Ids, _Ids]:
         """Return the ids of sources, destinations, metrics and setups; new ones are numbered."""
         rows, names = samples.rows, list(samples.names)
         # In the order of the file: who imports it anywhere gets the same numbers.
@@ -211,7 +197,9 @@ class SampleWriter:
         metric_ids = np.zeros(len(METRICS), np.int64)
         for number in dict.fromkeys(rows["metric"].tolist()):
             metric = METRICS[number]
-            metric_ids[number] = self._metrics.get(metric) or self._new_metric(metric)
+            if metric not in self._metrics:
+                self._metrics[metric] = self._database.add("metrics", {"name": metric}, "id")
+            metric_ids[number] = self._metrics[metric]
         setups = [
             self._setups.get(setup) or self._new_setup(setup)
             for setup in zip(*map(samples.column, SETUP), strict=True)
@@ -220,7 +208,7 @@ class SampleWriter:
         return src, dst, metric_ids[rows["metric"]], np.array(setups, np.int64)
 
     def _new_region(self, name: str) -> int:
-        refuse_nul(name)
+        _refuse_nul(name)
         if len(self._regions) >= self._limits.regions:
             raise InputError(
                 "region",
@@ -228,19 +216,11 @@ class SampleWriter:
                 value=name,
                 remedy="Nothing of the batch was stored. Check its regions; start another store.",
             )
-        number = new_region_id(self._database, name)
-        self._regions[name] = number
+        self._regions[name] = number = self._database.add("regions", {"name": name}, "id")
         return number
 
-    def _new_metric(self, name: Metric) -> int:
-        number = self._database.change(
-            "INSERT INTO metrics (name) VALUES (?) RETURNING id", (name,)
-        )
-        self._metrics[name] = number
-        return number
-
-    def _new_setup(self, setup: _Setup) -> int:
-        refuse_nul(*setup)
+    def _new_setup(self, setup: tuple[str, ...]) -> int:
+        _refuse_nul(*setup)
         most, holder = self._limits.setups, "the store may hold"
         if self._limited_source:
             most, holder = (most + 1) // 2, "tokens may bring the store to"
@@ -252,38 +232,62 @@ class SampleWriter:
                 remedy="Nothing of the batch was stored. Use few names of tools, zones and VM "
                 "types.",
             )
-        number = self._database.change(
-            "INSERT INTO setups (tool, src_zone, dst_zone, src_vm, dst_vm) "
-            "VALUES (?, ?, ?, ?, ?) RETURNING id",
-            setup,
-        )
-        self._setups[setup] = number
+        row = dict(zip(SETUP, setup, strict=True))
+        self._setups[setup] = number = self._database.add("setups", row, "id")
         return number
 
-    def _refusal(self, samples: Sequence[Sample] | Samples, error: Exception) -> InputError:
-        """Find the first sample that was refused, by adding one half and then its halves."""
-        shown = None
-        while len(samples):
-            half = samples[: (len(samples) + 1) // 2]
-            # What was numbered in vain is gone from the database.
-            self._read_names()
-            try:
-                self._add(half)
-            except self._database.refusals as again:
-                if len(samples) == 1:
-                    error = again
-                    only = samples[0]
-                    shown = f"{only.src} to {only.dst}, {only.metric} = {only.value}"
-                    break
-                samples = half
-            else:
-                samples = samples[len(half) :]
-        return InputError(
-            "sample",
-            f"can't be stored: {reason(error)}",
-            value=shown,
-            remedy="Nothing of its file was stored. Correct or remove it, and import again.",
+    def _table_rows(self, samples: Samples, ids: Sequence[_Ids]) -> list[tuple[Any, ...]]:
+        """Return samples as rows of the table, in the order of its key.
+
+        Neighbours land on the same page then: a third faster.
+        """
+        rows = samples.rows
+        numbers = range(self._last_id + 1, self._last_id + 1 + len(rows))
+        self._last_id = numbers[-1]
+        texts = [samples.column(name) for name in ("detail", "address", "new_level", "intervals")]
+        detail, address, new_level, intervals = texts
+        src, dst, metric, setup = (column.tolist() for column in ids)
+        numeric = (rows[name] for name in ("measured_at_s", "value", "connections", "duration_s"))
+        columns: list[Any] = [
+            *(src, dst, metric),
+            *(column.tolist() for column in numeric),
+            map(int, rows["warmed_up"].tolist()),
+            setup,
+            map(detail_digest, *texts),
+            detail,
+            repeat(self.batch_id, len(rows)),
+            numbers,
+            address,
+            map(int, new_level),
+            intervals,
+        ]
+        return sorted(zip(*columns, strict=True))
+
+    def _note_series(self, found: set[tuple[int, int, int, bool]]) -> None:
+        """Note the series that a source sends: ids of ends and metric, and whether over private.
+
+        Each takes time and memory in every snapshot for ever, so one token may bring only so many.
+        Those of commands on the store itself are not counted.
+        """
+        source, most = self._limited_source, self._limits.series
+        new = self._database.change_many(
+            "INSERT INTO reported_series VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            sorted((source, *ids, int(private)) for *ids, private in found),
         )
+        if not new or not most:
+            return
+        (count,) = self._database.row(
+            "SELECT count(*) FROM reported_series WHERE source = ?", (source,)
+        )
+        if count > most:
+            raise InputError(
+                "series",
+                f"would be {count:,}, more than the {most:,} that it may report",
+                value=source,
+                remedy="Nothing of the batch was stored. A series is one metric of a link: send "
+                "fewer, or let the operator raise `max_series` of the service, or make a token "
+                "that may send more (`relayd token create NAME --max-series N`).",
+            )
 
     def keep_apart(self, rows: Iterable[Quarantined]) -> None:
         """Put samples in quarantine, each once."""
@@ -303,15 +307,51 @@ class SampleWriter:
     def seal(self, skipped: Mapping[str, SkippedRows] = {}) -> int:
         """Fill in the counts of the batch and return its id; it can't change from then on."""
         text = json.dumps({why: rows._asdict() for why, rows in skipped.items()})
+        counts = (self._last_id, self.accepted, self.duplicates, text, self.quarantined)
         self._database.change(
             "UPDATE batches SET last_sample_id = ?, accepted = ?, duplicates = ?, skipped = ?, "
             "quarantined = ? WHERE id = ?",
-            (
-                *(self._last_id, self.accepted, self.duplicates, text),
-                *(self.quarantined, self.batch_id),
-            ),
+            (*counts, self.batch_id),
         )
         return self.batch_id
+
+
+@lru_cache(maxsize=4096)  # many samples of a file say the same
+def detail_digest(
+    detail: str, address: AddressKind | None, new_level: bool, intervals: int | None
+) -> int:
+    """Return a number that differs where samples differ in these values alone; 0 without any."""
+    _refuse_nul(detail)
+    stated = detail
+    if address or new_level or intervals:
+        stated += f"\n{address} {new_level} {intervals}"
+    if not stated:
+        return 0
+    return int.from_bytes(
+        hashlib.blake2b(stated.encode(), digest_size=8).digest(), "big", signed=True
+    )
+
+
+def _refuse_nul(*texts: str) -> None:
+    """Raise for U+0000, which PostgreSQL cannot store: a store may move between engines."""
+    if any("\0" in text for text in texts):
+        raise UnicodeError("a text holds the character U+0000")
+
+
+def _is_storable(sample: Sample) -> bool:
+    """Whether the table of samples takes one, to find the one that it has refused."""
+    try:
+        samples = Samples.of([sample])
+        texts = [*map(str, samples.names), sample.detail]
+        _refuse_nul(*texts)
+        "".join(texts).encode()
+    except (TypeError, ValueError, OverflowError):
+        return False
+    row = samples.rows[0]
+    figures = row["value"], row["duration_s"], row["connections"]
+    in_range = all(0 <= figure <= _MOST for figure in figures)
+    named = sample.src and sample.dst and all(getattr(sample, one) is not None for one in SETUP)
+    return bool(in_range and named and abs(row["measured_at_s"]) <= _MOST)
 
 
 def write_live(database: Database, name: str, samples: Sequence[Sample]) -> tuple[int | None, int]:
@@ -357,19 +397,20 @@ def ingest(
         If a sample has a value that no measurement can have, or names beyond the limits.
     """
     database = store.database
-    tally = _Tally()
-    seen = 0
+    skipped: dict[str, SkippedRows] = {}
+    seen, stored = 0, None
     with database.transaction():
         writer = SampleWriter(database, batch, limits)
         remaining = iter(rows)
         while group := list(islice(remaining, _CHUNK)):
             writer.add([row for row in group if isinstance(row, Sample)])
             writer.keep_apart(row for row in group if isinstance(row, Quarantined))
-            tally.add(row for row in group if isinstance(row, Skipped))
+            for row in group:
+                if isinstance(row, Skipped):
+                    _count(skipped, row)
             seen += len(group)
             if progress is not None:
                 progress(seen)
-        skipped, stored = tally.skipped(), None
         if writer.accepted or writer.quarantined:
             stored = writer.seal(skipped)
         else:
@@ -394,53 +435,9 @@ def content_digest(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
 
-class _Tally:
-    """Counts skipped rows by reason, in bounded memory."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._first_rows: dict[str, list[int]] = {}
-
-    def add(self, rows: Iterable[Skipped]) -> None:
-        for row, why in rows:
-            known = why in self._counts or len(self._counts) < _MOST_REASONS
-            key = why if known else _OTHER_REASONS
-            self._counts[key] = self._counts.get(key, 0) + 1
-            first = self._first_rows.setdefault(key, [])
-            if len(first) < _FIRST_ROWS:
-                first.append(row)
-
-    def skipped(self) -> dict[str, SkippedRows]:
-        return {
-            why: SkippedRows(total, tuple(self._first_rows[why]))
-            for why, total in self._counts.items()
-        }
-
-
-def batch_with(database: Database, sample: Sample) -> int | None:
-    """Return the batch that has a sample with the same values, retracted or not; None if none."""
-    digest = detail_digest(sample.detail, sample.address, sample.new_level, sample.intervals)
-    rows = database.rows(
-        "SELECT samples.batch_id FROM samples JOIN setups ON setups.id = setup_id "
-        "WHERE src_id = (SELECT id FROM regions WHERE name = ?) "
-        "AND dst_id = (SELECT id FROM regions WHERE name = ?) "
-        "AND metric_id = (SELECT id FROM metrics WHERE name = ?) "
-        "AND measured_at_s = ? AND value = ? AND connections = ? AND duration_s = ? "
-        "AND warmed_up = ? AND detail_digest = ? "
-        "AND tool = ? AND src_zone = ? AND dst_zone = ? AND src_vm = ? AND dst_vm = ?",
-        (
-            *sample[:3],
-            sample.measured_at_s + 0.0,
-            sample.value + 0.0,
-            sample.connections or 0,
-            (sample.duration_s or 0) + 0.0,
-            int(sample.warmed_up),
-            digest,
-            sample.tool,
-            sample.src_zone,
-            sample.dst_zone,
-            sample.src_vm,
-            sample.dst_vm,
-        ),
-    )
-    return int(rows[0][0]) if rows else None
+def _count(skipped: dict[str, SkippedRows], row: Skipped) -> None:
+    """Count a row that was left out by its reason, in bounded memory."""
+    known = row.reason in skipped or len(skipped) < _MOST_REASONS
+    why = row.reason if known else "other reasons"
+    total, first = skipped.get(why, (0, ()))
+    skipped[why] = SkippedRows(total + 1, (*first, row.row)[:_FIRST_ROWS])

@@ -12,7 +12,8 @@ from probes.importers.physics import FAULTS
 from probes.samples import Sample
 from relayd.store.changes import record_change
 from relayd.store.database import Database
-from relayd.store.samples.ingest import Batch, SampleWriter, batch_with
+from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
+from relayd.store.samples.reading import SETUP
 
 _MOST_AT_ONCE = 500
 
@@ -47,8 +48,8 @@ class QuarantinedRow(NamedTuple):
     arrived_at_s : float
         Seconds since 1970 (UTC).
     decided_by, decided_at_s, decided_because, accepted_in
-        Who accepted or rejected it, when and why, and the batch that has it since; None while
-        nobody has.
+        Who accepted or rejected it, when and why, and the batch that has it since; None while it
+        is open.
     """
 
     id: int
@@ -78,7 +79,7 @@ class QuarantineFilter(NamedTuple):
     Attributes
     ----------
     state : {"open", "accepted", "rejected"}
-        Those of which nobody has decided, or those that somebody accepted or rejected.
+        Those without a decision, or those that were accepted or rejected.
     kind : str
         Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
     src, dst : str
@@ -92,16 +93,14 @@ class QuarantineFilter(NamedTuple):
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the condition, and the values in it."""
-        where: list[tuple[str, object]] = [
-            ("coalesce(decided.decision, '') = ?", _DECISIONS[self.state])
-        ]
+        where: dict[str, object] = {"coalesce(decided.decision, '') = ?": _DECISIONS[self.state]}
         if self.kind:
-            where.append(("quarantined_samples.reason LIKE ?", f"%{self.kind}%"))
+            where["quarantined_samples.reason LIKE ?"] = f"%{self.kind}%"
         if self.src:
-            where.append(("src = ?", self.src))
+            where["src = ?"] = self.src
         if self.dst:
-            where.append(("dst = ?", self.dst))
-        return " AND ".join(text for text, _ in where), [value for _, value in where]
+            where["dst = ?"] = self.dst
+        return " AND ".join(where), list(where.values())
 
 
 ALL_OPEN = QuarantineFilter()
@@ -158,32 +157,59 @@ def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) 
         found |= {row[0]: (Sample(**json.loads(row[1])), row[2]) for row in rows}
     for number in wanted:
         sample, decision = found.get(number, (None, None))
-        if sample is None:
-            raise _undecidable(number, "is not in quarantine", "List them again.")
-        if decision == "accept":
-            raise _undecidable(
-                number, "was accepted before", "`relayd samples retract` takes samples back."
-            )
-        if decision and not accepting:
-            raise _undecidable(number, "was rejected before", "Leave it out.")
-        if accepting and sample.measured_at_s > time.time():
-            raise _undecidable(
-                number,
-                "is still in the future",
-                "Let who sent it set its clock and send its samples again.",
-            )
-        if accepting and (batch := batch_with(database, sample)) is not None:
-            raise _undecidable(
-                number,
-                f"is in the store already, in batch {batch}",
-                f"Let that one count: `relayd samples restore --batch {batch}` if it was "
-                f"retracted, else `relayd samples confirm --batch {batch}`; reject this one.",
-            )
+        if problem := _undecidable(database, sample, decision, accepting=accepting):
+            raise InputError("quarantined", problem[0], value=number, remedy=problem[1])
     return [found[number][0] for number in wanted]
 
 
-def _undecidable(number: int, problem: str, remedy: str) -> InputError:
-    return InputError("quarantined", problem, value=number, remedy=remedy)
+def _undecidable(
+    database: Database, sample: Sample | None, decision: str | None, *, accepting: bool
+) -> tuple[str, str] | None:
+    """Return why a sample can't be decided about, and what to do; None if it can."""
+    if sample is None:
+        return "is not in quarantine", "List them again."
+    if decision == "accept":
+        return "was accepted before", "`relayd samples retract` takes samples back."
+    if not accepting:
+        return ("was rejected before", "Leave it out.") if decision else None
+    if sample.measured_at_s > time.time():
+        return (
+            "is still in the future",
+            "Let who sent it set its clock and send its samples again.",
+        )
+    if (batch := _batch_with(database, sample)) is not None:
+        return (
+            f"is in the store already, in batch {batch}",
+            f"Let that one count: `relayd samples restore --batch {batch}` if it was "
+            f"retracted, else `relayd samples confirm --batch {batch}`; reject this one.",
+        )
+    return None
+
+
+def _batch_with(database: Database, sample: Sample) -> int | None:
+    """Return the batch that has a sample with the same values, retracted or not; None if none."""
+    names = {"src_id": "regions", "dst_id": "regions", "metric_id": "metrics"}
+    where: dict[str, object] = {
+        f"{column} = (SELECT id FROM {table} WHERE name = ?)": name  # noqa: S608
+        for (column, table), name in zip(names.items(), sample[:3], strict=True)
+    }
+    stated = (sample.detail, sample.address, sample.new_level, sample.intervals)
+    columns = {
+        "measured_at_s": sample.measured_at_s + 0.0,
+        "value": sample.value + 0.0,
+        "connections": sample.connections or 0,
+        "duration_s": (sample.duration_s or 0) + 0.0,
+        "warmed_up": int(sample.warmed_up),
+        "detail_digest": detail_digest(*stated),
+        **{name: getattr(sample, name) for name in SETUP},
+    }
+    where |= {f"{column} = ?": value for column, value in columns.items()}
+    row = database.row(
+        "SELECT samples.batch_id FROM samples JOIN setups ON setups.id = setup_id "  # noqa: S608
+        f"WHERE {' AND '.join(where)}",
+        list(where.values()),
+    )
+    return None if row is None else int(row[0])
 
 
 def reject(
@@ -246,14 +272,10 @@ def quarantine_reasons(
     database: Database, wanted: QuarantineFilter = ALL_OPEN
 ) -> list[ReasonCount]:
     """Return how many samples in quarantine there are of each kind of fault that occurs."""
-    of_kind = ", ".join(
-        ["coalesce(sum(CASE WHEN quarantined_samples.reason LIKE ? THEN 1 ELSE 0 END), 0)"]
-        * len(FAULTS)
-    )
     condition, values = wanted.condition()
+    count = "coalesce(sum(CASE WHEN quarantined_samples.reason LIKE ? THEN 1 ELSE 0 END), 0)"
     counts = database.row(
-        f"SELECT {of_kind} {_DECIDED}WHERE {condition}",
+        f"SELECT {', '.join([count] * len(FAULTS))} {_DECIDED}WHERE {condition}",
         [*(f"%{kind}%" for kind in FAULTS), *values],
     )
-    found = zip(FAULTS, map(int, counts), strict=True)
-    return [ReasonCount(kind, count) for kind, count in found if count]
+    return [ReasonCount(kind, int(n)) for kind, n in zip(FAULTS, counts, strict=True) if n]

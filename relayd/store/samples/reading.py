@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from itertools import islice
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from probes.samples import Metric, Samples
+from planner.model.network import NewerSamples
+from probes.samples import METRICS, OWN, ROW, Metric, Samples
 from relayd.store.database import Database
+from relayd.store.metadata import Metadata
 from relayd.store.samples.decisions import Decision, retracted_ids
-from relayd.store.samples.table import IN_ORDER, confirm, read_samples
 
+SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
+"""What samples have in common in a row of ``setups``."""
+# The order of the table's key: nothing is sorted, and those of one time have one, too.
+_IN_ORDER = " ORDER BY " + ", ".join(
+    f"samples.{name}"
+    for name in (
+        *("src_id", "dst_id", "metric_id", "measured_at_s", "value", "connections", "duration_s"),
+        *("warmed_up", "setup_id", "detail_digest"),
+    )
+)
+_AS_THEY_ARE = (
+    *("measured_at_s", "value", "connections", "duration_s", "warmed_up", "batch_id", "id"),
+    "new_level",
+)
+"""Columns that are fields of samples as they are."""
+_IDS = {"src_id": "src", "dst_id": "dst", "metric_id": "source", "setup_id": "tool"}
+"""Columns of ids, and where they wait for names: names that came later are read after them."""
+_TEXTS = ("detail", "address", "intervals")
+_SELECT = "SELECT " + ", ".join(f"samples.{name}" for name in (*_AS_THEY_ARE, *_IDS, *_TEXTS))
+_AT_ONCE = 50_000
+_TRUSTED_IMPORT = '%"trust": true%'
+"""The options of a batch that was imported with ``--trust``."""
+PATIENCE_S = 60.0
+"""For so long nothing is amiss: samples come in batches, and a snapshot of several takes time."""
+BETWEEN_S = 1800.0
+"""The same where there is a snapshot: watchers make the next 15 minutes later."""
+BEGUN, FAILED = "snapshot_begun_s", "snapshot_failed_s"
+"""Names of the times at which a snapshot was last begun, and at which one last failed."""
 _BATCH = (
     "SELECT id, name, format, digest, options, relayd_version, imported_at_s, accepted, "
     "duplicates, skipped, quarantined, reporter, address, source FROM batches"
 )
-
-
 # The key of the table begins with link, metric and time: one descent into it for each.
 _NEWEST = """
 JOIN (
@@ -149,21 +178,16 @@ class StoredSamples:
                 where += f" AND samples.measured_at_s {operator} ?"
                 values.append(bound)
         if change is None:
-            return read_samples(self._database, where + IN_ORDER, values, details=details)
-        return self._as_if(where + IN_ORDER, values, *change)
-
-    def _as_if(
-        self, of: str, values: list[object], decision: Decision, ids: Collection[int]
-    ) -> Samples:
-        """Return samples as if something had been decided about some of them."""
-        samples = read_samples(self._database, of, values, table="samples")
+            return self._samples(where + _IN_ORDER, values, details=details)
+        samples = self._samples(where + _IN_ORDER, values, table="samples")
+        decision, ids = change
         retracted = retracted_ids(self._database)
         if decision == "retract":
             retracted.update(ids)
         elif decision == "restore":
             retracted.difference_update(ids)
         else:
-            confirm(samples, ids)
+            _confirm(samples, ids)
         return samples[~np.isin(samples.rows["id"], list(retracted))]
 
     def page(
@@ -182,7 +206,7 @@ class StoredSamples:
         """
         where, values = _condition(src, dst, metric)
         of = f"{where} AND samples.id > ? ORDER BY samples.id LIMIT ?"
-        return read_samples(self._database, of, [*values, after_id, limit])
+        return self._samples(of, [*values, after_id, limit])
 
     def newest(self, snapshot: str, after_s: float, until_s: float) -> Samples:
         """Return, for the pairs of a snapshot's regions, what was measured last in a span of time.
@@ -194,19 +218,85 @@ class StoredSamples:
         after_s, until_s : float
             Seconds since 1970; the end counts, the beginning does not.
         """
-        return read_samples(self._database, _NEWEST, (after_s, until_s, snapshot))
+        return self._samples(_NEWEST, (after_s, until_s, snapshot))
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
         """Return who has reported samples of one metric of a pair."""
+        where, values = _condition(src, dst, metric)
         rows = self._database.rows(
-            "SELECT DISTINCT batches.source FROM used_samples AS samples "
-            "JOIN batches ON batches.id = samples.batch_id "
-            "WHERE samples.src_id = (SELECT id FROM regions WHERE name = ?) "
-            "AND samples.dst_id = (SELECT id FROM regions WHERE name = ?) "
-            "AND samples.metric_id = (SELECT id FROM metrics WHERE name = ?)",
-            (src, dst, metric),
+            "SELECT DISTINCT batches.source FROM used_samples AS samples "  # noqa: S608
+            f"JOIN batches ON batches.id = samples.batch_id {where}",
+            values,
         )
         return {source for (source,) in rows}
+
+    def series_by_source(self) -> dict[str, int]:
+        """Return how many series (a metric of a link, over one kind of address) each has sent."""
+        counts = self._database.rows("SELECT source, count(*) FROM reported_series GROUP BY source")
+        return {source: int(count) for source, count in counts}
+
+    def newer(self, through: int, made_at_s: float, now_s: float) -> NewerSamples | None:
+        """Return what is not in a snapshot and should be by now; None if nothing is amiss.
+
+        Parameters
+        ----------
+        through : int
+            Id of the newest sample that it takes into account; 0 without a snapshot.
+        made_at_s, now_s : float
+            When it was made, and the time now; seconds since 1970 (UTC).
+        """
+        samples, since_s = self._database.row(
+            "SELECT sum(accepted), min(imported_at_s) FROM batches WHERE last_sample_id > ?",
+            (through,),
+        )
+        if samples is None:
+            return None
+        samples, metadata = int(samples), Metadata(self._database)
+        failed_s, begun_s = metadata.get(FAILED) or 0.0, metadata.get(BEGUN) or 0.0
+        if failed_s > made_at_s:
+            return NewerSamples(samples, since_s, "failed", failed_s)
+        if begun_s > made_at_s and now_s - begun_s >= PATIENCE_S:
+            return NewerSamples(samples, since_s, "begun", begun_s)
+        if now_s - since_s < (BETWEEN_S if through else PATIENCE_S):
+            return None
+        return NewerSamples(samples, since_s, "none")
+
+    def _samples(
+        self,
+        of: str,
+        values: Sequence[object],
+        *,
+        table: str = "used_samples AS samples",
+        details: bool = True,
+    ) -> Samples:
+        """Return samples with who reported them: confirmed ones are the own prober's.
+
+        Parameters
+        ----------
+        of : str
+            The rest of the query after ``FROM``: which samples, in which order.
+        table : str
+            What is read; it is called ``samples`` in the query.
+        details : bool
+            With what their tools said.
+        """
+        select = _SELECT if details else _SELECT.replace("samples.detail", "''")
+        stream = self._database.stream(f"{select} FROM {table} {of}", values)
+        found, parts = Samples(), []
+        while read := list(islice(stream, _AT_ONCE)):
+            columns = list(zip(*read, strict=True))
+            parts.append(rows := np.zeros(len(read), ROW))
+            part = Samples(rows, found.names, found.details)
+            for name, column in zip((*_AS_THEY_ARE, *_IDS.values()), columns, strict=False):
+                rows[name] = column
+            for name, column in zip(_TEXTS, columns[-len(_TEXTS) :], strict=True):
+                part.fill(name, column)
+        if not parts:
+            return found
+        found = Samples(np.concatenate(parts), found.names, found.details)
+        _name(self._database, found)
+        _add_sources(self._database, found)
+        return found
 
 
 def _condition(src: str | None, dst: str | None, metric: Metric | None) -> tuple[str, list[object]]:
@@ -221,3 +311,61 @@ def _condition(src: str | None, dst: str | None, metric: Metric | None) -> tuple
             where += f" AND samples.{column} = (SELECT id FROM {table} WHERE name = ?)"  # noqa: S608
             values.append(name)
     return where, values
+
+
+def _name(database: Database, samples: Samples) -> None:
+    """Put numbers of names in place of the ids of the database."""
+    rows, names = samples.rows, samples.names
+    regions = dict(database.rows("SELECT id, name FROM regions"))
+    for number in np.union1d(rows["src"], rows["dst"]).tolist():
+        names[regions[number]]  # in the order of ids, which is that of the table
+    for end in ("src", "dst"):
+        rows[end] = _looked_up(rows[end], regions, lambda name: names[name])
+    metrics = dict(database.rows("SELECT id, name FROM metrics"))
+    rows["metric"] = _looked_up(rows["source"], metrics, METRICS.index)
+    setups = {
+        one[0]: one[1:]
+        for one in database.rows("SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups")
+    }
+    setup = rows["tool"].copy()
+    for place, name in enumerate(SETUP):
+        of_name = {number: one[place] for number, one in setups.items()}
+        rows[name] = _looked_up(setup, of_name, lambda one: names[one])
+
+
+def _looked_up(
+    ids: NDArray[Any], known: dict[int, Any], number_of: Callable[[Any], int]
+) -> NDArray[Any]:
+    used, place = np.unique(ids, return_inverse=True)
+    return np.array([number_of(known[one]) for one in used.tolist()], np.int32)[place]
+
+
+def _add_sources(database: Database, samples: Samples) -> None:
+    """Add who reported the samples, and when."""
+    rows = samples.rows
+    used, place = np.unique(rows["batch_id"], return_inverse=True)
+    by = {
+        number: (samples.names[source], at_s, bool(vouched))
+        for number, source, at_s, vouched in database.stream(
+            "SELECT id, source, imported_at_s, CASE WHEN options LIKE ? THEN 1 ELSE 0 END "
+            "FROM batches WHERE id >= ? AND id <= ?",
+            (_TRUSTED_IMPORT, int(used[0]), int(used[-1])),
+        )
+    }
+    for field, column in zip(
+        ("source", "arrived_at_s", "vouched"),
+        zip(*(by[number] for number in used.tolist()), strict=True),
+        strict=False,
+    ):
+        rows[field] = np.array(column)[place]
+    confirmed = [number for (number,) in database.rows("SELECT sample_id FROM confirmed_samples")]
+    if confirmed:
+        _confirm(samples, confirmed)
+
+
+def _confirm(samples: Samples, ids: Collection[int]) -> None:
+    """Make those samples that an operator confirmed the own prober's."""
+    confirmed = np.isin(samples.rows["id"], list(ids))
+    samples.rows["source"][confirmed] = samples.names[OWN]
+    samples.rows["arrived_at_s"][confirmed] = np.inf
+    samples.rows["vouched"][confirmed] = True

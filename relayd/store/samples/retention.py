@@ -18,10 +18,13 @@ from itertools import groupby
 from math import floor
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.estimation.vm_types import THROUGHPUT, VmVote
 from probes.samples import OWN
+from relayd.store.database import Database
 from relayd.store.opening import Store
 
 Period: TypeAlias = Literal["hour", "day"]
@@ -31,17 +34,9 @@ LEAST_AGE_S = DAY_S
 LINKS_AT_ONCE = 200
 """Links of one transaction: other writers wait no longer than that takes."""
 
+# The old samples of a series that one reporter has sent over one kind of address.
 _OLD = (
-    "SELECT samples.measured_at_s, samples.setup_id, samples.connections, samples.warmed_up, "
-    "samples.value, samples.duration_s FROM used_samples AS samples "
-    "JOIN batches ON batches.id = samples.batch_id "
-    "WHERE src_id = ? AND dst_id = ? AND metric_id = ? AND measured_at_s < ? "
-    "AND (batches.digest IS NULL OR ?) AND batches.source = ? "
-    "AND CASE WHEN samples.address = 'private' THEN 1 ELSE 0 END = ? AND samples.id <> ? "
-    "AND samples.id NOT IN (SELECT sample_id FROM confirmed_samples)"
-)
-_REMOVE = (
-    "DELETE FROM samples WHERE src_id = ? AND dst_id = ? AND metric_id = ? AND measured_at_s < ? "
+    "src_id = ? AND dst_id = ? AND metric_id = ? AND measured_at_s < ? "
     "AND EXISTS (SELECT 1 FROM batches WHERE batches.id = samples.batch_id "
     "AND (batches.digest IS NULL OR ?) AND batches.source = ?) "
     "AND CASE WHEN samples.address = 'private' THEN 1 ELSE 0 END = ? AND samples.id <> ? "
@@ -49,6 +44,11 @@ _REMOVE = (
     "AND NOT EXISTS (SELECT 1 FROM retracted_samples "
     "WHERE sample_id = samples.id AND restored_by IS NULL)"
 )
+_READ = (
+    "SELECT measured_at_s, setup_id, connections, warmed_up, value, duration_s "  # noqa: S608
+    f"FROM samples WHERE {_OLD}"
+)
+_REMOVE = f"DELETE FROM samples WHERE {_OLD}"  # noqa: S608
 # Of each reporter and kind of address: when the samples begin that estimates need, and the first.
 _PARTS = (
     "SELECT source, private, min(CASE WHEN place <= ? THEN measured_at_s END), min(id) "
@@ -61,7 +61,6 @@ _PARTS = (
     "WHERE src_id = ? AND dst_id = ? AND metric_id = ?) AS placed "
     "GROUP BY source, private ORDER BY source, private"
 )
-_INSERT = f"INSERT INTO sample_summaries VALUES ({', '.join('?' * 19)})"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +127,8 @@ def compact(
     )
     samples = summaries = 0
     for first in range(0, len(series), LINKS_AT_ONCE):
-        run = _Run(store, before_s, period, files_too, now_s)
-        done = run.compact(series[first : first + LINKS_AT_ONCE])
+        group = series[first : first + LINKS_AT_ONCE]
+        done = _compact(store.database, group, before_s, PERIOD_S[period], files_too, now_s)
         samples, summaries = samples + done[0], summaries + done[1]
     (left,) = store.database.row(
         "SELECT count(*) FROM samples WHERE measured_at_s < ?", (before_s,)
@@ -156,103 +155,63 @@ def vm_votes(store: Store) -> Iterator[VmVote]:
         yield VmVote(src, dst, src_vm, dst_vm, int(samples), source)
 
 
-class _Run:
-    """One transaction's worth of compaction."""
+def _compact(
+    database: Database,
+    series: Iterable[tuple[int, int, int]],
+    before_s: float,
+    period_s: float,
+    files_too: bool,
+    now_s: float,
+) -> tuple[int, int]:
+    """Summarise some series in one transaction; return how many samples into how many rows.
 
-    def __init__(
-        self, store: Store, before_s: float, period: Period, files_too: bool, now_s: float
-    ) -> None:
-        self._database = store.database
-        self._before_s = before_s
-        self._period_s = PERIOD_S[period]
-        self._files_too = files_too
-        self._now_s = now_s
-
-    def compact(self, series: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
-        """Return how many samples went into how many summaries."""
-        database = self._database
-        with database.transaction():
-            numbers: dict[tuple[str, int], int] = {}
-            done: dict[int, tuple[int, int]] = {}
-            for key in series:
-                for part, chosen in self._parts(key):
-                    rows = database.rows(_OLD, chosen)
-                    if not rows:
-                        continue
-                    if part not in numbers:
-                        numbers[part] = database.change(
-                            "INSERT INTO compactions (at_s, older_than_s, source) "
-                            "VALUES (?, ?, ?) RETURNING id",
-                            (self._now_s, self._before_s, part[0]),
-                        )
-                    number = numbers[part]
-                    made = list(self._summaries(number, key, rows))
-                    database.change_many(_INSERT, made)
-                    removed = database.change_many(_REMOVE, [chosen])
-                    assert removed == len(rows)
-                    before = done.get(number, (0, 0))
-                    done[number] = (before[0] + len(rows), before[1] + len(made))
-            for number, counts in done.items():
-                database.change(
-                    "UPDATE compactions SET samples = ?, summaries = ? WHERE id = ?",
-                    (*counts, number),
-                )
-            if not done:
-                database.roll_back()
-        return sum(count for count, _ in done.values()), sum(made for _, made in done.values())
-
-    def _parts(
-        self, key: tuple[int, int, int]
-    ) -> Iterator[tuple[tuple[str, int], tuple[object, ...]]]:
-        """Yield the reporters and kinds of address of a series, with what is old of each.
-
-        Estimates read the newest samples of each. The first sample of one who is not trusted
-        stays, too: it says for how long this link was reported.
-        """
-        for source, private, needed_s, first in self._database.rows(_PARTS, (MOST_JUDGED, *key)):
-            before_s = min(self._before_s, needed_s)
-            kept = -1 if source == OWN else first
-            yield (source, private), (*key, before_s, self._files_too, source, private, kept)
-
-    def _summaries(
-        self, number: int, key: tuple[int, int, int], rows: list[Any]
-    ) -> Iterator[tuple[object, ...]]:
-        def place(row: Any) -> tuple[float, int, int, int]:
-            return (floor(row[0] / self._period_s) * self._period_s, *row[1:4])
-
-        src_id, dst_id, metric_id = key
-        for (begin_s, setup_id, connections, warmed_up), group in groupby(
-            sorted(rows, key=place), place
-        ):
-            found = list(group)
-            values = sorted(row[4] for row in found)
-            times = [row[0] for row in found]
-            yield (
-                number,
-                src_id,
-                dst_id,
-                metric_id,
-                setup_id,
-                connections,
-                warmed_up,
-                begin_s,
-                self._period_s,
-                len(values),
-                sum(values),
-                values[0],
-                quantile(values, 0.1),
-                quantile(values, 0.5),
-                quantile(values, 0.9),
-                values[-1],
-                sum(row[5] for row in found),
-                min(times),
-                max(times),
-            )
+    Estimates read the newest samples of each reporter and kind of address. The first sample of one
+    who is not trusted stays, too: it says for how long this link was reported.
+    """
+    done: dict[tuple[str, int], list[int]] = {}
+    with database.transaction():
+        for key in series:
+            for source, private, needed_s, first in database.rows(_PARTS, (MOST_JUDGED, *key)):
+                kept = -1 if source == OWN else first
+                until_s = min(before_s, needed_s)
+                chosen = (*key, until_s, files_too, source, private, kept)
+                rows = database.rows(_READ, chosen)
+                if not rows:
+                    continue
+                if (source, private) not in done:
+                    row = {"at_s": now_s, "older_than_s": before_s, "source": source}
+                    done[source, private] = [database.add("compactions", row, "id"), 0, 0]
+                counts = done[source, private]
+                made = [(counts[0], *key, *one) for one in _summaries(rows, period_s)]
+                database.insert("sample_summaries", made)
+                removed = database.change_many(_REMOVE, [chosen])
+                assert removed == len(rows)
+                counts[1] += len(rows)
+                counts[2] += len(made)
+        for number, *counts in done.values():
+            sql = "UPDATE compactions SET samples = ?, summaries = ? WHERE id = ?"
+            database.change(sql, (*counts, number))
+        if not done:
+            database.roll_back()
+    return sum(one[1] for one in done.values()), sum(one[2] for one in done.values())
 
 
-def quantile(ordered: list[float], share: float) -> float:
-    """Return a quantile of ordered values, between neighbours in proportion."""
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+def _summaries(rows: list[Any], period_s: float) -> Iterator[tuple[object, ...]]:
+    """Yield what the table keeps of samples of one series, for each period and setup."""
+
+    def place(row: Any) -> tuple[float, int, int, int]:
+        return (floor(row[0] / period_s) * period_s, *row[1:4])
+
+    for (begin_s, *setup), group in groupby(sorted(rows, key=place), place):
+        times_s, _, _, _, values, durations_s = zip(*group, strict=True)
+        yield (
+            *setup,
+            begin_s,
+            period_s,
+            len(values),
+            sum(values),
+            *np.quantile(values, (0, 0.1, 0.5, 0.9, 1)).tolist(),
+            sum(durations_s),
+            min(times_s),
+            max(times_s),
+        )

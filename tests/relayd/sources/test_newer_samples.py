@@ -19,7 +19,7 @@ from relayd.sources.wan import Wan
 from relayd.store import Store, open_store, parse_location
 from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import append
-from relayd.store.samples.waiting import BEGUN, BETWEEN_S, PATIENCE_S, newer_samples
+from relayd.store.samples.reading import BEGUN, BETWEEN_S, PATIENCE_S
 
 SRC, DST = "aws:us-east-1", "aws:sa-east-1"
 # Of few regions: a snapshot of all takes a hundred times as long.
@@ -34,7 +34,7 @@ def _tested(store: Store, mbps: float) -> None:
 def _newer(store: Store, after_s: float) -> NewerSamples | None:
     latest = store.snapshots.latest()
     through, made_at_s = (latest.samples_through, latest.created_at_s) if latest else (0, 0.0)
-    return newer_samples(store.database, through, made_at_s, time.time() + after_s)
+    return store.samples.newer(through, made_at_s, time.time() + after_s)
 
 
 def test_samples_without_a_snapshot_are_counted_after_a_while(tmp_path: Path) -> None:

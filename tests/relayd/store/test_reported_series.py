@@ -10,7 +10,6 @@ from planner.model.errors import InputError
 from probes.samples import Sample
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, Limits, append, ingest
-from relayd.store.samples.reported_series import series_by_source
 from tests.relayd.store.engines import Spot
 
 _REGIONS = ("x:a", "x:b", "x:c")
@@ -40,4 +39,4 @@ def test_a_token_may_bring_so_many_series(spot: Spot) -> None:
         assert _send(store, "two", _samples(3.0)) == 6
         assert _send(store, "two", [other], Limits(series=0)) == 1
         assert append(store, [private]).accepted == 1
-        assert series_by_source(store.database) == {"token one": 6, "token two": 7}
+        assert store.samples.series_by_source() == {"token one": 6, "token two": 7}

@@ -16,9 +16,9 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store, parse_location
+from relayd.store.backup import backup, restore
+from relayd.store.checking import check
 from relayd.store.samples.ingest import Batch, ingest
-from relayd.store.upkeep.backup import backup, restore
-from relayd.store.upkeep.checking import check
 from tests.relayd.conftest import Outcome
 from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot
 from tests.relayd.store.test_store_durability import _APPEND, _ROOT, _read_until

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from probes.samples import Sample
-from relayd.store import open_store, schema
+from relayd.store import open_store
+from relayd.store.checking import check
+from relayd.store.database import SCHEMA_VERSION
 from relayd.store.samples.ingest import append
-from relayd.store.upkeep.checking import check
 from tests.relayd.conftest import Outcome
 from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, SqliteSpot
 
@@ -65,4 +66,4 @@ def test_a_server_checks_pages_and_indexes_where_it_can(postgresql_spot: Postgre
         append(store, _ROWS)
         assert "amcheck" in check(store.database).notes[0]
         postgresql_spot.outsider("CREATE EXTENSION amcheck")
-        assert check(store.database) == (schema.SCHEMA_VERSION, [], [])
+        assert check(store.database) == (SCHEMA_VERSION, [], [])

@@ -26,7 +26,7 @@ import sys
 from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.samples import ingest
-from relayd.store.sqlite import opening as sqlite
+from relayd.store import sqlite
 from relayd.store.samples.ingest import Batch, append
 
 def rows(file, count):

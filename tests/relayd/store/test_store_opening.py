@@ -24,7 +24,7 @@ from probes.samples import Sample
 from relayd.store import default_path, open_store
 from relayd.store.opening import Mode
 from relayd.store.samples.ingest import Batch, append, ingest
-from relayd.store.sqlite.database import APPLICATION_ID
+from relayd.store.sqlite import APPLICATION_ID
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")
 _WRITING: tuple[Mode, ...] = ("write", "create")

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from planner.model.errors import StoreError
 from probes.samples import Sample
-from relayd.store import Address, Store, open_store, parse_location, schema
+from relayd.store import Address, Store, open_store, parse_location
+from relayd.store.database import SCHEMA_VERSION
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.samples.ingest import append
-from relayd.store.schema import version
 from tests.ports import free_port
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.conftest import Outcome
@@ -192,8 +192,8 @@ def test_a_store_laid_out_meanwhile_is_not_taken_for_anothers(
         return found
 
     monkeypatch.setattr(database, "rows", and_then_another_is_first)
-    assert version(database) == 0
-    assert version(database) == schema.SCHEMA_VERSION
+    assert database.schema_version() == 0
+    assert database.schema_version() == SCHEMA_VERSION
     database.close()
 
 
@@ -268,7 +268,7 @@ def test_a_broken_connection_is_an_error_once(
     ]
     for call in calls:
         _end_sessions(postgresql_spot)
-        with pytest.raises(StoreError, match="the next attempt connects anew"):
+        with pytest.raises(StoreError, match="the next attempt makes a new connection"):
             call()
         call()
     assert store.samples.counts().samples == 9
@@ -281,7 +281,7 @@ def test_a_stream_that_breaks_is_an_error_and_not_an_end(
     streaming = store.database.stream(_ALL)
     next(streaming)
     _end_sessions(postgresql_spot)
-    with pytest.raises(StoreError, match="the next attempt connects anew"):
+    with pytest.raises(StoreError, match="the next attempt makes a new connection"):
         list(streaming)
     assert len(list(store.samples.read())) == 12_000
     left = store.database.stream(_ALL)
@@ -388,7 +388,6 @@ from relayd.store.samples.ingest import append
 from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
-from relayd.store.schema import version
 
 with open_store(sys.argv[1], mode="write", busy_timeout_s=60) as store:
     group = int(sys.argv[2])

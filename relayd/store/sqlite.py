@@ -1,4 +1,4 @@
-"""Opens the file of a store. Checks it before any change, and never overwrites a foreign file."""
+"""The store on SQLite. A file is checked before any change, and a foreign one never overwritten."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import os
 import sqlite3
 import stat
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from planner.model.errors import StoreError
+from relayd.store.database import Database, Values
 from relayd.store.failures import (
     damaged,
     failure,
@@ -22,13 +25,105 @@ from relayd.store.failures import (
     read_only,
     unreadable,
 )
-from relayd.store.schema import check_readable, migrate, version
-from relayd.store.sqlite.database import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDatabase
 
+APPLICATION_ID = 0x726C7964
+"""Marks a database as ours in the header of the file: ``rlyd`` in ASCII."""
+ID_OF_OLDER_BUILDS = 0x72656C79
+"""The mark of stores from before version 1 of the schema: ``rely``."""
+# Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
+_NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
 _WAL_KEPT_BYTES = 16 * 2**20
 CACHE_KIB = 65_536
 """Of a writer: the pages that a million samples touch, so that none is written twice."""
+
+
+class SqliteDatabase(Database):
+    """One connection to one database file.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        In autocommit mode (``isolation_level=None``).
+    path : Path
+        Of the file as the user spelled it, for errors.
+    """
+
+    engine = "sqlite"
+    clock_sql = "((julianday('now') - 2440587.5) * 86400.0)"
+    refusals = (
+        sqlite3.IntegrityError,
+        sqlite3.ProgrammingError,
+        OverflowError,
+        TypeError,
+        UnicodeError,
+    )
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.connection = connection
+        self.location: Path = path
+
+    def close(self) -> None:
+        self.connection.close()
+
+    @contextmanager
+    def translating(self) -> Iterator[None]:
+        """Raise what SQLite says of the file as errors of the store."""
+        try:
+            yield
+        except _NOT_THE_FILE:
+            raise
+        except sqlite3.Error as error:
+            raise of_sqlite(self.location, error) from error
+        except UnicodeDecodeError as error:
+            # SQLite's message has a name of the schema in it, which is damaged.
+            raise damaged(self.location, "database disk image is malformed") from error
+
+    def rows(self, sql: str, values: Values = ()) -> list[Any]:
+        with self.translating():
+            return self.connection.execute(sql, values).fetchall()
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        with self.translating():
+            yield from self.connection.execute(sql, values)
+
+    def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        with self._one_transaction(), self.translating():
+            return self.connection.executemany(sql, rows).rowcount
+
+    def insert(
+        self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
+    ) -> int:
+        if not rows:
+            return 0
+        placeholders = ", ".join("?" * len(rows[0]))
+        known = " ON CONFLICT DO NOTHING" if skip_known else ""
+        return self.change_many(f"INSERT INTO {table} VALUES ({placeholders}){known}", rows)  # noqa: S608
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.connection.in_transaction
+
+    def _begin(self) -> None:
+        self.rows("BEGIN IMMEDIATE")
+
+    def _commit(self) -> None:
+        # On disk when it returns: synchronous=FULL waits for the device.
+        self.rows("COMMIT")
+
+    def roll_back(self) -> None:
+        if self.connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self.connection.execute("ROLLBACK")
+
+    def _version(self) -> int:
+        return int(self.row("PRAGMA user_version")[0])
+
+    def _mark(self, version: int) -> None:
+        self.rows(f"PRAGMA user_version = {version}")
+
+    def _define(self, sql: str) -> None:
+        self.rows(sql)
 
 
 def open_file(
@@ -61,9 +156,12 @@ def open_file(
         )
     if found > 0:
         _refuse_foreign(target, named)
-    if mode == "read":
-        return _open_for_reading(target, named, busy_timeout_s)
-    return _open_for_writing(target, named, busy_timeout_s, empty=found == 0)
+    try:
+        if mode == "read":
+            return _open_for_reading(target, named, busy_timeout_s)
+        return _open_for_writing(target, named, busy_timeout_s, empty=found == 0)
+    except sqlite3.DatabaseError as error:
+        raise of_sqlite(named, error) from error
 
 
 def _size_bytes(target: Path, named: Path) -> int | None:
@@ -85,12 +183,9 @@ def _size_bytes(target: Path, named: Path) -> int | None:
 def _create_file(target: Path) -> None:
     """Create an empty file that only this user may read, in folders of the same kind."""
     for folder in reversed(target.parents):
-        if not folder.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
-    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):  # another process is creating the same store
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return  # another process was first: it is creating the same store
 
 
 def _connect(target: Path, parameters: str, timeout_s: float) -> sqlite3.Connection:
@@ -110,19 +205,19 @@ def _refuse_foreign(target: Path, named: Path) -> None:
     try:
         connection = _connect(target, "mode=ro&immutable=1", 0)
         try:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            _check_mark(connection, named)
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
         # A writer that is just growing the file looks like damage to this look without locks;
         # if there is real damage, the real connection finds it.
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
-            return
-        raise of_sqlite(named, error) from error
-    _check_application(application, named)
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise of_sqlite(named, error) from error
 
 
-def _check_application(found: int, named: Path) -> None:
+def _check_mark(connection: sqlite3.Connection, named: Path) -> None:
+    """Raise StoreError unless a database has our mark."""
+    (found,) = connection.execute("PRAGMA application_id").fetchone()
     if found == ID_OF_OLDER_BUILDS:
         raise older_build(named)
     if found != APPLICATION_ID:
@@ -140,7 +235,7 @@ def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
         # While there is a log, the file may lag behind it.
         if target.stat().st_size >= bytes_due or _has_log(target):
             return
-    raise damaged(database.path, "the file is cut off")
+    raise damaged(database.location, "the file is cut off")
 
 
 def _has_log(target: Path) -> bool:
@@ -159,7 +254,7 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
         # folder. With no WAL there is no writer, and the file alone is all there is.
         kind = error.sqlite_errorcode & 0xFF
         if kind not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise of_sqlite(named, error) from error
+            raise
         if _has_log(target):
             raise failure(
                 named,
@@ -167,16 +262,11 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
                 "be used in a folder that is read-only for this user",
                 "Copy both files to a folder of yours, or open it once as their owner.",
             ) from error
-        try:
-            database = _reader(target, named, "mode=ro&immutable=1", timeout_s)
-        except sqlite3.DatabaseError as still:
-            raise of_sqlite(named, still) from still
-    except sqlite3.DatabaseError as error:
-        raise of_sqlite(named, error) from error
+        database = _reader(target, named, "mode=ro&immutable=1", timeout_s)
     try:
-        version(database)  # a newer one is said first
+        if database.schema_version() == 0:
+            raise missing(named, interrupted=True)
         _refuse_cut_off(database, target)
-        check_readable(database)
     except BaseException:
         database.close()
         raise
@@ -186,8 +276,7 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
 def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> SqliteDatabase:
     connection = _connect(target, parameters, timeout_s)
     try:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        _check_application(application, named)
+        _check_mark(connection, named)
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
     except BaseException:
@@ -201,25 +290,21 @@ def _open_for_writing(
 ) -> SqliteDatabase:
     if not (os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)):
         raise read_only(named)
-    try:
-        connection = _connect(target, "mode=rw", timeout_s)
-    except sqlite3.DatabaseError as error:
-        raise of_sqlite(named, error) from error
-    database = SqliteDatabase(connection, named)
+    database = SqliteDatabase(_connect(target, "mode=rw", timeout_s), named)
     try:
         # A creation that was killed while it wrote our mark is rolled back as we look.
         if empty or database.row("PRAGMA page_count")[0] == 0:
             _mark_as_ours(database, target)
-        _check_application(database.row("PRAGMA application_id")[0], named)
-        version(database)  # refuses a newer one before anything is changed
+        _check_mark(database.connection, named)
+        database.schema_version()  # refuses a newer one before anything is changed
         _refuse_cut_off(database, target)
         database.rows("PRAGMA trusted_schema = OFF")
         database.rows("PRAGMA foreign_keys = ON")
         database.rows("PRAGMA synchronous = FULL")
         database.rows(f"PRAGMA cache_size = -{CACHE_KIB}")
         database.rows(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
-        _use_wal(connection, named, timeout_s)
-        migrate(database)
+        _use_wal(database.connection, timeout_s)
+        database.lay_out()
     except BaseException:
         database.close()
         raise
@@ -235,11 +320,11 @@ def _mark_as_ours(database: SqliteDatabase, target: Path) -> None:
             try:
                 target.chmod(0o600)
             except OSError as error:
-                raise of_file(database.path, error) from error
-            database.change(f"PRAGMA application_id = {APPLICATION_ID}")
+                raise of_file(database.location, error) from error
+            database.rows(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _use_wal(connection: sqlite3.Connection, named: Path, timeout_s: float) -> None:
+def _use_wal(connection: sqlite3.Connection, timeout_s: float) -> None:
     """Use a write-ahead log: readers continue while one process writes."""
     # SQLite does not wait by itself here when two processes create the same store.
     deadline = time.monotonic() + timeout_s
@@ -249,7 +334,7 @@ def _use_wal(connection: sqlite3.Connection, named: Path, timeout_s: float) -> N
         except sqlite3.DatabaseError as error:
             busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not busy or time.monotonic() > deadline:
-                raise of_sqlite(named, error) from error
+                raise
             time.sleep(0.01)
         else:
             return

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from planner.model.errors import InputError, StoreError
+from relayd.store.database import SCHEMA_VERSION, Database
 from relayd.store.failures import failure, of_file, of_sqlite, older_build
-from relayd.store.location import Location
+from relayd.store.location import Address, Location
 from relayd.store.opening import Store, open_store
-from relayd.store.schema import SCHEMA_VERSION
-from relayd.store.sqlite.database import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDatabase
+from relayd.store.sqlite import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDatabase
 
+_SCHEMA = "SELECT CAST(current_schema() AS text), current_setting('server_version_num')"
 _IN_USE = ("batches", "quarantined_samples", "snapshots", "campaigns", "tokens", "verifications")
 
 
@@ -36,9 +39,8 @@ def backup(store: Store, target: Path) -> None:
         if isinstance(store.database, SqliteDatabase):
             _copy_to(store.database, part)
         else:
-            from relayd.store.postgresql.dump import dump
-
-            dump(store.database, part)  # type: ignore[arg-type]
+            assert isinstance(store.location, Address)
+            _dump(store.database, store.location, part)
 
 
 def restore(source: Path, where: Location) -> None:
@@ -63,17 +65,14 @@ def restore(source: Path, where: Location) -> None:
     if isinstance(where, Path):
         _restore_file(source, where)
     else:
-        from relayd.store.postgresql.dump import restore as restore_server
-
-        restore_server(source, where, refuse_used)
-    open_store(where, mode="write").close()  # brings an older schema up to date
+        _restore_dump(source, where)
 
 
 def _restore_file(source: Path, where: Path) -> None:
     is_new = not where.exists() or where.stat().st_size == 0
     try:
         with open_store(where, mode="create") as store:
-            refuse_used(store)
+            _refuse_used(store)
             assert isinstance(store.database, SqliteDatabase)
             _copy_into(source, store.database)
     except BaseException:
@@ -83,7 +82,7 @@ def _restore_file(source: Path, where: Path) -> None:
         raise
 
 
-def refuse_used(store: Store) -> None:
+def _refuse_used(store: Store) -> None:
     """Raise StoreError if anything was stored in a store."""
     for table in _IN_USE:
         if store.database.row(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
@@ -100,17 +99,29 @@ def refuse_used(store: Store) -> None:
 def _copy_to(database: SqliteDatabase, target: Path) -> None:
     """Copy a database into an empty file, in one reading transaction, and check the copy."""
     with _connected(target) as copy:
-        database.copy_to(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
+        with database.translating():
+            database.connection.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, with no other beside it
         _refuse_damaged(copy, target)
 
 
 def _copy_into(source: Path, database: SqliteDatabase) -> None:
     """Replace what a database holds by a copy of a file, in one writing transaction."""
     with _connected(source) as copy:
-        _refuse_foreign(copy, source)
+        (application,) = copy.execute("PRAGMA application_id").fetchone()
+        (version,) = copy.execute("PRAGMA user_version").fetchone()
+        if application == ID_OF_OLDER_BUILDS:
+            raise older_build(source)
+        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+            raise InputError(
+                "FILE",
+                "is no backup of a store, or of a newer relayd",
+                value=str(source),
+                remedy="Name a file that `relayd store backup` wrote.",
+            )
         _refuse_damaged(copy, source)
-        database.copy_from(copy)
+        with database.translating():
+            copy.backup(database.connection)
 
 
 @contextmanager
@@ -122,20 +133,6 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
         raise of_sqlite(path, error) from error
     finally:
         connection.close()
-
-
-def _refuse_foreign(copy: sqlite3.Connection, path: Path) -> None:
-    (application,) = copy.execute("PRAGMA application_id").fetchone()
-    (version,) = copy.execute("PRAGMA user_version").fetchone()
-    if application == ID_OF_OLDER_BUILDS:
-        raise older_build(path)
-    if application != APPLICATION_ID or not 0 < version <= SCHEMA_VERSION:
-        raise InputError(
-            "FILE",
-            "is no backup of a store, or of a newer relayd",
-            value=str(path),
-            remedy="Name a file that `relayd store backup` wrote.",
-        )
 
 
 def _refuse_damaged(copy: sqlite3.Connection, path: Path) -> None:
@@ -182,3 +179,92 @@ def _sync(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+# ---- servers, by pg_dump and pg_restore, which come with PostgreSQL ------------------------------
+
+
+def _dump(database: Database, address: Address, target: Path) -> None:
+    """Write the schema of a store into a file."""
+    name, server = database.row(_SCHEMA)
+    _refuse_older(address, "pg_dump", int(server) // 10_000)
+    command = ["--format=custom", "--no-owner", "--no-privileges", f"--file={target}"]
+    pattern = '"' + name.replace('"', '""') + '"'  # that fits this name alone
+    _run(address, "pg_dump", [*command, f"--schema={pattern}"])
+
+
+def _restore_dump(source: Path, address: Address) -> None:
+    """Fill the schema that an address leads to with that of a dump, in one transaction."""
+    from relayd.store.postgresql.database import MARK
+
+    listed = _run(address, "pg_restore", ["--list", str(source)], connected=False)
+    if MARK not in listed:
+        raise InputError(
+            "FILE",
+            "is no backup of a store",
+            value=str(source),
+            remedy="Name a file that `relayd store backup` wrote.",
+        )
+    # To its end, so that a file that is cut off or damaged is noticed before anything is changed.
+    _run(address, "pg_restore", ["--file=/dev/null", str(source)], connected=False)
+    with open_store(address, mode="create") as store:
+        _refuse_used(store)
+        name, server = store.database.row(_SCHEMA)
+    if f" {name} " not in listed:
+        raise failure(
+            address,
+            f"leads to the schema {name!r}, and the backup is of another",
+            "Name that one: ?options=-c%20search_path%3DNAME.",
+        )
+    _refuse_older(address, "pg_restore", int(server) // 10_000)
+    options = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
+    options += ["--clean", "--if-exists", f"--schema={name}"]
+    _run(address, "pg_restore", [*options, str(source)])
+
+
+def _refuse_older(address: Address, program: str, server: int) -> None:
+    found = re.search(r"(\d+)", _run(address, program, ["--version"], connected=False))
+    if found and int(found[1]) < server:
+        raise failure(
+            address,
+            f"runs PostgreSQL {server}, and {program} here is of {found[1]}",
+            f"Install the programs of PostgreSQL {server} or newer, first in PATH.",
+        )
+
+
+def _run(
+    address: Address, program: str, arguments: Sequence[str], *, connected: bool = True
+) -> str:
+    """Run a program and return what it printed.
+
+    The password goes by the environment: everybody may read command lines.
+    """
+    environment = dict(os.environ)
+    if connected:
+        from psycopg.conninfo import make_conninfo
+
+        from relayd.store.postgresql.connecting import parameters_of
+
+        parameters = parameters_of(address)
+        if password := parameters.pop("password", None):
+            environment["PGPASSWORD"] = str(password)
+        arguments = [f"--dbname={make_conninfo(**parameters)}", *arguments]
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise failure(
+            address,
+            f"needs the program {program}: {error.strerror}",
+            "Install PostgreSQL's client programs (Debian: postgresql-client).",
+        ) from None
+    if done.returncode:
+        said = " ".join(done.stderr.split())[:300]
+        raise failure(address, f"was not read or written by {program}: {said}", "Nothing was kept.")
+    return done.stdout

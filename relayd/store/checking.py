@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.model.errors import StoreError
-from relayd.store.database import Database
-from relayd.store.schema import SCHEMA_VERSION, migrate
-from relayd.store.sqlite.database import SqliteDatabase
+from relayd.store.database import SCHEMA_VERSION, Database
+from relayd.store.sqlite import SqliteDatabase
 
 MOST = 100
 """Findings that are kept: a disk that fails may damage every row."""
@@ -110,10 +109,10 @@ def _of_sqlite(database: SqliteDatabase) -> Iterator[Damage]:
 
 
 def _schema_damage(database: SqliteDatabase) -> Iterator[Damage]:
-    """Yield what differs from the schema that the migrations make."""
+    """Yield what differs from the schema that relayd makes."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         fresh = SqliteDatabase(connection, Path(":memory:"))
-        migrate(fresh)
+        fresh.lay_out()
         due = {(name, kind): _plain(sql) for name, kind, sql in fresh.rows(_SCHEMA)}
     held = {(name, kind): _plain(sql) for name, kind, sql in database.rows(_SCHEMA)}
     for (name, kind), sql in due.items():
