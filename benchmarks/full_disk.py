@@ -38,12 +38,12 @@ from relayd.catalogue.overlay_files import add_overlay
 from relayd.catalogue.overlays import overlays_in_force
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
+from relayd.store.backup import backup, restore
 from relayd.store.campaigns.log import Campaigns
+from relayd.store.checking import check
 from relayd.store.kept_token import first_token
 from relayd.store.samples.ingest import append
 from relayd.store.tokens import Tokens
-from relayd.store.backup import backup, restore
-from relayd.store.checking import check
 
 PLACES = 40
 _MOST_LEFT_BYTES = 512 * 1024
