@@ -1,138 +1,50 @@
-"""Runs compared with their predictions, and the samples of links that follow from them."""
+"""Which paths of runs are in doubt, and the samples of links that follow from runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import inf
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from planner.model.estimate import BOUNDS
 from planner.model.link import Link
-from planner.model.units import MBPS_PER_GBPS
 from probes.samples import Sample
-from probes.verification.full_limits import Limit, limits_of
-from probes.verification.predictions import RateRange
-from probes.verification.runs import LIMITS, MOST_RECHECKED, PathRun, Run
+from probes.verification.predictions import Judgement, PlanPath, RateRange
+from probes.verification.runs import LIMITS, MOST_RECHECKED, Run
 
-LIMITED_SHARE = 0.97
-"""A path that came this near to its rate limit could have carried more."""
 AGREE = 0.15
 """Two runs over a link that differ by less than this agree."""
 SURELY_MORE = 1.1
 """Connections that could carry this much more than they did are not the limit."""
 
-Judgement: TypeAlias = Literal["within", "below", "above"]
 LinkOf: TypeAlias = Callable[[str, str], Link | None]
 
 
-@dataclass(frozen=True, slots=True)
-class PathOutcome:
-    """What one path of a run carried.
-
-    Attributes
-    ----------
-    run : PathRun
-    samples : tuple of Sample
-        One for each of its streams, as the tool gave them.
-    sent_gb : float
-        Over one link, warm-up included.
-    measured_at_s : float
-    """
-
-    run: PathRun
-    samples: tuple[Sample, ...]
-    sent_gb: float
-    measured_at_s: float
-
-    @property
-    def achieved_gbps(self) -> float:
-        """Of all its streams together."""
-        return sum(sample.value for sample in self.samples) / MBPS_PER_GBPS
-
-    @property
-    def is_rate_limited(self) -> bool:
-        """Whether it reached its rate limit, so that its own limit is not known."""
-        return self.achieved_gbps >= LIMITED_SHARE * self.run.most_gbps
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """The result of one run.
-
-    Attributes
-    ----------
-    run : Run
-    paths : tuple of PathOutcome
-    relays : dict
-        Relay host to the program that split TCP there.
-    """
-
-    run: Run
-    paths: tuple[PathOutcome, ...]
-    relays: Mapping[str, str]
-
-    @property
-    def achieved_gbps(self) -> float:
-        """Of all paths together."""
-        return sum(path.achieved_gbps for path in self.paths)
-
-    @property
-    def judgement(self) -> Judgement:
-        """Whether the total is within the prediction."""
-        return judged(self.achieved_gbps, self.run.prediction.rate)
-
-    def carried(self) -> dict[Limit, tuple[float, float]]:
-        """Return what was predicted and achieved of all paths of each VM and link together."""
-        found: dict[Limit, tuple[float, float]] = {}
-        for path in self.paths:
-            for limit in limits_of(path.run.path):
-                predicted, achieved = found.get(limit, (0.0, 0.0))
-                predicted += path.run.path.rate.expected_gbps
-                found[limit] = (predicted, achieved + path.achieved_gbps)
-        return found
-
-    @property
-    def measured_at_s(self) -> float:
-        """When it began, seconds since 1970 (UTC)."""
-        return min(path.measured_at_s for path in self.paths)
-
-
-def judged(achieved_gbps: float, predicted: RateRange) -> Judgement:
-    """Compare a throughput with its prediction, allowing for the error of one measurement."""
-    bounds = predicted.of_one_run()
-    if achieved_gbps < bounds.low_gbps:
-        return "below"
-    return "above" if achieved_gbps > bounds.high_gbps else "within"
-
-
-def in_doubt(outcomes: Sequence[RunOutcome]) -> list[PathOutcome]:
+def in_doubt(runs: Sequence[Run]) -> list[PlanPath]:
     """Return the paths outside of their bounds whose links should be rechecked, the worst first.
 
-    Not a path beside others that also runs alone; nor a path that reached its rate limit.
+    Not a path among others that also runs alone; nor a path that reached its rate limit.
     """
-    alone = {one.paths[0].run.path.regions for one in outcomes if len(one.paths) == 1}
-    found: dict[tuple[str, ...], PathOutcome] = {}
-    for outcome in outcomes:
-        if outcome.run.kind == LIMITS:
-            continue
-        for path in outcome.paths:
-            regions = path.run.path.regions
-            if len(outcome.paths) > 1 and regions in alone:
+    alone = {run.paths[0].regions for run in runs if len(run.paths) == 1}
+    found: dict[tuple[str, ...], PlanPath] = {}
+    for run in runs:
+        for path in run.paths if run.kind != LIMITS else ():
+            if len(run.paths) > 1 and path.regions in alone:
                 continue
-            verdict = judged(path.achieved_gbps, path.run.path.rate)
-            if verdict == "below" or (verdict == "above" and not path.is_rate_limited):
-                found.setdefault(regions, path)
+            judgement = path.rate.judged(path.achieved_gbps)
+            if judgement == "below" or (judgement == "above" and not path.is_rate_limited):
+                found.setdefault(path.regions, path)
 
-    def ratio(path: PathOutcome) -> float:
-        ratio = path.achieved_gbps / path.run.path.rate.expected_gbps
+    def ratio(path: PlanPath) -> float:
+        ratio = path.achieved_gbps / path.rate.expected_gbps
         return min(ratio, 1 / ratio) if ratio else 0.0
 
     return sorted(found.values(), key=ratio)[:MOST_RECHECKED]
 
 
 def samples_of(
-    outcomes: Sequence[RunOutcome], rechecks: Sequence[RunOutcome], link_of: LinkOf, plan_id: str
+    runs: Sequence[Run], rechecks: Sequence[Run], link_of: LinkOf, plan_id: str
 ) -> list[Sample]:
     """Return the samples of single links that follow from runs.
 
@@ -142,9 +54,9 @@ def samples_of(
 
     Parameters
     ----------
-    outcomes : sequence of RunOutcome
+    runs : sequence of Run
         Of the plan and of direct.
-    rechecks : sequence of RunOutcome
+    rechecks : sequence of Run
         Each of one link.
     link_of : callable
         The estimate of a link.
@@ -152,73 +64,60 @@ def samples_of(
         Goes into the samples' detail.
     """
     found: list[Sample] = []
-    again = {one.paths[0].run.path.regions: one.paths[0] for one in rechecks}
-    for outcome in outcomes:
-        if len(outcome.paths) != 1:
+    again = {run.paths[0].regions: run.paths[0] for run in rechecks}
+    for run in runs:
+        if len(run.paths) != 1:
             continue  # paths at the same time share VMs: no link shows what it can
-        (path,) = outcome.paths
-        regions = path.run.path.regions
-        if path.is_rate_limited or not path.run.one_to_one:
+        (path,) = run.paths
+        if path.is_rate_limited or not path.one_to_one:
             continue
-        if len(regions) == 2:
-            second = again.get(regions)
+        if len(path.regions) == 2:
+            second = again.get(path.regions)
             is_new = second is not None and _agree(path, second)
-            found += _of_link(path, regions[0], regions[1], link_of, plan_id, is_new=is_new)
-        elif judged(path.achieved_gbps, path.run.path.rate) != "below":
-            src, dst = _binding(path, link_of)
-            found += _of_link(path, src, dst, link_of, plan_id, is_new=False)
-    firsts = {path.run.path.regions: path for outcome in outcomes for path in outcome.paths}
-    for recheck in rechecks:
-        (path,) = recheck.paths
-        if not path.run.one_to_one:
+            found += _of_link(path, path.regions, link_of, plan_id, is_new=is_new)
+        elif path.rate.judged(path.achieved_gbps) != "below":
+            found += _of_link(path, _bottleneck(path, link_of), link_of, plan_id, is_new=False)
+    firsts = {path.regions: path for run in runs for path in run.paths}
+    for run in rechecks:
+        (path,) = run.paths
+        against = _against(path, link_of(path.regions[0], path.regions[1]))
+        if not path.one_to_one or (path.is_rate_limited and against != "above"):
             continue
-        src, dst = path.run.path.regions
-        first = next(
-            (f for regions, f in firsts.items() if (src, dst) in tuple(pairwise(regions))), None
-        )
-        against = _against(path, link_of(src, dst))
-        if path.is_rate_limited and against != "above":
-            continue
+        ways = (way for way in firsts if path.regions in tuple(pairwise(way)))
+        first = firsts.get(next(ways, ()))
         is_new = first is not None and _agree(first, path) and against != "within"
-        found += _of_link(path, src, dst, link_of, plan_id, is_new=is_new)
+        found += _of_link(path, path.regions, link_of, plan_id, is_new=is_new)
     return found
 
 
-# ---- inside ------------------------------------------------------------------------------------
-
-
-def _against(path: PathOutcome, link: Link | None) -> Judgement:
+def _against(path: PlanPath, link: Link | None) -> Judgement:
     """Compare what one VM pair carried with the estimate of its link."""
     if link is None:
         return "above"
-    count = len(path.run.streams)
-    each = max(1, path.run.path.connections // count)
-    low, expected, high = (
-        link.rate_gbps(each, "low"),
-        link.rate_gbps(each),
-        link.rate_gbps(each, "high"),
-    )
-    return judged(path.achieved_gbps / count, RateRange(low, expected, high))
+    count = len(path.streams)
+    each = max(1, path.connections // count)
+    rate = RateRange(*(link.rate_gbps(each, bound) for bound in BOUNDS))
+    return rate.judged(path.achieved_gbps / count)
 
 
-def _agree(one: PathOutcome, other: PathOutcome) -> bool:
+def _agree(one: PlanPath, other: PlanPath) -> bool:
     low, high = sorted((one.achieved_gbps, other.achieved_gbps))
     return high <= low * (1 + AGREE)
 
 
-def _binding(path: PathOutcome, link_of: LinkOf) -> tuple[str, str]:
+def _bottleneck(path: PlanPath, link_of: LinkOf) -> tuple[str, ...]:
     """Return the link of a path that was expected to be its bottleneck."""
-    each = path.run.streams[0].connections
+    each = path.streams[0].connections
 
-    def rate(link: tuple[str, str]) -> float:
-        known = link_of(*link)
-        return known.rate_gbps(each) if known else inf
+    def rate(ends: tuple[str, str]) -> float:
+        link = link_of(*ends)
+        return link.rate_gbps(each) if link else inf
 
-    return min(pairwise(path.run.path.regions), key=rate)
+    return min(pairwise(path.regions), key=rate)
 
 
 def _of_link(
-    path: PathOutcome, src: str, dst: str, link_of: LinkOf, plan_id: str, *, is_new: bool
+    path: PlanPath, ends: tuple[str, ...], link_of: LinkOf, plan_id: str, *, is_new: bool
 ) -> list[Sample]:
     """Return a path's streams as samples of a link: of its aggregate or of one flow.
 
@@ -226,25 +125,25 @@ def _of_link(
     the link's aggregate.
     """
     found = []
-    relayed = len(path.run.path.regions) == 3
-    for stream, sample in zip(path.run.streams, path.samples, strict=True):
-        link, value = link_of(src, dst), sample.value
+    src, dst = ends
+    link = link_of(src, dst)
+    begins, finishes = src == path.regions[0], dst == path.regions[-1]
+    for stream, sample in zip(path.streams, path.samples, strict=True):
         could_mbps = stream.connections * link.per_flow_mbps.expected if link else inf
-        one_flow = stream.connections == 1 or could_mbps < SURELY_MORE * value
+        one_flow = stream.connections == 1 or could_mbps < SURELY_MORE * sample.value
         told = sample.with_detail(verification=plan_id)
-        if relayed:
-            told = told.with_detail(path=path.run.path.regions)
-        at = path.run.path.regions.index(src)
+        if len(path.regions) == 3:
+            told = told.with_detail(path=path.regions)
         found.append(
             told._replace(
                 src=src,
                 dst=dst,
                 metric="per_flow_mbps" if one_flow else "aggregate_mbps",
-                value=value / stream.connections if one_flow else value,
-                src_zone=sample.src_zone if at == 0 else "",
-                dst_zone=sample.dst_zone if dst == path.run.path.regions[-1] else "",
-                src_vm=sample.src_vm if at == 0 else "",
-                dst_vm=sample.dst_vm if dst == path.run.path.regions[-1] else "",
+                value=sample.value / stream.connections if one_flow else sample.value,
+                src_zone=sample.src_zone if begins else "",
+                dst_zone=sample.dst_zone if finishes else "",
+                src_vm=sample.src_vm if begins else "",
+                dst_vm=sample.dst_vm if finishes else "",
                 new_level=is_new,
             )
         )

@@ -1,16 +1,36 @@
-"""What a plan predicts, as a whole and for each path."""
+"""What a plan predicts, as a whole and for each path: read from its JSON document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from itertools import pairwise
+from math import inf, isfinite
+from typing import Any, Literal, TypeAlias
 
 from planner.model.errors import InputError
-from planner.model.units import MBPS_PER_GBPS
+from planner.model.network import Network
+from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.model.verification import MEASURING_ERROR
+from probes.campaign.costing import on_wire
+from probes.samples import Sample
 
 Question: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
+Judgement: TypeAlias = Literal["within", "below", "above"]
+LimitKind: TypeAlias = Literal["egress cap", "ingress cap", "link"]
+Limit: TypeAlias = tuple[LimitKind, tuple[str, ...]]
+"""A kind, and the region or the two regions of a link."""
+RttMs: TypeAlias = Callable[[str, str], float]
+"""Round-trip time of a link, by its source and destination."""
+
+ROUNDED_DOWN = 1 - 1e-9
+"""Sums of figures that are equal differ by less."""
+FULL_SHARE = 0.97
+"""A plan fills what it uses more of than this."""
+LIMITED_SHARE = 0.97
+"""A path that came this near to its rate limit could have carried more."""
+EXCHANGE_ROUND_TRIPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +57,25 @@ class RateRange:
             max(self.high_gbps, self.expected_gbps * most),
         )
 
-    def __contains__(self, gbps: object) -> bool:
-        """Whether a throughput lies within the bounds."""
-        return isinstance(gbps, float) and self.low_gbps <= gbps <= self.high_gbps
-
-
-def total(rates: Iterable[RateRange]) -> RateRange:
-    """Return the range of rates together, all of them low or high at once."""
-    lows, expected, highs = zip(
-        *((rate.low_gbps, rate.expected_gbps, rate.high_gbps) for rate in rates), strict=True
-    )
-    return RateRange(sum(lows), sum(expected), sum(highs))
+    def judged(self, achieved_gbps: float) -> Judgement:
+        """Compare a throughput with this prediction, allowing for the error of one measurement."""
+        bounds = self.of_one_run()
+        if achieved_gbps < bounds.low_gbps:
+            return "below"
+        return "above" if achieved_gbps > bounds.high_gbps else "within"
 
 
 @dataclass(frozen=True, slots=True)
-class PathPrediction:
-    """One path of a plan, or one link of a broadcast's trees.
+class Stream:
+    """One iperf3: the hosts that it goes through, and its connections."""
+
+    hosts: tuple[str, ...]
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPath:
+    """One path of a plan, or one link of a broadcast's trees; once it was run, what it carried.
 
     Attributes
     ----------
@@ -63,12 +86,59 @@ class PathPrediction:
     rtt_ms : float
         Of all links together.
     rate : RateRange
+    streams : tuple of Stream
+        That it is to be run by.
+    most_gbps : float
+        Rate limit of its run; infinite without one.
+    samples : tuple of Sample
+        One for each of its streams, as the tool gave them.
+    sent_gb : float
+        Over one link, warm-up included.
     """
 
     regions: tuple[str, ...]
     connections: int
     rtt_ms: float
     rate: RateRange
+    streams: tuple[Stream, ...] = ()
+    most_gbps: float = inf
+    samples: tuple[Sample, ...] = ()
+    sent_gb: float = 0.0
+
+    @property
+    def setup_s(self) -> float:
+        """Until all its connections are open."""
+        each = max(stream.connections for stream in self.streams)
+        return (each + EXCHANGE_ROUND_TRIPS) * self.rtt_ms / MS_PER_S
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether no VM is in two of its streams."""
+        hosts = [host for stream in self.streams for host in stream.hosts]
+        return len(set(hosts)) == len(hosts)
+
+    @property
+    def achieved_gbps(self) -> float:
+        """Of all its streams together."""
+        return sum(sample.value for sample in self.samples) / MBPS_PER_GBPS
+
+    @property
+    def is_rate_limited(self) -> bool:
+        """Whether it reached its rate limit, so that its own limit is not known."""
+        return self.achieved_gbps >= LIMITED_SHARE * self.most_gbps
+
+    def on_wire(self, payload_gb: float) -> Iterator[tuple[str, str, float]]:
+        """Yield source, destination and GB on the wire of each link, both ways."""
+        each = -(-self.connections // len(self.streams))
+        for src, dst in pairwise(self.regions):
+            yield from on_wire(src, dst, payload_gb, each, len(self.streams))
+
+    def limits(self) -> Iterator[Limit]:
+        """Yield what it takes a part of."""
+        for src, dst in pairwise(self.regions):
+            yield "egress cap", (src,)
+            yield "ingress cap", (dst,)
+            yield "link", (src, dst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +149,7 @@ class PlanPrediction:
     ----------
     plan_id, snapshot_id, src, dst, verdict : str
         A shuffle has no ``src`` and ``dst``, a broadcast no ``dst``: they are empty.
-    paths : tuple of PathPrediction
+    paths : tuple of PlanPath
     vms : dict
         Region to number of VMs.
     rate : RateRange
@@ -95,7 +165,7 @@ class PlanPrediction:
     src: str
     dst: str
     verdict: str
-    paths: tuple[PathPrediction, ...]
+    paths: tuple[PlanPath, ...]
     vms: dict[str, int]
     rate: RateRange
     share: float = 1.0
@@ -128,11 +198,9 @@ class PlanPrediction:
             If all do.
         """
         paths = tuple(path for path in self.paths if path.rate.expected_gbps >= gbps)
-        if len(paths) == len(self.paths):
-            return self
         if not paths:
             raise InputError("plan", f"has no path of {gbps * MBPS_PER_GBPS:g} Mbit/s or more")
-        return replace(self, paths=paths, rate=total(path.rate for path in paths))
+        return replace(self, paths=paths, rate=_total(paths))
 
     def with_vms(self, available: Mapping[str, int]) -> PlanPrediction:
         """Return the prediction for the VMs that there are, at most those planned.
@@ -166,3 +234,160 @@ class PlanPrediction:
             for path in self.paths
         )
         return replace(self, paths=paths, vms=vms, rate=self.rate.scaled(share), share=share)
+
+    def filled(self, network: Network) -> dict[Limit, RateRange]:
+        """Return the caps of a region's VMs and the links that it fills, and what is known of them.
+
+        Of a link, with as many connections as it takes.
+        """
+        used_gbps: dict[Limit, float] = defaultdict(float)
+        for path in self.paths:
+            for limit in path.limits():
+                used_gbps[limit] += path.rate.expected_gbps
+        found = {}
+        for (kind, regions), gbps in used_gbps.items():
+            site = network.sites[regions[0]]
+            caps = {"egress cap": site.egress_gbps, "ingress cap": site.ingress_gbps}
+            one_vm = caps[kind] if kind in caps else network.link(*regions).aggregate_gbps
+            rate = RateRange(one_vm.low, one_vm.expected, one_vm.high)
+            rate = rate.scaled(min(self.vms[region] for region in regions))
+            if gbps >= FULL_SHARE * rate.expected_gbps:
+                found[kind, regions] = rate
+        return found
+
+
+def _total(paths: Iterable[PlanPath]) -> RateRange:
+    """Return the range of paths' rates together, all of them low or high at once."""
+    rates = [(p.rate.low_gbps, p.rate.expected_gbps, p.rate.high_gbps) for p in paths]
+    return RateRange(*map(sum, zip(*rates, strict=True)))
+
+
+# ---- documents ---------------------------------------------------------------------------------
+
+
+def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
+    """Return what the document of a transfer's, a shuffle's or a broadcast's plan predicts.
+
+    Parameters
+    ----------
+    plan : mapping
+    rtt_ms : callable
+        Of links, for plans that do not state it.
+
+    Raises
+    ------
+    InputError
+        If it is no such document.
+    """
+    read = _of_shuffle if "pairs" in plan else _of_broadcast if "trees" in plan else _of_transfer
+    try:
+        question, paths = read(plan, rtt_ms)
+        request = plan["request"]
+        found = PlanPrediction(
+            str(plan["plan_id"]),
+            str(plan["snapshot"]["id"]),
+            "" if question == "shuffle" else str(request["src"]),
+            str(request["dst"]) if question == "transfer" else "",
+            str(plan["verdict"]),
+            tuple(paths),
+            {str(region): int(count) for region, count in plan["vms"].items()},
+            _range(plan) if question == "transfer" else _total(paths),
+            question=question,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as fault:
+        raise InputError(
+            "plan",
+            f"is not the plan of a transfer, shuffle or broadcast: {type(fault).__name__} {fault}",
+            remedy="Give a plan or its JSON.",
+        ) from None
+    _check(found)
+    return found
+
+
+def _of_transfer(plan: Mapping[str, Any], _: RttMs) -> tuple[Question, list[PlanPath]]:
+    whole = _range(plan)
+    return "transfer", [
+        PlanPath(
+            tuple(map(str, path["regions"])),
+            int(path["connections"]),
+            float(path["rtt_ms"]),
+            whole.scaled(_rate(path, "throughput_gbps") / whole.expected_gbps),
+        )
+        for path in plan["paths"]
+    ]
+
+
+def _of_shuffle(plan: Mapping[str, Any], rtt_ms: RttMs) -> tuple[Question, list[PlanPath]]:
+    # All rates are in proportion to the volumes: what is said of the duration holds for each.
+    duration_s = float(plan["duration_s"])
+    spread = RateRange(
+        duration_s / float(plan["duration_s_high"]), 1.0, duration_s / float(plan["duration_s_low"])
+    )
+    return "shuffle", [
+        PlanPath(
+            regions,
+            int(path["connections"]),
+            sum(rtt_ms(*link) for link in pairwise(regions)),
+            spread.scaled(_rate(path, "throughput_gbps")),
+        )
+        for pair in plan["pairs"]
+        for path in pair["paths"]
+        for regions in [tuple(map(str, path["regions"]))]
+    ]
+
+
+def _of_broadcast(plan: Mapping[str, Any], rtt_ms: RttMs) -> tuple[Question, list[PlanPath]]:
+    whole = _range(plan)
+    spread = whole.scaled(1 / whole.expected_gbps)
+    links: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for tree in plan["trees"]:
+        for link in tree["legs"]:
+            links[str(link["src"]), str(link["dst"])].append(link)
+    return "broadcast", [
+        PlanPath(
+            regions,
+            sum(int(link["connections"]) for link in of_trees),
+            rtt_ms(*regions),
+            spread.scaled(sum(_rate(link, "throughput_gbps") for link in of_trees)),
+        )
+        for regions, of_trees in links.items()
+    ]
+
+
+def _range(plan: Mapping[str, Any]) -> RateRange:
+    return RateRange(*(_rate(plan, f"throughput_gbps{end}") for end in ("_low", "", "_high")))
+
+
+def _rate(content: Mapping[str, Any], name: str) -> float:
+    gbps = float(content[name])
+    if not (isfinite(gbps) and gbps >= 0):
+        raise ValueError(f"{name} is {gbps}")
+    return gbps
+
+
+def _check(found: PlanPrediction) -> None:
+    """Refuse a document that contradicts itself, as one that was edited by hand may."""
+    if not found.paths:
+        raise InputError("plan", "has no path")
+    for rate in (found.rate, *(path.rate for path in found.paths)):
+        expected = rate.expected_gbps
+        is_inside = rate.low_gbps * ROUNDED_DOWN <= expected <= rate.high_gbps / ROUNDED_DOWN
+        if not (expected > 0 and is_inside):
+            raise InputError("plan", "has a throughput outside of its bounds", value=expected)
+    of_transfer = found.question == "transfer"
+    for path in found.paths:
+        ends, count = (path.regions[:1], path.regions[-1:]), len(path.regions)
+        strays = of_transfer and ends != ((found.src,), (found.dst,))
+        if count not in (2, 3) or len(set(path.regions)) < count or strays:
+            where = f" from {found.src} to {found.dst}" if of_transfer else ""
+            raise InputError(
+                "plan",
+                f"has a path that does not lead{where} over at most one relay",
+                value=" -> ".join(path.regions),
+            )
+        if path.connections < 1 or not 0 <= path.rtt_ms < inf:
+            raise InputError("plan", "has a path without connections or round-trip time")
+        if missing := [name for name in path.regions if found.vms.get(name, 0) < 1]:
+            raise InputError("plan", f"has no VM in {missing[0]}, which is on a path")
+    if len({path.regions for path in found.paths}) < len(found.paths):
+        raise InputError("plan", "has a path twice")

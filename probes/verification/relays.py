@@ -16,10 +16,13 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.session import HostSession
 from probes.fleet.sessions import Sessions
+from probes.tools.interface import Test
 from probes.tools.running import Ports
 from probes.tools.together import all_ready, servers
 
 READY = b"relaying"
+HAPROXY = ("haproxy", "-db", "-q", "-f", "/dev/stdin")
+"""In the foreground, with the configuration as its input."""
 SPARE_CONNECTIONS = 8
 """iperf3's control connection, and what a peer may have to try again."""
 
@@ -75,26 +78,6 @@ class RelayTask:
     connections: int
 
 
-@dataclass(frozen=True, slots=True)
-class RelayedStream:
-    """What passes a relay: from one host to another, which is the one that connects.
-
-    Attributes
-    ----------
-    src, dst : str
-        Hosts of the fleet. ``dst`` connects to the relay, and the relay to ``src``.
-    port : int
-        On which ``src`` listens.
-    connections : int
-        Most that there will be.
-    """
-
-    src: str
-    dst: str
-    port: int
-    connections: int
-
-
 def haproxy_config(listeners: Sequence[RelayTask], limit_s: int) -> str:
     """Return HAProxy's configuration."""
     most = sum(what.connections + SPARE_CONNECTIONS for what in listeners)
@@ -112,17 +95,12 @@ defaults
         f"""\
 listen relay{what.port}
   maxconn {what.connections + SPARE_CONNECTIONS}
-  bind {_bracketed(what.listen) or _any(what)}:{what.port}
+  bind {_bracketed(what.listen or ("::" if ":" in what.peers[0] else ""))}:{what.port}
   tcp-request connection reject unless {{ src {" ".join(what.peers)} }}
   server target {_bracketed(what.target)}:{what.target_port}
 """
         for what in listeners
     )
-
-
-def haproxy_command() -> list[str]:
-    """Return HAProxy's command: in the foreground, with the configuration as its input."""
-    return ["haproxy", "-db", "-q", "-f", "/dev/stdin"]
 
 
 def socat_command(what: RelayTask) -> list[str]:
@@ -146,7 +124,7 @@ def relay_commands(
         return ("sh", "-c", _RELAY, "relayd", ports, config, *words)
 
     if program == "haproxy":
-        return [command(listeners, haproxy_config(listeners, limit_s), haproxy_command())]
+        return [command(listeners, haproxy_config(listeners, limit_s), HAPROXY)]
     return [command([what], "", socat_command(what)) for what in listeners]
 
 
@@ -155,7 +133,7 @@ async def relaying(
     sessions: Sessions,
     ports: Ports,
     relay: str,
-    what: Sequence[RelayedStream],
+    tests: Sequence[Test],
     avoid: set[int],
     limit_s: float,
 ) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
@@ -165,7 +143,8 @@ async def relaying(
     ----------
     relay : str
         Host of the fleet.
-    what : sequence of RelayedStream
+    tests : sequence of Test
+        Each with the port on which its source listens.
     avoid : set of int
         Ports on which something listens there.
     limit_s : float
@@ -185,14 +164,15 @@ async def relaying(
     program, has = await _program(session), await _addresses(session)
     listeners, reached = [], []
     async with AsyncExitStack() as stack:
-        for one in what:
-            address = fleet.target(one.dst, relay)
+        for test in tests:
+            src, dst = test.src.name, test.dst.name
+            address = fleet.target(dst, relay)
             # A cloud's public address is often known to the network alone.
             own = next((a for a in (address, session.host.private_address) if a and a in has), "")
-            peers = await _peers(session, fleet, relay, one.dst)
+            peers = await _peers(session, fleet, relay, dst)
             port = await stack.enter_async_context(ports.several(fleet[relay], 1, avoid))
-            target = fleet.target(relay, one.src)
-            listeners.append(RelayTask(own, port, peers, target, one.port, one.connections))
+            target = fleet.target(relay, src)
+            listeners.append(RelayTask(own, port, peers, target, test.port, test.connections))
             reached.append((address, port))
         commands = relay_commands(program, listeners, round(limit_s))
         command = servers(commands)
@@ -259,7 +239,3 @@ def _is_address(text: str) -> bool:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _any(what: RelayTask) -> str:
-    return "[::]" if ":" in what.peers[0] else ""

@@ -24,9 +24,9 @@ from probes.tools.interface import Result, Test
 from probes.tools.iperf3 import Iperf3
 from probes.tools.running import SERVER_MARGIN_S, Ports, make_test
 from probes.tools.together import all_ready, clients, outputs, servers
-from probes.verification.outcomes import PathOutcome, RunOutcome
-from probes.verification.relays import RelayedStream, relaying
-from probes.verification.runs import PathRun, Run, Stream
+from probes.verification.predictions import PlanPath, Stream
+from probes.verification.relays import relaying
+from probes.verification.runs import Run
 
 GETTING_READY_S = 60.0
 """Longest time that the first server waits for the last client."""
@@ -42,24 +42,18 @@ T = TypeVar("T")
 class _StreamTest:
     """A stream and its test, which is completed as servers and relays come up."""
 
-    path: PathRun
+    path: PlanPath
     stream: Stream
     test: Test
+    result: Result | None = None
 
     @property
     def is_relayed(self) -> bool:
         return len(self.stream.hosts) == 3
 
 
-async def run(
-    sessions: Sessions, ports: Ports, what: Run, begin: Callable[[], None] = lambda: None
-) -> RunOutcome:
-    """Run paths at the same time; return what each carried.
-
-    Parameters
-    ----------
-    begin : callable
-        Called before anything is sent.
+async def run_together(sessions: Sessions, ports: Ports, what: Run) -> None:
+    """Run paths at the same time; what each carried is added to the run.
 
     Raises
     ------
@@ -74,41 +68,28 @@ async def run(
     ]
     taken = await _each(what.hosts, lambda host: _listening(sessions, host))
     limit_s = max(TOOL.limit_s(flow.test) for flow in flows) + GETTING_READY_S + longest_setup_s
-    relays: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         for src, own in _by_host(flows, 0).items():
             await _serve(stack, sessions, ports, src, own, taken[src], limit_s)
         for relay, own in _by_host([flow for flow in flows if flow.is_relayed], 1).items():
-            passing = [
-                RelayedStream(
-                    flow.stream.hosts[0],
-                    flow.stream.hosts[2],
-                    flow.test.port,
-                    flow.test.connections,
-                )
-                for flow in own
-            ]
-            relays[relay], reached = await stack.enter_async_context(
-                relaying(sessions, ports, relay, passing, taken[relay], limit_s)
+            tests = [flow.test for flow in own]
+            what.relays[relay], reached = await stack.enter_async_context(
+                relaying(sessions, ports, relay, tests, taken[relay], limit_s)
             )
             for flow, (address, port) in zip(own, reached, strict=True):
                 flow.test = replace(flow.test, address=address, port=port)
         began_s = time.time()
+        what.has_begun = True
         receivers = _by_host(flows, -1)
-        begin()
         async with _watched(sessions, what.hosts):
-            found = await _each(
+            await _each(
                 receivers, lambda dst: _receive(sessions, dst, receivers[dst], longest_setup_s)
             )
-    results = {id(flow): result for dst in receivers for flow, result in found[dst]}
-    return RunOutcome(
-        what,
-        tuple(
-            _outcome(path, [results[id(flow)] for flow in flows if flow.path is path], began_s)
-            for path in what.paths
-        ),
-        relays,
+    what.paths = tuple(
+        _outcome(path, [f.result for f in flows if f.path is path and f.result], began_s)
+        for path in what.paths
     )
+    what.measured_at_s = began_s
 
 
 # ---- inside ------------------------------------------------------------------------------------
@@ -155,19 +136,16 @@ def _by_host(flows: Sequence[_StreamTest], place: int) -> dict[str, list[_Stream
     return found
 
 
-def _test(sessions: Sessions, what: Run, path: PathRun, stream: Stream) -> Test:
+def _test(sessions: Sessions, what: Run, path: PlanPath, stream: Stream) -> Test:
     test = make_test(sessions.fleet, TOOL, stream.hosts[0], stream.hosts[-1])
+    most_mbps = path.most_gbps * MBPS_PER_GBPS / len(path.streams)
     return replace(
         test,
         connections=stream.connections,
         duration_s=what.measured_s,
         omit_s=what.omit_s,
-        most_mbps=0.0 if path.most_gbps == inf else _share_mbps(path),
+        most_mbps=0.0 if most_mbps == inf else most_mbps,
     )
-
-
-def _share_mbps(path: PathRun) -> float:
-    return path.most_gbps * MBPS_PER_GBPS / len(path.streams)
 
 
 async def _listening(sessions: Sessions, host: str) -> set[int]:
@@ -202,7 +180,7 @@ async def _serve(
 
 async def _receive(
     sessions: Sessions, dst: str, flows: Sequence[_StreamTest], longest_setup_s: float
-) -> list[tuple[_StreamTest, Result]]:
+) -> None:
     """Run the clients of a host, so that all of a run are up to speed at the same time."""
     session = await sessions.session(dst)
     began_s = time.time()
@@ -212,7 +190,8 @@ async def _receive(
     found = outputs(dst, printed.stdout)
     if len(found) != len(flows):
         raise ProbeError(dst, "output", "what its programs printed is cut off")
-    return [(flow, _read(flow, output, began_s)) for flow, output in zip(flows, found, strict=True)]
+    for flow, output in zip(flows, found, strict=True):
+        flow.result = _read(flow, output, began_s)
 
 
 def _read(flow: _StreamTest, output: Output, began_s: float) -> Result:
@@ -232,8 +211,8 @@ def _read(flow: _StreamTest, output: Output, began_s: float) -> Result:
         ) from None
 
 
-def _outcome(path: PathRun, results: Sequence[Result], began_s: float) -> PathOutcome:
+def _outcome(path: PlanPath, results: Sequence[Result], began_s: float) -> PlanPath:
     samples = tuple(
         steady_sample([result], Findings())._replace(measured_at_s=began_s) for result in results
     )
-    return PathOutcome(path, samples, sum(result.sent_gb for result in results), began_s)
+    return replace(path, samples=samples, sent_gb=sum(result.sent_gb for result in results))

@@ -1,20 +1,23 @@
-"""The runs that verify a plan: hosts, connections and duration."""
+"""The runs that verify a plan: hosts, connections and duration, within what they may send and cost.
+
+Runs are shortened and held to their limits before they start.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import ceil, inf, lcm
+from math import ceil, inf, lcm, sqrt
+from typing import TypeAlias
 
 from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE, MS_PER_S
-from probes.campaign.costing import on_wire
 from probes.fleet.hosts import Fleet
 from probes.tools.interface import OVERRUN_S
 from probes.tools.iperf3 import MOST_STREAMS
-from probes.verification.predictions import PathPrediction, PlanPrediction
+from probes.verification.predictions import Judgement, Limit, PlanPath, PlanPrediction, Stream
 
 # A window opens within about nine round trips, and many flows share the way up; behind a relay the
 # second link begins as the first does.
@@ -29,60 +32,27 @@ MOST_RECHECKED = 8
 """Paths of a plan whose links are rechecked: those furthest from their predictions."""
 ROOM = 1.25
 """How far above its prediction a run may go, so that a prediction too low is noticed."""
+MOST_ROOM, ROOM_STEP = 1e6, 1.02
+"""Rates this far above their prediction are no limit, and how closely the most is found."""
 LEAST_GBPS = 1e-4
 """Least rate of one of many paths: iperf3 writes whole segments, and below it few a second."""
 LIMITS = "limits"
 """Kind of the run that shows whether what a plan fills is full: its paths may go further."""
 AROUND_S = 4.0
 """Time for logins, servers and relays before and after a run."""
-EXCHANGE_ROUND_TRIPS = 8
 MOST_PAIRINGS = 7
 """Most iperf3 of one path through one host: more would only be for a more even division."""
 
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """One iperf3: the hosts that it goes through, and its connections."""
-
-    hosts: tuple[str, ...]
-    connections: int
+Sent: TypeAlias = tuple[str, str, float]
+"""Source and destination region, and GB on the wire."""
+Price: TypeAlias = Callable[[str, str, float, float | None], float]
+"""What is sent, and GB of its plan that are sent before it (None where nothing of any plan is), to
+USD."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathRun:
-    """A path to be run.
-
-    Attributes
-    ----------
-    path : PathPrediction
-    streams : tuple of Stream
-    most_gbps : float
-        Rate limit; infinite without one.
-    setup_s : float
-        Until all its connections are open.
-    """
-
-    path: PathPrediction
-    streams: tuple[Stream, ...]
-    most_gbps: float
-    setup_s: float
-
-    def on_wire(self, payload_gb: float) -> Iterator[tuple[str, str, float]]:
-        """Yield source, destination and GB on the wire of each link, both ways."""
-        each = ceil(self.path.connections / len(self.streams))
-        for src, dst in pairwise(self.path.regions):
-            yield from on_wire(src, dst, payload_gb, each, len(self.streams))
-
-    @property
-    def one_to_one(self) -> bool:
-        """Whether no VM is in two of its streams."""
-        hosts = [host for stream in self.streams for host in stream.hosts]
-        return len(set(hosts)) == len(hosts)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Run:
-    """Paths that are run at the same time.
+    """Paths that are run at the same time; once that has been done, what they carried.
 
     Attributes
     ----------
@@ -90,16 +60,25 @@ class Run:
         ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than planned;
         or ``apart`` for a recheck of one link.
     prediction : PlanPrediction
-    paths : tuple of PathRun
+    paths : tuple of PlanPath
     omit_s, measured_s : int
         Warm-up, and what counts.
+    has_begun : bool
+        Whether it may have sent anything.
+    measured_at_s : float
+        When it began, seconds since 1970 (UTC); 0 unless it ended in good order.
+    relays : dict
+        Relay host to the program that split TCP there.
     """
 
     kind: str
     prediction: PlanPrediction
-    paths: tuple[PathRun, ...]
+    paths: tuple[PlanPath, ...]
     omit_s: int
     measured_s: int
+    has_begun: bool = False
+    measured_at_s: float = 0.0
+    relays: dict[str, str] = field(default_factory=dict)
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -113,38 +92,158 @@ class Run:
         """With setup and teardown."""
         return self.omit_s + self.measured_s + max(p.setup_s for p in self.paths) + AROUND_S
 
-    def sent(self, *, at_most: bool = False) -> Iterator[tuple[str, str, float]]:
-        """Yield source, destination and GB on the wire of what every link carries, both ways.
+    @property
+    def achieved_gbps(self) -> float:
+        """Of all paths together."""
+        return sum(path.achieved_gbps for path in self.paths)
 
-        As expected, or the most that it may be: senders may be late to end.
+    @property
+    def judgement(self) -> Judgement:
+        """Whether the total is within the prediction."""
+        return self.prediction.rate.judged(self.achieved_gbps)
+
+    def carried(self) -> dict[Limit, tuple[float, float]]:
+        """Return what was predicted and achieved of all paths of each VM and link together."""
+        found: dict[Limit, tuple[float, float]] = {}
+        for path in self.paths:
+            for limit in path.limits():
+                predicted, achieved = found.get(limit, (0.0, 0.0))
+                predicted += path.rate.expected_gbps
+                found[limit] = (predicted, achieved + path.achieved_gbps)
+        return found
+
+    def sent(self, *, at_most: bool = False) -> Iterator[Sent]:
+        """Yield what every link carries, both ways: as expected, or the most that it may be.
+
+        Senders may be late to end. Of a run that ended in good order, what it has sent.
         """
         span_s = self.omit_s + self.measured_s + (OVERRUN_S if at_most else 0.0)
-        for run in self.paths:
-            gbps = run.path.rate.expected_gbps
+        for path in self.paths:
+            gbps = path.rate.expected_gbps
             if at_most:
-                gbps = run.most_gbps if run.most_gbps < inf else run.path.rate.high_gbps
-            gb = gbps * span_s / BITS_PER_BYTE
-            yield from run.on_wire(gb)
+                gbps = path.most_gbps if path.most_gbps < inf else path.rate.high_gbps
+            gb = path.sent_gb if self.measured_at_s else gbps * span_s / BITS_PER_BYTE
+            yield from path.on_wire(gb)
 
 
-def hosts_by_region(fleet: Fleet, vms: Mapping[str, int]) -> dict[str, list[str]]:
-    """Return the hosts that represent a plan's VMs: the first of each region in the fleet file."""
-    found: dict[str, list[str]] = {region: [] for region in vms}
-    for host in fleet:
-        if host.region in found and len(found[host.region]) < vms[host.region]:
-            found[host.region].append(host.name)
-    return found
+@dataclass(frozen=True, slots=True)
+class VerificationLimits:
+    """The limits of verifying one plan.
+
+    Attributes
+    ----------
+    measured_s : int
+        Longest measured time of each run.
+    most_gb : float
+        Of all links together.
+    budget_usd : float
+    """
+
+    measured_s: int = 10
+    most_gb: float = inf
+    budget_usd: float = inf
+
+    def __post_init__(self) -> None:
+        if not LEAST_MEASURED_S <= self.measured_s <= MOST_MEASURED_S:
+            raise InputError(
+                "--seconds",
+                f"must be from {LEAST_MEASURED_S} to {MOST_MEASURED_S}",
+                value=self.measured_s,
+            )
+        if not self.most_gb > 0:
+            raise InputError("--max-gb", "must be above 0", value=self.most_gb)
+        if not self.budget_usd >= 0:
+            raise InputError("--budget", "is negative", value=self.budget_usd)
+
+    def allow(self, sent: Sequence[Sent], price: Price) -> bool:
+        """Whether so much may be sent."""
+        return volume_gb(sent) <= self.most_gb and cost_usd(sent, price) <= self.budget_usd
+
+
+def links_of(runs: Iterable[Run], *, at_most: bool = False) -> list[Sent]:
+    """Return what runs send over all links, both ways."""
+    return [link for run in runs for link in run.sent(at_most=at_most)]
+
+
+def volume_gb(sent: Iterable[Sent]) -> float:
+    """Return GB on the wire."""
+    return sum(gb for _, _, gb in sent)
+
+
+def cost_usd(sent: Sequence[Sent], price: Price) -> float:
+    """Return the fees of what is sent on the wire.
+
+    What is sent in which order is not known. Where an allowance is free, later is dearer; where
+    there are tiers, earlier is.
+    """
+    all_gb = volume_gb(sent)
+    return sum(max(price(*link, None), price(*link, all_gb)) for link in sent)
 
 
 def available(fleet: Fleet) -> dict[str, int]:
     """Return how many hosts the fleet has in each region."""
-    counts: dict[str, int] = {}
-    for host in fleet:
-        counts[host.region] = counts.get(host.region, 0) + 1
-    return counts
+    return dict(Counter(host.region for host in fleet))
 
 
-def run_of(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int) -> Run:
+def runs_of(
+    predictions: Mapping[str, PlanPrediction],
+    fleet: Fleet,
+    limits: VerificationLimits,
+    price: Price,
+) -> list[Run]:
+    """Return the runs that verify a plan, one after the other, within the limits.
+
+    Parameters
+    ----------
+    predictions : mapping
+        Kind of run to its prediction, for the available VMs.
+    fleet : Fleet
+    limits : VerificationLimits
+    price : Price
+
+    Raises
+    ------
+    InputError
+        If even the shortest runs would exceed a limit; states what they need.
+    """
+    runs = [_run_of(kind, prediction, fleet) for kind, prediction in predictions.items()]
+
+    def held(measured_s: int, room: float) -> list[Run]:
+        """Limit the runs to rates of a multiple of their predictions."""
+        return [_held(replace(run, measured_s=measured_s), room) for run in runs]
+
+    def fit(measured_s: int, room: float) -> bool:
+        return limits.allow(links_of(held(measured_s, room), at_most=True), price)
+
+    seconds = range(limits.measured_s, LEAST_MEASURED_S - 1, -1)
+    measured_s = next((longest for longest in seconds if fit(longest, ROOM)), None)
+    if measured_s is None:
+        sent = links_of(held(LEAST_MEASURED_S, ROOM), at_most=True)
+        gb, usd = volume_gb(sent), cost_usd(sent, price)
+        too_much = gb > limits.most_gb
+        raise InputError(
+            "--max-gb" if too_much else "--budget",
+            f"is too little: at least {gb:.3g} GB and {usd:.3g} USD are needed",
+            value=limits.most_gb if too_much else limits.budget_usd,
+        )
+    if fit(measured_s, MOST_ROOM):
+        return held(measured_s, inf)
+    low, high = ROOM, MOST_ROOM
+    while high > low * ROOM_STEP:
+        middle = sqrt(low * high)
+        low, high = (middle, high) if fit(measured_s, middle) else (low, middle)
+    return held(measured_s, low)
+
+
+def _held(run: Run, room: float) -> Run:
+    paths = (
+        replace(path, most_gbps=min(path.most_gbps, path.rate.expected_gbps * room))
+        for path in run.paths
+    )
+    return replace(run, paths=tuple(paths))
+
+
+def _run_of(kind: str, prediction: PlanPrediction, fleet: Fleet) -> Run:
     """Return the run of a prediction, as fast as it can.
 
     Raises
@@ -152,14 +251,18 @@ def run_of(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int)
     InputError
         If it takes too many iperf3 or ports of one host.
     """
-    hosts = hosts_by_region(fleet, prediction.vms)
+    hosts = {  # the first of each region in the fleet file represent the plan's VMs
+        region: [host.name for host in fleet if host.region == region][:count]
+        for region, count in prediction.vms.items()
+    }
     together = len(prediction.paths) > 1
-    of_plan = prediction.paths
+    paths: Sequence[PlanPath] = prediction.paths
     if kind == LIMITS:
-        of_plan = tuple(replace(p, connections=ceil(ROOM * p.connections)) for p in of_plan)
-    paths = []
-    for path in of_plan if prediction.sets_rates else _beside_each_other(of_plan):
-        streams = streams_of(path, [hosts[region] for region in path.regions])
+        paths = [replace(path, connections=ceil(ROOM * path.connections)) for path in paths]
+    if not prediction.sets_rates:
+        paths = _lower_for_others(paths)
+    found = []
+    for path in paths:
         most = inf
         if prediction.sets_rates:
             most = path.rate.expected_gbps * (ROOM if kind == LIMITS else 1.0)
@@ -167,16 +270,14 @@ def run_of(kind: str, prediction: PlanPrediction, fleet: Fleet, measured_s: int)
             # Paths that share VMs keep to their planned proportion: none gets more than its share
             # of the most that the plan may reach.
             most = path.rate.of_one_run().high_gbps
-        each = max(stream.connections for stream in streams)
-        setup_s = (each + EXCHANGE_ROUND_TRIPS) * path.rtt_ms / MS_PER_S
-        paths.append(PathRun(path, streams, most, setup_s))
-    _check_ports(paths, fleet)
-    omit_s = _omit_s(prediction.paths) + together
-    return Run(kind, prediction, tuple(paths), omit_s, measured_s)
+        streams = streams_of(path, [hosts[region] for region in path.regions])
+        found.append(replace(path, streams=streams, most_gbps=most))
+    _check_ports(found, fleet)
+    return Run(kind, prediction, tuple(found), _omit_s(prediction.paths) + together, 0)
 
 
 def apart(
-    path: PathRun, prediction: PlanPrediction, achieved_gbps: float, measured_s: int
+    path: PlanPath, prediction: PlanPrediction, achieved_gbps: float, measured_s: int
 ) -> list[Run]:
     """Return a recheck of each link of a path by itself, to find the one that differs.
 
@@ -184,24 +285,25 @@ def apart(
     needs to be known.
     """
     runs = []
-    for i, (src, dst) in enumerate(pairwise(path.path.regions)):
-        link = replace(path.path, regions=(src, dst))
+    most_gbps = min(path.most_gbps, ROOM * max(path.rate.high_gbps, achieved_gbps))
+    for i, link in enumerate(pairwise(path.regions)):
         streams = tuple(replace(s, hosts=s.hosts[i : i + 2]) for s in path.streams)
-        most_gbps = ROOM * max(path.path.rate.high_gbps, achieved_gbps)
-        run = PathRun(link, streams, min(path.most_gbps, most_gbps), path.setup_s)
-        runs.append(Run("apart", prediction, (run,), _omit_s([link]), min(measured_s, RECHECK_S)))
+        one = replace(
+            path, regions=link, streams=streams, most_gbps=most_gbps, samples=(), sent_gb=0.0
+        )
+        measured = min(measured_s, RECHECK_S)
+        runs.append(Run("apart", prediction, (one,), _omit_s([one]), measured))
     return runs
 
 
 # ---- inside ------------------------------------------------------------------------------------
 
 
-def _check_ports(paths: Sequence[PathRun], fleet: Fleet) -> None:
+def _check_ports(paths: Sequence[PlanPath], fleet: Fleet) -> None:
     """Refuse what one host has too few probe ports for: senders and relays listen."""
     listening = Counter(host for path in paths for s in path.streams for host in s.hosts[:-1])
     for name, count in listening.items():
-        host = fleet[name]
-        ports = host.last_port - host.first_port + 1
+        ports = fleet[name].last_port - fleet[name].first_port + 1
         if count > ports:
             raise InputError(
                 "plan",
@@ -211,21 +313,20 @@ def _check_ports(paths: Sequence[PathRun], fleet: Fleet) -> None:
             )
 
 
-def _beside_each_other(paths: Sequence[PathPrediction]) -> Sequence[PathPrediction]:
+def _lower_for_others(paths: Sequence[PlanPath]) -> list[PlanPath]:
     """Return paths with low bounds that allow for the others exceeding their shares."""
+    extra = [path.rate.of_one_run().high_gbps - path.rate.expected_gbps for path in paths]
+    lows = [
+        max(0.0, path.rate.low_gbps - (sum(extra) - own))
+        for path, own in zip(paths, extra, strict=True)
+    ]
+    return [
+        replace(path, rate=replace(path.rate, low_gbps=low))
+        for path, low in zip(paths, lows, strict=True)
+    ]
 
-    def extra_gbps(path: PathPrediction) -> float:
-        return path.rate.of_one_run().high_gbps - path.rate.expected_gbps
 
-    extra = sum(map(extra_gbps, paths))
-    found = []
-    for path in paths:
-        low_gbps = max(0.0, path.rate.low_gbps - (extra - extra_gbps(path)))
-        found.append(replace(path, rate=replace(path.rate, low_gbps=low_gbps)))
-    return found
-
-
-def streams_of(path: PathPrediction, hosts: Sequence[Sequence[str]]) -> tuple[Stream, ...]:
+def streams_of(path: PlanPath, hosts: Sequence[Sequence[str]]) -> tuple[Stream, ...]:
     """Divide a path's connections over its hosts so that all hosts of a region carry the same.
 
     Raises
@@ -253,10 +354,9 @@ def streams_of(path: PathPrediction, hosts: Sequence[Sequence[str]]) -> tuple[St
     )
 
 
-def _omit_s(paths: Sequence[PathPrediction]) -> int:
-    longest_s = 0.0
-    for path in paths:
-        many = path.connections > 1
-        round_trips = ROUND_TRIPS_OF_MANY if many else ROUND_TRIPS_OF_ONE_FLOW
-        longest_s = max(longest_s, round_trips * path.rtt_ms / MS_PER_S)
-    return max(LEAST_OMIT_S, ceil(longest_s))
+def _omit_s(paths: Sequence[PlanPath]) -> int:
+    longest_s = max(
+        (ROUND_TRIPS_OF_MANY if path.connections > 1 else ROUND_TRIPS_OF_ONE_FLOW) * path.rtt_ms
+        for path in paths
+    )
+    return max(LEAST_OMIT_S, ceil(longest_s / MS_PER_S))

@@ -18,12 +18,12 @@ from planner.model.units import parse_money_usd
 from planner.transfer.request import TransferRequest
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from probes.verification.limits import VerificationLimits
-from probes.verification.runs import available
+from probes.verification.runs import VerificationLimits, available
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.campaigns.running import cancelled_by_sigterm
-from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
+from relayd.campaigns.verifying import Verification, Verifier
 from relayd.cli.measuring.fleet import fleet_path
+from relayd.cli.measuring.probe_answer import say
 from relayd.cli.measuring.verify_answer import as_json, forecast_json, forecast_text, human
 from relayd.cli.options import agreed, catalogue_of, number, store_location, wan_of, whole_number
 from relayd.cli.questions.options import request_from
@@ -51,29 +51,29 @@ def run(options: argparse.Namespace) -> int:
             open_store(location, mode="write").close()  # brings an older one up to date
     wan = wan_of(options)
     verifier = Verifier(fleet, wan, MeasuredFleet(fleet, catalogue, None).meter())
-    jobs = [verifier.job(plan, limits) for plan in _plans(options, wan, fleet)]
+    plans = [verifier.prepared(plan, limits) for plan in _plans(options, wan, fleet)]
     if options.dry_run:
         print(
-            json.dumps(forecast_json(jobs, verifier), indent=2)
+            json.dumps(forecast_json(plans, verifier), indent=2)
             if options.json
-            else forecast_text(jobs, verifier)
+            else forecast_text(plans, verifier)
         )
         return 0
-    print(forecast_text(jobs, verifier), file=sys.stderr)
+    print(forecast_text(plans, verifier), file=sys.stderr)
     if not agreed("Run?", options, "--yes"):
         return 0
     with open_store(location, mode="create") as store, Campaigns(store).alone():
-        titles = ", ".join(job.plan.title for job in jobs)
+        titles = ", ".join(one.plan.title for one in plans)
         record_change(store.database, "verify", titles)
-        found = _verify(verifier, jobs, store)
+        _verify(verifier, plans, store)
         snapshot = make_snapshot(store, catalogue)
     if options.json:
-        print(json.dumps(as_json(found, verifier, snapshot), indent=2, allow_nan=False))
+        print(json.dumps(as_json(plans, verifier, snapshot), indent=2, allow_nan=False))
     else:
-        print(human(found, verifier, snapshot))
-    if any(one.error for one in found):
+        print(human(plans, verifier, snapshot))
+    if any(one.error for one in plans):
         return PARTLY
-    return 0 if all(one.is_as_predicted for one in found) else OUTSIDE
+    return 0 if all(one.is_as_predicted for one in plans) else OUTSIDE
 
 
 def _limits(options: argparse.Namespace) -> VerificationLimits:
@@ -122,29 +122,19 @@ def _read(name: str) -> Mapping[str, Any]:
     return document_of(text, name)
 
 
-def _verify(
-    verifier: Verifier, jobs: Sequence[VerificationJob], store: Store
-) -> list[Verification]:
-    def note(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
+def _verify(verifier: Verifier, plans: Sequence[Verification], store: Store) -> None:
     def done(one: Verification) -> None:
-        plan = one.job.plan
-        state = (
-            f"failed: {one.error}"
-            if one.error
-            else "as predicted"
-            if one.is_as_predicted
-            else "not as predicted"
-        )
-        note(f"{plan.title} ({plan.verdict}): {state}")
+        state = "as predicted" if one.is_as_predicted else "not as predicted"
+        if one.error:
+            state = f"failed: {one.error}"
+        say(f"{one.plan.title} ({one.plan.verdict}): {state}")
 
-    async def interruptible() -> list[Verification]:
+    async def interruptible() -> None:
         cancelled_by_sigterm()
-        return await verifier.verify(jobs, store, on_done=done, on_note=note)
+        await verifier.verify(plans, store, on_done=done, on_note=say)
 
     try:
-        return asyncio.run(interruptible())
+        asyncio.run(interruptible())
     except (KeyboardInterrupt, asyncio.CancelledError):
-        note("Interrupted; what was measured is kept, and nothing is left running.")
+        say("Interrupted; what was measured is kept, and nothing is left running.")
         raise KeyboardInterrupt from None

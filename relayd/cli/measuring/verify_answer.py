@@ -7,12 +7,9 @@ from typing import Any
 
 from planner.model.network import Snapshot
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from probes.verification.full_limits import FullLimit
-from probes.verification.limits import cost_usd, links_usd, volume_gb
-from probes.verification.outcomes import Judgement, PathOutcome, RunOutcome, judged
-from probes.verification.predictions import PlanPrediction, RateRange
-from probes.verification.runs import LIMITS, Run
-from relayd.campaigns.verifying import Verification, VerificationJob, Verifier
+from probes.verification.predictions import Judgement, Limit, PlanPath, PlanPrediction, RateRange
+from probes.verification.runs import LIMITS, Run, cost_usd, links_of, volume_gb
+from relayd.campaigns.verifying import Verification, Verifier
 from relayd.cli import text
 
 KINDS = {"plan": "plan", "direct": "direct alone", LIMITS: "a quarter more", "apart": "link alone"}
@@ -23,72 +20,75 @@ WORDS: dict[Judgement, str] = {"within": "as predicted", "below": "BELOW", "abov
 # ---- before ------------------------------------------------------------------------------------
 
 
-def forecast_text(jobs: Sequence[VerificationJob], verifier: Verifier) -> str:
+def forecast_text(plans: Sequence[Verification], verifier: Verifier) -> str:
     """Return hosts, time, and the volume and dollars expected of every run; at most, of all."""
     rows, notes = [], []
-    for job in jobs:
-        rows += [_forecast_row(_name(run), [run], verifier) for run in job.runs]
-        if rechecks := job.rechecks():
-            rows.append(_forecast_row("  rechecks, if needed", rechecks, verifier))
-        notes += job.notes
-    everything = [run for job in jobs for run in (*job.runs, *job.rechecks())]
-    rows.append(_forecast_row("in all, at most", everything, verifier, at_most=True))
+
+    def add(name: str, runs: Sequence[Run], *, at_most: bool = False) -> None:
+        taken = _taken(runs, verifier, at_most=at_most)
+        rows.append(
+            [
+                name,
+                str(len(taken["hosts"])),
+                duration_text(taken["duration_s"]),
+                volume_text(taken["volume_gb"]),
+                usd_text(taken["egress_usd"]),
+            ]
+        )
+
+    for one in plans:
+        for run in one.runs:
+            add(_name(run), [run])
+        if rechecks := one.most_rechecks():
+            add("  rechecks, if needed", rechecks)
+        notes += one.notes
+    add("in all, at most", _everything(plans), at_most=True)
     shown = [text.table(("run", "hosts", "time", "volume", "$ egress"), rows)]
     return "\n\n".join([*shown, *text.notes_block(notes)])
+
+
+def _everything(plans: Sequence[Verification]) -> list[Run]:
+    return [run for one in plans for run in (*one.runs, *one.most_rechecks())]
+
+
+def _taken(runs: Sequence[Run], verifier: Verifier, *, at_most: bool = False) -> dict[str, Any]:
+    sent = links_of(runs, at_most=at_most)
+    return {
+        "hosts": sorted({host for run in runs for host in run.hosts}),
+        "duration_s": round(sum(run.duration_s for run in runs), 3),
+        "volume_gb": volume_gb(sent),
+        "egress_usd": cost_usd(sent, verifier.price),
+    }
 
 
 def _name(run: Run) -> str:
     if len(run.paths) > 3:
         return f"{KINDS[run.kind]}: {run.prediction.title}, {len(run.paths)} paths"
-    paths = ", ".join(" -> ".join(path.path.regions) for path in run.paths)
-    return f"{KINDS[run.kind]}: {paths}"
+    return f"{KINDS[run.kind]}: {', '.join(' -> '.join(path.regions) for path in run.paths)}"
 
 
-def _forecast_row(
-    name: str, runs: Sequence[Run], verifier: Verifier, *, at_most: bool = False
-) -> list[str]:
-    hosts = {host for run in runs for host in run.hosts}
-    return [
-        name,
-        str(len(hosts)),
-        duration_text(sum(run.duration_s for run in runs)),
-        volume_text(volume_gb(runs, at_most=at_most)),
-        usd_text(cost_usd(runs, verifier.price, at_most=at_most)),
-    ]
-
-
-def forecast_json(jobs: Sequence[VerificationJob], verifier: Verifier) -> dict[str, Any]:
+def forecast_json(plans: Sequence[Verification], verifier: Verifier) -> dict[str, Any]:
     """Return the same as plain values."""
-
-    def of(runs: Sequence[Run], *, at_most: bool = False) -> dict[str, Any]:
-        return {
-            "hosts": sorted({host for run in runs for host in run.hosts}),
-            "duration_s": round(sum(run.duration_s for run in runs), 3),
-            "volume_gb": volume_gb(runs, at_most=at_most),
-            "egress_usd": cost_usd(runs, verifier.price, at_most=at_most),
-        }
-
-    everything = [run for job in jobs for run in (*job.runs, *job.rechecks())]
     return {
         "plans": [
             {
-                "plan_id": job.plan.plan_id,
-                **_asked(job.plan),
+                "plan_id": one.plan.plan_id,
+                **_asked(one.plan),
                 "runs": [
                     {
                         "run": run.kind,
-                        "paths": [list(path.path.regions) for path in run.paths],
+                        "paths": [list(path.regions) for path in run.paths],
                         "measured_s": run.measured_s,
-                        **of([run]),
+                        **_taken([run], verifier),
                     }
-                    for run in job.runs
+                    for run in one.runs
                 ],
-                "second_looks": of(job.rechecks()),
-                "notes": job.notes,
+                "second_looks": _taken(one.most_rechecks(), verifier),
+                "notes": one.notes,
             }
-            for job in jobs
+            for one in plans
         ],
-        "at_most": of(everything, at_most=True),
+        "at_most": _taken(_everything(plans), verifier, at_most=True),
     }
 
 
@@ -104,29 +104,28 @@ def _asked(plan: PlanPrediction) -> dict[str, Any]:
 # ---- after -------------------------------------------------------------------------------------
 
 
-def human(found: Sequence[Verification], verifier: Verifier, snapshot: Snapshot | None) -> str:
+def human(plans: Sequence[Verification], verifier: Verifier, snapshot: Snapshot | None) -> str:
     """Return predicted against achieved for people."""
     blocks = []
-    for one in found:
-        plan = one.job.plan
-        head = f"{plan.title}, {plan.verdict}, plan {plan.plan_id}"
-        rows = [
-            row for outcome in one.outcomes if outcome.run.kind != LIMITS for row in _rows(outcome)
-        ]
-        rows += _filled_rows(one)
-        rows += [row for recheck in one.rechecks for row in _rows(recheck)]
-        block = text.styled(head, text.BOLD)
+    for one in plans:
+        plan = one.plan
+        rows = [row for run in one.compared for row in _rows(run)]
+        rows += [_filled_row(*filled) for filled in one.filled()]
+        rows += [row for recheck in one.rechecked for row in _rows(recheck)]
+        block = text.styled(f"{plan.title}, {plan.verdict}, plan {plan.plan_id}", text.BOLD)
         if rows:
             header = ("run", "connections", "low", "predicted", "high", "achieved", "ratio", "")
             block += "\n" + text.table(header, rows)
         blocks.append(block)
-        if relays := _relays(one):
-            blocks.append(relays)
+        relays = {host: program for run in one.ended for host, program in run.relays.items()}
+        if relays:
+            named = ", ".join(f"{host} ({program})" for host, program in relays.items())
+            blocks.append(f"Relayed by {named}.")
         if one.error:
             blocks.append(text.filled(f"Failed: {one.error}"))
-        blocks += text.notes_block([*one.job.notes, *one.notes])
-    gb, usd = _spent(found, verifier)
-    samples = sum(len(one.samples) for one in found)
+        blocks += text.notes_block(one.notes)
+    gb, usd = _spent(plans, verifier)
+    samples = sum(len(one.samples) for one in plans)
     end = f"Rates are in Gbit/s. {volume_text(gb)} moved, ${usd_text(usd)}; "
     end += f"{samples} samples of links stored."
     if snapshot:
@@ -135,50 +134,37 @@ def human(found: Sequence[Verification], verifier: Verifier, snapshot: Snapshot 
     return "\n\n".join(blocks)
 
 
-def _rows(outcome: RunOutcome) -> list[tuple[str, ...]]:
+def _rows(run: Run) -> list[tuple[str, ...]]:
     rows = []
-    if len(outcome.paths) > 1:
-        connections = sum(path.run.path.connections for path in outcome.paths)
-        rows.append(
-            _row(
-                KINDS[outcome.run.kind],
-                connections,
-                outcome.run.prediction.rate,
-                outcome.achieved_gbps,
-            )
-        )
-    furthest = sorted(outcome.paths, key=_error, reverse=True)
-    shown = outcome.paths if len(furthest) <= SHOWN_PATHS else furthest[:SHOWN_PATHS]
+    if len(run.paths) > 1:
+        connections = sum(path.connections for path in run.paths)
+        rows.append(_row(KINDS[run.kind], connections, run.prediction.rate, run.achieved_gbps))
+    furthest = sorted(run.paths, key=_error, reverse=True)
+    shown = run.paths if len(furthest) <= SHOWN_PATHS else furthest[:SHOWN_PATHS]
     for path in shown:
-        way = " -> ".join(path.run.path.regions)
-        name = f"  {way}" if rows else f"{KINDS[outcome.run.kind]}: {way}"
-        if outcome.run.kind == "apart":
-            rows.append((name, str(path.run.path.connections), "", "", "", _achieved(path), "", ""))
+        way = " -> ".join(path.regions)
+        name = f"  {way}" if rows else f"{KINDS[run.kind]}: {way}"
+        if run.kind == "apart":
+            least = "at least " if path.is_rate_limited else ""
+            achieved = least + gbps_text(path.achieved_gbps)
+            rows.append((name, str(path.connections), "", "", "", achieved, "", ""))
         else:
-            rate = path.run.path.rate
-            rows.append(_row(name, path.run.path.connections, rate, path.achieved_gbps))
-    if hidden := len(outcome.paths) - len(shown):
+            rows.append(_row(name, path.connections, path.rate, path.achieved_gbps))
+    if hidden := len(run.paths) - len(shown):
         rows.append((f"  {hidden} nearer to what was predicted", *[""] * 7))
     return rows
 
 
-def _error(path: PathOutcome) -> float:
-    return abs(path.achieved_gbps / path.run.path.rate.expected_gbps - 1)
+def _error(path: PlanPath) -> float:
+    return abs(path.achieved_gbps / path.rate.expected_gbps - 1)
 
 
-def _filled_rows(one: Verification) -> list[tuple[str, ...]]:
-    """Return a row for each limit that the plan fills, from the run that was allowed more."""
-    rows = []
-    for full, gbps, judgement in one.filled():
-        row = _row(f"full: {_limit_text(full)}", 0, full.rate, gbps)
-        rows.append((row[0], "", *row[2:-1], WORDS[judgement] if judgement != "below" else ""))
-    return rows
-
-
-def _limit_text(full: FullLimit) -> str:
-    if full.kind == "link":
-        return " -> ".join(full.regions)
-    return f"{full.kind} of {full.regions[0]}"
+def _filled_row(limit: Limit, rate: RateRange, gbps: float) -> tuple[str, ...]:
+    """Return the row of a limit that the plan fills, from the run that was allowed more."""
+    kind, regions = limit
+    name = " -> ".join(regions) if kind == "link" else f"{kind} of {regions[0]}"
+    row = _row(f"full: {name}", 0, rate, gbps)
+    return (row[0], "", *row[2:-1], row[-1] if rate.judged(gbps) != "below" else "")
 
 
 def _row(name: str, connections: int, rate: RateRange, achieved_gbps: float) -> tuple[str, ...]:
@@ -191,55 +177,41 @@ def _row(name: str, connections: int, rate: RateRange, achieved_gbps: float) -> 
         gbps_text(bounds.high_gbps),
         gbps_text(achieved_gbps),
         f"{achieved_gbps / bounds.expected_gbps:.2f}",
-        WORDS[judged(achieved_gbps, rate)],
+        WORDS[rate.judged(achieved_gbps)],
     )
 
 
-def _achieved(path: PathOutcome) -> str:
-    return ("at least " if path.is_rate_limited else "") + gbps_text(path.achieved_gbps)
-
-
-def _relays(one: Verification) -> str:
-    relays = {host: program for outcome in one.outcomes for host, program in outcome.relays.items()}
-    named = ", ".join(f"{host} ({program})" for host, program in relays.items())
-    return f"Relayed by {named}." if named else ""
-
-
-def _spent(found: Sequence[Verification], verifier: Verifier) -> tuple[float, float]:
-    sent = [link for one in found for link in one.sent]
-    return sum(gb for _, _, gb in sent), links_usd(sent, verifier.price)
+def _spent(plans: Sequence[Verification], verifier: Verifier) -> tuple[float, float]:
+    sent = [link for one in plans for link in one.sent]
+    return volume_gb(sent), cost_usd(sent, verifier.price)
 
 
 def as_json(
-    found: Sequence[Verification], verifier: Verifier, snapshot: Snapshot | None
+    plans: Sequence[Verification], verifier: Verifier, snapshot: Snapshot | None
 ) -> dict[str, Any]:
     """Return the same as plain values."""
-    gb, usd = _spent(found, verifier)
+    gb, usd = _spent(plans, verifier)
     return {
         "plans": [
             {
-                "plan_id": one.job.plan.plan_id,
-                "snapshot_id": one.job.plan.snapshot_id,
-                **_asked(one.job.plan),
-                "vms": one.job.runs[0].prediction.vms,
-                "share_of_vms": one.job.runs[0].prediction.share,
+                "plan_id": one.plan.plan_id,
+                "snapshot_id": one.plan.snapshot_id,
+                **_asked(one.plan),
+                "vms": one.runs[0].prediction.vms,
+                "share_of_vms": one.runs[0].prediction.share,
                 "held": one.is_as_predicted and one.error is None,
-                "runs": [_run_json(outcome) for outcome in one.outcomes],
+                "runs": [_run_json(run) for run in one.ended],
                 "full": [
-                    {
-                        "limit": full.kind,
-                        "regions": list(full.regions),
-                        **_compared(full.rate, gbps),
-                    }
-                    for full, gbps, _ in one.filled()
+                    {"limit": kind, "regions": list(regions), **_compared(rate, gbps)}
+                    for (kind, regions), rate, gbps in one.filled()
                 ],
                 "second_looks": [
                     {
-                        "path": list(recheck.paths[0].run.path.regions),
+                        "path": list(recheck.paths[0].regions),
                         "achieved_gbps": recheck.achieved_gbps,
                         "held_back": recheck.paths[0].is_rate_limited,
                     }
-                    for recheck in one.rechecks
+                    for recheck in one.rechecked
                 ],
                 "samples": [
                     {
@@ -252,9 +224,9 @@ def as_json(
                     for s in one.samples
                 ],
                 "error": str(one.error) if one.error else None,
-                "notes": [*one.job.notes, *one.notes],
+                "notes": one.notes,
             }
-            for one in found
+            for one in plans
         ],
         "sent_gb": gb,
         "egress_usd": usd,
@@ -262,20 +234,20 @@ def as_json(
     }
 
 
-def _run_json(outcome: RunOutcome) -> dict[str, Any]:
+def _run_json(run: Run) -> dict[str, Any]:
     return {
-        "run": outcome.run.kind,
-        "measured_s": outcome.run.measured_s,
-        "relays": dict(outcome.relays),
-        **_compared(outcome.run.prediction.rate, outcome.achieved_gbps),
+        "run": run.kind,
+        "measured_s": run.measured_s,
+        "relays": dict(run.relays),
+        **_compared(run.prediction.rate, run.achieved_gbps),
         "paths": [
             {
-                "regions": list(path.run.path.regions),
-                "connections": path.run.path.connections,
-                "vm_pairs": len(path.run.streams),
-                **_compared(path.run.path.rate, path.achieved_gbps),
+                "regions": list(path.regions),
+                "connections": path.connections,
+                "vm_pairs": len(path.streams),
+                **_compared(path.rate, path.achieved_gbps),
             }
-            for path in outcome.paths
+            for path in run.paths
         ],
         "vms": [
             {
@@ -284,7 +256,7 @@ def _run_json(outcome: RunOutcome) -> dict[str, Any]:
                 "expected_gbps": expected_gbps,
                 "achieved_gbps": achieved_gbps,
             }
-            for (kind, regions), (expected_gbps, achieved_gbps) in outcome.carried().items()
+            for (kind, regions), (expected_gbps, achieved_gbps) in run.carried().items()
             if kind != "link"
         ],
     }
@@ -297,5 +269,5 @@ def _compared(rate: RateRange, achieved_gbps: float) -> dict[str, Any]:
         "expected_gbps": bounds.expected_gbps,
         "high_gbps": bounds.high_gbps,
         "achieved_gbps": achieved_gbps,
-        "judgement": judged(achieved_gbps, rate),
+        "judgement": rate.judged(achieved_gbps),
     }

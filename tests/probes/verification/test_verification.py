@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
 
@@ -21,11 +22,19 @@ from planner.model.errors import InputError
 from probes.fleet import remote
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
-from probes.verification.limits import VerificationLimits, links_usd, runs_of, volume_gb
-from probes.verification.outcomes import PathOutcome, RunOutcome, in_doubt, judged, samples_of
-from probes.verification.predictions import PathPrediction, PlanPrediction, RateRange
+from probes.verification.outcomes import in_doubt, samples_of
+from probes.verification.predictions import PlanPath, PlanPrediction, RateRange
 from probes.verification.relays import RelayTask, relay_commands
-from probes.verification.runs import MOST_PAIRINGS, PathRun, Run, streams_of
+from probes.verification.runs import (
+    MOST_PAIRINGS,
+    Run,
+    VerificationLimits,
+    cost_usd,
+    links_of,
+    runs_of,
+    streams_of,
+    volume_gb,
+)
 from tests.ports import free_port
 
 REGIONS = ("aws:a", "aws:b", "aws:c")
@@ -42,7 +51,7 @@ def _fleet(*counts: int) -> Fleet:
 
 def _prediction(gbps: float, *ways: tuple[str, ...]) -> PlanPrediction:
     rate = RateRange(gbps / 1.1, gbps, gbps * 1.1)
-    paths = tuple(PathPrediction(way, 64, 80.0, rate.scaled(1 / len(ways))) for way in ways)
+    paths = tuple(PlanPath(way, 64, 80.0, rate.scaled(1 / len(ways))) for way in ways)
     vms = dict.fromkeys((name for way in ways for name in way), 1)
     return PlanPrediction("p", "x", REGIONS[0], REGIONS[2], "relay", paths, vms, rate)
 
@@ -70,12 +79,12 @@ def test_runs_hold_to_their_limits_or_are_refused(
         least = runs_of(predictions, _fleet(1, 1, 1), generous, _price)
         # A quarter more than predicted, and up to a second late.
         sent = [(src, dst, 1.25 * 6 / 5 * gb) for run in least for src, dst, gb in run.sent()]
-        assert sum(gb for _, _, gb in sent) > most_gb or links_usd(sent, _price) > budget_usd
+        assert sum(gb for _, _, gb in sent) > most_gb or cost_usd(sent, _price) > budget_usd
         return
     assert [run.kind for run in runs] == ["plan", "direct"]
     assert all(3 <= run.measured_s <= seconds for run in runs)
-    assert volume_gb(runs, at_most=True) <= most_gb * 1.0001
-    worst = [link for run in runs for link in run.sent(at_most=True)]
+    worst = links_of(runs, at_most=True)
+    assert volume_gb(worst) <= most_gb * 1.0001
     for order in (worst, worst[::-1]):
         ahead_gb = usd = 0.0
         for link in order:
@@ -84,7 +93,7 @@ def test_runs_hold_to_their_limits_or_are_refused(
         assert usd <= budget_usd * 1.0001
     for run in runs:
         for path in run.paths:  # a prediction that is a little too low can be noticed
-            assert path.most_gbps > 1.05 * path.path.rate.expected_gbps
+            assert path.most_gbps > 1.05 * path.rate.expected_gbps
 
 
 def test_what_is_free_is_held_to_its_volume_without_a_budget() -> None:
@@ -99,7 +108,7 @@ def test_what_is_free_is_held_to_its_volume_without_a_budget() -> None:
 @given(st.integers(1, 700), st.lists(st.integers(1, 6), min_size=2, max_size=3))
 def test_connections_are_divided_over_all_vms(connections: int, counts: list[int]) -> None:
     hosts = [[f"{place}-{i}" for i in range(count)] for place, count in enumerate(counts)]
-    path = PathPrediction(REGIONS[: len(counts)], connections, 80.0, RateRange(1, 1, 1))
+    path = PlanPath(REGIONS[: len(counts)], connections, 80.0, RateRange(1, 1, 1))
     try:
         streams = streams_of(path, hosts)
     except InputError:
@@ -119,15 +128,15 @@ def test_connections_are_divided_over_all_vms(connections: int, counts: list[int
 # ---- what follows ------------------------------------------------------------------------------
 
 
-def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float) -> RunOutcome:
+def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float) -> Run:
     rate = RateRange(predicted / 1.05, predicted, predicted * 1.05)
-    path = PathPrediction(way, 64, 80.0, rate)
     hosts = _fleet(1, 1, 1)
-    names = [next(h.name for h in hosts if h.region == region) for region in way]
-    run = PathRun(path, streams_of(path, [[name] for name in names]), float("inf"), 1.0)
+    names = [[next(h.name for h in hosts if h.region == region)] for region in way]
+    path = PlanPath(way, 64, 80.0, rate)
     sample = Sample(way[0], way[-1], "aggregate_mbps", achieved * 1000, 1e9, "iperf3", 64, 5.0)
+    path = replace(path, streams=streams_of(path, names), samples=(sample,), sent_gb=1.0)
     plan = PlanPrediction("p", "x", way[0], way[-1], "relay", (path,), {}, rate)
-    return RunOutcome(Run(kind, plan, (run,), 2, 5), (PathOutcome(run, (sample,), 1.0, 1e9),), {})
+    return Run(kind, plan, (path,), 2, 5, True, 1e9)
 
 
 def _links(first: float, second: float) -> object:
@@ -145,7 +154,7 @@ def _links(first: float, second: float) -> object:
 def test_a_relayed_path_that_falls_short_tells_which_link_has_changed() -> None:
     link_of = _links(5.0, 6.0)
     plan = _outcome("plan", REGIONS, 5.0, 3.0)
-    assert [path.run.path.regions for path in in_doubt([plan])] == [REGIONS]
+    assert [path.regions for path in in_doubt([plan])] == [REGIONS]
     looks = [_outcome("apart", REGIONS[:2], 5.0, 4.9), _outcome("apart", REGIONS[1:], 5.0, 3.1)]
     found = samples_of([plan], looks, link_of, "p")  # type: ignore[arg-type]
     by_link = {(s.src, s.dst): s for s in found}
@@ -182,10 +191,10 @@ def test_connections_that_could_carry_no_more_tell_of_one_flow() -> None:
 def test_judgement() -> None:
     rate = RateRange(4.5, 5.0, 5.5)
     verdicts = ["below", "within", "within", "above"]
-    assert [judged(gbps, rate) for gbps in (4.47, 4.53, 5.47, 5.53)] == verdicts
+    assert [rate.judged(gbps) for gbps in (4.47, 4.53, 5.47, 5.53)] == verdicts
     # However sure the plan was, one run errs by 5 %.
     sure = RateRange(4.95, 5.0, 5.05)
-    assert [judged(gbps, sure) for gbps in (4.75, 4.77, 5.24, 5.26)] == verdicts
+    assert [sure.judged(gbps) for gbps in (4.75, 4.77, 5.24, 5.26)] == verdicts
 
 
 # ---- relays and tethers, for real --------------------------------------------------------------
