@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.chaos.kills import Killed, senders, settle
 from benchmarks.chaos.takeover import over, role_of, temporary_folder, until
 from probes.fleet.hosts import Fleet
-from probes.tools.ping import PACKET_GB
+from probes.tools.round_trips import PACKET_GB
 from relayd.store import open_store
 from relayd.store.campaigns.spending import Spending
 from relayd.times import utc_date

@@ -1,8 +1,8 @@
 """A VM's egress and ingress cap from one-to-many and many-to-one probes.
 
 Under the hose model a VM's rates to all its peers add up to its cap at most. A probe that loads
-several peers at once shows the cap if the sum stays below what the peers could have taken one by
-one; otherwise the peers were the limit, and the sum is only a lower bound.
+several peers at once shows the cap, since probes are laid out so that peers together could take
+much more (:func:`probes.campaign.selection.cap_tasks`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from planner.model.errors import InputError
-from planner.model.estimate import Estimate, Figures, Origin
-from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.series.steady import Interval
 
 # 90th percentile of the error of one short probe of a cap, as for aggregates.
@@ -79,54 +77,3 @@ def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
             remedy="Measure again when hosts and controller are less busy.",
         )
     return {peer: test.mean_mbps(begin_s, end_s) for peer, test in tests.items()}
-
-
-def cap_estimate(
-    together_mbps: Mapping[str, float],
-    alone_mbps: Mapping[str, float | None],
-    *,
-    measured_at_s: float,
-) -> Estimate:
-    """Return a VM's cap in Gbit/s.
-
-    Parameters
-    ----------
-    together_mbps : mapping
-        Peer to the rate it had while all ran at once.
-    alone_mbps : mapping
-        Peer to the saturated rate of that pair alone. A peer of which it is not known (None or
-        left out) is taken to be able to take more: probes are to be laid out so
-        (:func:`probes.campaign.selection.cap_tasks`).
-    measured_at_s : float
-
-    Returns
-    -------
-    Estimate
-        ``high`` is twice ``expected`` where the cap was not reached: a lower bound only.
-
-    Raises
-    ------
-    InputError
-        If there is no peer, or nothing got through to any.
-    """
-    total_gbps = sum(together_mbps.values()) / MBPS_PER_GBPS
-    if total_gbps <= 0:
-        raise InputError("cap probe", "moved nothing", value=dict(together_mbps))
-    alone = [alone_mbps.get(peer) for peer in together_mbps]
-    known = [mbps for mbps in alone if mbps is not None]
-    reached = len(known) < len(alone) or total_gbps < HELD_BACK * sum(known) / MBPS_PER_GBPS
-    origin = Origin(
-        "measured",
-        "cap-probe" if reached else "cap-probe-lower-bound",
-        samples=1,
-        links=1,
-        newest_s=measured_at_s,
-        oldest_s=measured_at_s,
-        figures=Figures(peers=len(together_mbps)),
-    )
-    return Estimate(
-        total_gbps / (1 + CAP_NOISE),
-        total_gbps,
-        total_gbps * (1 + CAP_NOISE if reached else OPEN_ABOVE),
-        origin,
-    )

@@ -13,7 +13,7 @@ from heapq import heapreplace
 from planner.model.errors import StoreError
 from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter
-from probes.campaign.probing import Prober
+from probes.campaign.probing import Prober, task_s
 from probes.campaign.queues import RETRY_BUSY_S, Job, JobQueues, jobs_in_rounds
 from probes.campaign.tasks import CampaignLimits, CampaignLog, Probe, ProbeOutcome
 from probes.fleet.failures import ProbeError
@@ -99,7 +99,7 @@ class Engine:
         StoreError
             If results can't be kept, after several tries.
         """
-        jobs = jobs_in_rounds(probes, lambda probe: self._prober.expected_s(probe.task))
+        jobs = jobs_in_rounds(probes, lambda probe: task_s(probe.task, self._prober.rtt_ms))
         self._queues = JobQueues(jobs, self._limits)
         self._failures_in_a_row: Counter[str] = Counter()
         self._skipped_hosts: dict[str, ProbeError] = {}

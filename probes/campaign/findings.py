@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from probes.analysis.steady_state import SteadyState, changes_as_json, steady_state
+from planner.model.units import volume_text
+from probes.analysis.steady_state import changes_as_json, steady_state
 from probes.samples import Sample
 from probes.tools.interface import Result
 
@@ -57,7 +58,8 @@ class Findings:
 def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
     """Return one sample of the runs of one test; note what else they show."""
     sample = results[0].samples[0]
-    found = steady(results)
+    intervals = [interval for result in results for interval in result.intervals]
+    found = steady_state(intervals, warmed_up=True) if intervals else None
     if found is None:
         return sample
     sample = sample.with_detail(
@@ -75,28 +77,13 @@ def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
     if sample.connections == 1 and not found.findings:
         # One flow sends a window a round trip. A second holds few of them, and a median of such
         # counts is off by up to one; the mean over all seconds is off by much less.
-        intervals = [interval for result in results for interval in result.intervals]
         mbps = sum(i.mbps * i.seconds for i in intervals) / sum(i.seconds for i in intervals)
     return sample._replace(
-        value=mbps,
-        duration_s=found.duration_s,
-        warmed_up=True,
-        intervals=sum(len(result.intervals) for result in results),
+        value=mbps, duration_s=found.duration_s, warmed_up=True, intervals=len(intervals)
     )
 
 
 def steady_mbps(result: Result) -> float:
     """Return the steady rate of a run, or its mean where the intervals do not show it."""
-    found = steady([result])
+    found = steady_state(result.intervals, warmed_up=True) if result.intervals else None
     return found.mbps if found else result.samples[0].value
-
-
-def steady(results: Sequence[Result]) -> SteadyState | None:
-    """Return what the intervals of runs of one test show, one after the other."""
-    intervals = [interval for result in results for interval in result.intervals]
-    return steady_state(intervals, warmed_up=True) if intervals else None
-
-
-def volume_text(volume_gb: float) -> str:
-    """Return a volume for a sentence."""
-    return f"{volume_gb:.3g} GB" if volume_gb >= 1 else f"{volume_gb * 1e3:.3g} MB"

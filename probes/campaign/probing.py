@@ -10,7 +10,6 @@ from dataclasses import replace
 from planner.model.units import MBPS_PER_GBPS, moved_gb
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
-from probes.campaign.cap_probing import probe_cap
 from probes.campaign.findings import Findings, steady_mbps, steady_sample
 from probes.campaign.ramping import RAMP_STEP_S, Saturation, sender_kind, udp_shares
 from probes.campaign.specification import AS_ASKED, Method
@@ -20,10 +19,8 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 from probes.tools.interface import OVERRUN_S, Result, Test
 from probes.tools.iperf3 import MOST_STREAMS
-from probes.tools.ping import Ping
+from probes.tools.round_trips import HOP_GB, MOST_HOPS, Ping, TcpConnect, Traceroute
 from probes.tools.running import make_test, run
-from probes.tools.tcp_connect import TcpConnect
-from probes.tools.traceroute import HOP_GB, MOST_HOPS, Traceroute
 
 # A window opens within about nine round trips (log2(4 MB / 14.6 kB) + 1); many flows share the
 # way up and need fewer.
@@ -86,7 +83,7 @@ class Prober:
         self, sessions: Sessions, rtt_ms: Callable[[str, str], float], method: Method = AS_ASKED
     ) -> None:
         self._sessions = sessions
-        self._rtt_ms = rtt_ms
+        self.rtt_ms = rtt_ms
         self._method = method
         self._tester = ThroughputTester(sessions, method)
         self._saturations: dict[str, Saturation] = {}
@@ -107,14 +104,9 @@ class Prober:
             elif part.phase == "aggregate":
                 await self._many_flows(part, findings)
             else:
-                await probe_cap(
-                    self._tester, part, findings, warm_up_s(part, self._rtt_ms), self._rtt_ms
-                )
+                omit_s = warm_up_s(part, self.rtt_ms)
+                await self._tester.run_cap(part, findings, omit_s, self.rtt_ms)
             findings.end_part()
-
-    def expected_s(self, task: ProbeTask) -> float:
-        """Return the expected duration of a task."""
-        return task_s(task, self._rtt_ms)
 
     # ---- round-trip time ----------------------------------------------------------------------
 
@@ -161,7 +153,7 @@ class Prober:
 
     async def _one_flow(self, task: ProbeTask, findings: Findings) -> None:
         ((src, dst),) = task.pairs
-        omit_s = warm_up_s(task, self._rtt_ms)
+        omit_s = warm_up_s(task, self.rtt_ms)
         measured_s = max(LEAST_MEASURED_S, round(task.duration_s) - omit_s)
         results: list[Result] = []
         left_s = measured_s
@@ -170,7 +162,8 @@ class Prober:
             # A remainder of a second or two would cost a warm-up of its own.
             if left_s - now_s < LEAST_MEASURED_S:
                 now_s = left_s
-            results.append(await self._throughput(task, findings, src, dst, 1, now_s, omit_s))
+            test = self._tester.make(src, dst, 1, now_s, omit_s)
+            results.append(await self._tester.run(task, findings, test))
             left_s -= now_s
             if may_stop([interval.mbps for result in results for interval in result.intervals]):
                 break
@@ -178,11 +171,11 @@ class Prober:
 
     async def _many_flows(self, task: ProbeTask, findings: Findings) -> None:
         ((src, dst),) = task.pairs
-        omit_s = warm_up_s(task, self._rtt_ms)
+        omit_s = warm_up_s(task, self.rtt_ms)
         lasting_s = task.duration_s - task.udp_s - task.first_s
         whole_s = max(LEAST_MEASURED_S, round(lasting_s) - omit_s)
         kind = sender_kind(self._sessions.fleet, src)
-        rtt_ms = self._rtt_ms(src, dst)
+        rtt_ms = self.rtt_ms(src, dst)
         known = None if task.ramp else self._saturations.get(kind)
         tested: dict[int, Result] = {}
         rates: dict[int, float] = {}
@@ -196,9 +189,8 @@ class Prober:
             rates[task.connections] = steady_mbps(early)
         while count is not None:
             measured_s = RAMP_STEP_S if task.ramp else whole_s
-            tested[count] = await self._throughput(
-                task, findings, src, dst, count, measured_s, omit_s
-            )
+            test = self._tester.make(src, dst, count, measured_s, omit_s)
+            tested[count] = await self._tester.run(task, findings, test)
             rates[count] = steady_mbps(tested[count])
             if known and count == min(rates) and known.suffices(count, rates[count], rtt_ms):
                 break
@@ -261,21 +253,6 @@ class Prober:
             return False
         findings.samples.append(result.samples[0])
         return True
-
-    # ---- inside -------------------------------------------------------------------------------
-
-    async def _throughput(
-        self,
-        task: ProbeTask,
-        findings: Findings,
-        src: str,
-        dst: str,
-        connections: int,
-        measured_s: float,
-        omit_s: float,
-    ) -> Result:
-        test = self._tester.make(src, dst, connections, measured_s, omit_s)
-        return await self._tester.run(task, findings, test)
 
 
 def _add_both_ways(findings: Findings, src: str, dst: str, gb: float) -> None:

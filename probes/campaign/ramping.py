@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from planner.model.estimate import BOUNDS
 from planner.model.link import Link
@@ -104,25 +105,23 @@ def with_ramps(
             elif first_s and (known := link(src, dst)):
                 task = _with_first(task, known, first_s + warm_up_s(task))
             if method.udp:
-                task = _with_udp(task, method.udp_rates)
+                rates = method.udp_rates
+                udp_s = UDP_S if rates == 1 else UDP_STEP_S * rates
+                gbps = task.expected_gbps * sum(udp_shares(rates)) / rates
+                task = _with_part(task, udp_s, gbps, udp_s=udp_s, udp_rates=rates)
             if flow_s:
-                task = _with_flow(task, link(src, dst), flow_s)
+                gbps = _flow_gbps(task, link(src, dst))
+                task = _with_part(task, flow_s, gbps, flow_s=flow_s, flow_gbps=gbps)
         found.append(task)
     return found
-
-
-def ramp_counts(flow_gbps: float, saturated_gbps: float, most: int) -> dict[int, float]:
-    """Return the connections that a ramp is expected to try, and the rate of each in Gbit/s."""
-    rates: dict[int, float] = {}
-    while (count := next_connections(rates, most=most)) is not None:
-        rates[count] = min(count * flow_gbps, saturated_gbps)
-    return rates
 
 
 def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
     # Without a figure for one flow, nothing is known of when it ends: all counts are reckoned with.
     flow_gbps = _flow_gbps(task, link)
-    rates = ramp_counts(flow_gbps, task.expected_gbps, task.connections)
+    rates: dict[int, float] = {}
+    while (count := next_connections(rates, most=task.connections)) is not None:
+        rates[count] = min(count * flow_gbps, task.expected_gbps)
     mean_gbps = sum(rates.values()) / len(rates)
     duration_s = len(rates) * (RAMP_STEP_S + warm_up_s)
     return replace(task, ramp=True, duration_s=duration_s, expected_gbps=mean_gbps)
@@ -133,14 +132,11 @@ def udp_shares(rates: int) -> list[float]:
     return [UDP_OVER_TCP * number / rates for number in range(1, rates + 1)]
 
 
-def _with_udp(task: ProbeTask, rates: int) -> ProbeTask:
-    udp_s = UDP_S if rates == 1 else UDP_STEP_S * rates
-    mean_share = sum(udp_shares(rates)) / rates
-    volume = task.expected_gbps * (task.duration_s + mean_share * udp_s)
-    duration_s = task.duration_s + udp_s
-    return replace(
-        task, udp_s=udp_s, udp_rates=rates, duration_s=duration_s, expected_gbps=volume / duration_s
-    )
+def _with_part(task: ProbeTask, seconds: float, gbps: float, **changes: Any) -> ProbeTask:
+    """Return a task that lasts longer, at a rate of its own for so long."""
+    duration_s = task.duration_s + seconds
+    volume = task.expected_gbps * task.duration_s + gbps * seconds
+    return replace(task, duration_s=duration_s, expected_gbps=volume / duration_s, **changes)
 
 
 def _with_first(task: ProbeTask, link: Link, first_s: float) -> ProbeTask:
@@ -152,19 +148,6 @@ def _with_first(task: ProbeTask, link: Link, first_s: float) -> ProbeTask:
         least_gbps=expected * (low / expected) ** FAR if expected else 0.0,
         most_gbps=expected * (high / expected) ** FAR if expected else 0.0,
         duration_s=task.duration_s + first_s,
-    )
-
-
-def _with_flow(task: ProbeTask, link: Link | None, flow_s: float) -> ProbeTask:
-    flow_gbps = _flow_gbps(task, link)
-    volume = task.expected_gbps * task.duration_s + flow_gbps * flow_s
-    duration_s = task.duration_s + flow_s
-    return replace(
-        task,
-        flow_s=flow_s,
-        flow_gbps=flow_gbps,
-        duration_s=duration_s,
-        expected_gbps=volume / duration_s,
     )
 
 

@@ -27,7 +27,7 @@ LEAST_LOSS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RateMatrices:
-    """Rates of one VM pair, shape (n, n), capped at both VMs; 0 where there is no link.
+    """Rates of one pair of VMs, shape (n, n), capped at both VMs; 0 where there is no link.
 
     ``drift`` is how far measured links may have drifted, as the logarithm of the ratio between
     bounds; infinite for others.
@@ -67,27 +67,23 @@ class RateMatrices:
         return cls(figures["low"], figures["expected"], figures["high"], unknown, drift)
 
 
-def expected_regret(
-    rates: RateMatrices, margin: float, random: np.random.Generator
-) -> tuple[float, NDArray[np.float64]]:
+def expected_regret(rates: RateMatrices) -> tuple[float, NDArray[np.float64]]:
     """Return the expected regret, and how much of it each unmeasured link is to blame for.
 
     The blame for a pair's loss is shared among the links that would have to be known for it to get
     its best path.
     """
-    count = len(rates.expected)
-    chosen = _sure_choices(rates, margin)
-    blame = np.zeros((count, count))
-    total = 0.0
-    rows, columns = np.nonzero(rates.expected > 0)
-    if not len(rows):
+    blame = np.zeros(rates.expected.shape)
+    pairs = rates.expected > 0
+    if not pairs.any():
         return 0.0, blame
-    for truth in _truths(rates, random):
-        best = _choices(truth, 0.0)
+    chosen, total = _sure_choices(rates), 0.0
+    for truth in _truths(rates):
+        best = _choices(truth)
         loss = _loss(truth, chosen, best)
-        total += float(loss[rows, columns].mean())
-        _add_blame(blame, rates, truth, loss, best, margin)
-    return total / SCENARIOS, blame / SCENARIOS / len(rows)
+        total += float(loss[pairs].mean())
+        _add_blame(blame, rates, truth, loss, best)
+    return total / SCENARIOS, blame / SCENARIOS / pairs.sum()
 
 
 def regret_once_measured(
@@ -95,13 +91,11 @@ def regret_once_measured(
     regions: Sequence[str],
     measured: Collection[tuple[str, str]],
     connections: int,
-    seed: int = 0,
 ) -> float:
     """Return the expected regret once some links have been measured: their truth is then known.
 
     This is the preposterior analysis of Raiffa and Schlaifer (1961). What a measurement tells of
-    other links is not in it, nor its own noise. With the same seed truth is drawn alike, whatever
-    is measured.
+    other links is not in it, nor its own noise. Truth is drawn alike, whatever is measured.
 
     Parameters
     ----------
@@ -113,31 +107,29 @@ def regret_once_measured(
         Of a transfer.
     """
     rates = RateMatrices.of(network, regions, connections)
-    place = {region: i for i, region in enumerate(regions)}
-    seen = np.zeros(rates.unknown.shape, dtype=bool)
-    for src, dst in measured:
-        if src in place and dst in place:
-            seen[place[src], place[dst]] = True
     if not (rates.expected > 0).any():
         return 0.0
-    total = 0.0
-    for truth in _truths(rates, np.random.default_rng(seed)):
+    links = set(measured)
+    seen = np.array([[(src, dst) in links for dst in regions] for src in regions])
+    regrets = []
+    for truth in _truths(rates):
         low, expected, high = (
             np.where(seen, truth, figures) for figures in (rates.low, rates.expected, rates.high)
         )
         known = replace(rates, low=low, expected=expected, high=high)
-        total += regret_on(known, truth)
-    return total / SCENARIOS
+        regrets.append(regret_on(known, truth))
+    return sum(regrets) / SCENARIOS
 
 
 def regret_on(rates: RateMatrices, truth: NDArray[np.float64]) -> float:
     """Return the regret of acting on some rates where others, in Gbit/s, are the truth."""
-    loss = _loss(truth, _sure_choices(rates, MARGIN), _choices(truth, 0.0))
+    loss = _loss(truth, _sure_choices(rates), _choices(truth))
     return float(loss[truth > 0].mean())
 
 
-def _truths(rates: RateMatrices, random: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Draw what the rates may be in truth."""
+def _truths(rates: RateMatrices) -> Iterator[NDArray[np.float64]]:
+    """Draw what the rates may be in truth; always alike."""
+    random = np.random.default_rng(0)
     # Figures of real paths spread by ratios, so the draw is even between logarithms.
     low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
     # A new test of a link finds what has drifted since the last; what tests spread by stays.
@@ -165,7 +157,6 @@ def _add_blame(
     truth: NDArray[np.float64],
     loss: NDArray[np.float64],
     best: NDArray[np.intp],
-    margin: float,
 ) -> None:
     """Share the loss of pairs among the unmeasured links that have to be known for the best path.
 
@@ -184,7 +175,7 @@ def _add_blame(
     direct_gbps = rates.high[src, dst]
     wanted: list[NDArray[np.bool_]] = []
     for at, link in enumerate(((src, dst), first, second)):
-        settled = relayed & (np.minimum(*lows) > direct_gbps * (1 + margin))
+        settled = relayed & (np.minimum(*lows) > direct_gbps * (1 + MARGIN))
         wanted.append(rates.unknown[link] & ~settled & (relayed | (at == 0)))
         if at == 0:
             direct_gbps = np.where(wanted[0], truth[link], direct_gbps)
@@ -195,23 +186,20 @@ def _add_blame(
         np.add.at(blame, link, share * of_link)
 
 
-def _sure_choices(rates: RateMatrices, margin: float) -> NDArray[np.intp]:
+def _sure_choices(rates: RateMatrices) -> NDArray[np.intp]:
     """Return what relayd would choose: the best relay if its low bound beats direct's high one."""
-    choice = _choices(rates.expected, 0.0)
-    surely = _achieved(rates.low, choice) > rates.high * (1 + margin)
+    choice = _choices(rates.expected)
+    surely = _achieved(rates.low, choice) > rates.high * (1 + MARGIN)
     return np.where(surely, choice, -1)
 
 
-def _choices(rates: NDArray[np.float64], margin: float) -> NDArray[np.intp]:
-    """Return, for each pair, the relay of greatest rate if it beats direct by the margin, or -1."""
-    count = len(rates)
-    choice = np.full((count, count), -1, dtype=np.intp)
+def _choices(rates: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return, for each pair, the relay of greatest rate if it beats direct, or -1."""
+    choice = np.empty(rates.shape, dtype=np.intp)
     into = np.ascontiguousarray(rates.T)
-    for src in range(count):
-        through = np.minimum(into, rates[src])
-        relay = through.argmax(axis=1)
-        gains = through[np.arange(count), relay] > rates[src] * (1 + margin)
-        choice[src] = np.where(gains, relay, -1)
+    for src, out_of in enumerate(rates):
+        through = np.minimum(into, out_of)
+        choice[src] = np.where(through.max(axis=1) > out_of, through.argmax(axis=1), -1)
     return choice
 
 

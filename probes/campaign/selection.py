@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from contextlib import suppress
+from itertools import combinations, product
 from math import ceil, isfinite
 from typing import NamedTuple
 
@@ -21,12 +21,13 @@ from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE
 from probes.campaign.budget import UNLIMITED, Allowance
 from probes.campaign.costing import Price
-from probes.campaign.regret import MARGIN, RateMatrices, expected_regret
+from probes.campaign.regret import RateMatrices, expected_regret
 from probes.campaign.tasks import ProbeTask
 
 # Where one flow shows the receiver's window: far enough to be limited by it, near enough for
 # many round trips in a short test.
 NEAREST_MS, FARTHEST_MS = 60.0, 250.0
+PROBES_OF_TYPE = 3
 # A cap probe asks for so much more than the cap, with at least so many connections a peer, from
 # peers that promise almost as much as the best.
 OVERLOAD = 3.0
@@ -35,13 +36,13 @@ ALMOST = 0.9
 # Where every VM is probed, peers are as few as promise so many times the cap, and each use of a
 # peer makes it so much farther away: the fewer and the more even, the fewer rounds.
 ENOUGH = 1.3
-FEWEST_PEERS = 2
+FEWEST_PEERS, MOST_PEERS = 2, 4
+CAPS_S = 6.0
 USE_MS = 24.0
 LEAST_PART = 1e-6  # links without a fee still take time
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """What to measure next.
 
     Attributes
@@ -61,8 +62,17 @@ def rtt_tasks(hosts: Sequence[str], *, pings_s: float = 2.0) -> list[ProbeTask]:
     return [ProbeTask("rtt", (pair,), 0, pings_s) for pair in combinations(hosts, 2)]
 
 
+def _by_type(region_of: Mapping[str, str], network: Network) -> list[list[str]]:
+    """Return the hosts of each VM type; not those of regions of which nothing was measured yet."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for host, region in region_of.items():
+        if region in network.sites:
+            found[network.sites[region].vm_type].append(host)
+    return list(found.values())
+
+
 def per_flow_tasks(
-    region_of: Mapping[str, str], network: Network, *, per_type: int = 3, duration_s: float = 10.0
+    region_of: Mapping[str, str], network: Network, *, duration_s: float = 10.0
 ) -> list[ProbeTask]:
     """Return a few single-connection probes for each type of receiver, at RTT 60 to 250 ms.
 
@@ -75,17 +85,11 @@ def per_flow_tasks(
         Host to region.
     network : Network
         With the round-trip times found so far.
-    per_type : int
-        Probes for each VM type of receivers; their median calibrates the window.
     """
-    by_type: dict[str, list[str]] = defaultdict(list)
-    for host, region in region_of.items():
-        if region in network.sites:  # of others nothing was measured yet
-            by_type[network.sites[region].vm_type].append(host)
     tasks = []
-    senders_used: dict[str, int] = defaultdict(int)
-    for receivers in by_type.values():
-        for turn in range(per_type):
+    uses: Counter[str] = Counter()
+    for receivers in _by_type(region_of, network):
+        for turn in range(PROBES_OF_TYPE):
             receiver = receivers[turn % len(receivers)]
             links = [
                 (sender, link)
@@ -97,8 +101,8 @@ def per_flow_tasks(
             fitting = [
                 item for item in links if NEAREST_MS <= item[1].rtt_ms.expected <= FARTHEST_MS
             ] or [max(links, key=lambda item: item[1].rtt_ms.expected)]
-            sender, link = min(fitting, key=lambda item: (senders_used[item[0]], item[0]))
-            senders_used[sender] += 1
+            sender, link = min(fitting, key=lambda item: (uses[item[0]], item[0]))
+            uses[sender] += 1
             task = ProbeTask("per-flow", ((sender, receiver),), 1, duration_s, link.rate_gbps(1))
             if task not in tasks:
                 tasks.append(task)
@@ -106,13 +110,7 @@ def per_flow_tasks(
 
 
 def cap_tasks(
-    region_of: Mapping[str, str],
-    network: Network,
-    *,
-    every: bool = False,
-    peers: int = 4,
-    connections: int = 64,
-    duration_s: float = 6.0,
+    region_of: Mapping[str, str], network: Network, *, every: bool = False, connections: int = 64
 ) -> list[ProbeTask]:
     """Return one-to-many and many-to-one probes, for one host of each VM type or for all.
 
@@ -126,37 +124,39 @@ def cap_tasks(
         As in :func:`per_flow_tasks`.
     every : bool
         Whether every host is probed, by what all links were found to carry.
-    peers : int
-        Hosts at the other end, at most.
     connections : int
-        To each of them, at most.
+        To each peer, at most.
     """
-    by_type: dict[str, list[str]] = defaultdict(list)
-    for host, region in region_of.items():
-        if region in network.sites:  # of others nothing was measured yet
-            by_type[network.sites[region].vm_type].append(host)
     tasks = []
     uses: Counter[str] = Counter()
-    for hosts in by_type.values():
-        for host in hosts if every else hosts[:1]:
-            for outwards in (True, False):
-                site = network.sites[region_of[host]]
-                cap = site.egress_gbps if outwards else site.ingress_gbps
-                bound: Bound = "low" if every else "expected"
-                found = _best_peers(host, region_of, network, connections, outwards, bound)
-                if every:
-                    found = _fewest(found, ENOUGH * cap.expected, uses)
-                pairs = [peer.pair for peer in found[:peers]]
-                if len(pairs) < FEWEST_PEERS:
-                    continue  # one link alone does not distinguish a cap from a path
-                uses.update(peer.host for peer in found[:peers])
-                links = [network.link(region_of[a], region_of[b]) for a, b in pairs]
-                flows_gbps = sum(link.rate_gbps(1, "low") for link in links)
-                needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
-                each = min(connections, max(LEAST_CONNECTIONS, needed))
-                expected = min(sum(link.rate_gbps(each) for link in links), cap.expected)
-                tasks.append(ProbeTask("caps", tuple(pairs), each, duration_s, expected))
+    for hosts in _by_type(region_of, network):
+        for host, outwards in product(hosts if every else hosts[:1], (True, False)):
+            site = network.sites[region_of[host]]
+            cap = site.egress_gbps if outwards else site.ingress_gbps
+            bound: Bound = "low" if every else "expected"
+            found = _best_peers(host, region_of, network, connections, outwards, bound)
+            if every:
+                found = _fewest(found, ENOUGH * cap.expected, uses)
+            pairs = [peer.pair for peer in found[:MOST_PEERS]]
+            if len(pairs) < FEWEST_PEERS:
+                continue  # one link alone does not distinguish a cap from a path
+            uses.update(peer.host for peer in found[:MOST_PEERS])
+            links = [network.link(region_of[a], region_of[b]) for a, b in pairs]
+            flows_gbps = sum(link.rate_gbps(1, "low") for link in links)
+            needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
+            each = min(connections, max(LEAST_CONNECTIONS, needed))
+            expected = min(sum(link.rate_gbps(each) for link in links), cap.expected)
+            tasks.append(ProbeTask("caps", tuple(pairs), each, CAPS_S, expected))
     return tasks
+
+
+class _Peer(NamedTuple):
+    """A host at the other end of a cap probe, and the link to or from it."""
+
+    gbps: float
+    rtt_ms: float
+    pair: tuple[str, str]
+    host: str
 
 
 def _best_peers(
@@ -205,9 +205,7 @@ def choose_links(
     batch: int = 20,
     batch_of_host: int = 2,
     connections: int = 64,
-    margin: float = MARGIN,
     duration_s: float = 5.0,
-    seed: int = 0,
 ) -> Choice:
     """Return the links whose measurement is expected to save most regret for what it takes.
 
@@ -228,54 +226,42 @@ def choose_links(
         would also be much alike.
     connections, duration_s
         Of each probe.
-    margin : float
-        What a relay must surely gain before it is taken.
-    seed : int
-        Of the draws between bounds.
     """
     hosts_of: dict[str, str] = {}
     for host, region in region_of.items():
         hosts_of.setdefault(region, host)
     regions = [region for region in network.sites if region in hosts_of]
     rates = RateMatrices.of(network, regions, connections)
-    regret, saving = expected_regret(rates, margin, np.random.default_rng(seed))
+    regret, saving = expected_regret(rates)
     if regret < threshold:
         return Choice([], f"the expected regret of {regret:.1%} is low enough")
     offers = []
     for i, j in zip(*np.nonzero(saving), strict=True):
         src, dst = regions[int(i)], regions[int(j)]
-        expected = float(rates.expected[i, j])
-        volume_gb = expected * duration_s / BITS_PER_BYTE
-        try:
+        volume_gb = float(rates.expected[i, j]) * duration_s / BITS_PER_BYTE
+        with suppress(DataError):  # what it would cost may not be known
             usd = price(src, dst, volume_gb)
-        except DataError:
-            continue  # what it would cost is not known
-        worth = float(saving[i, j]) / _part(usd, volume_gb, allowance)
-        offers.append(_Offer(worth, usd, volume_gb, src, dst))
-    offers.sort(key=lambda offer: (-offer.worth, offer.src, offer.dst))
+            worth = float(saving[i, j]) / _part(usd, volume_gb, allowance)
+            offers.append((-worth, src, dst, usd, volume_gb))
     tasks: list[ProbeTask] = []
-    spent = spent_gb = 0.0
+    left = allowance
     seats: Counter[str] = Counter()
-    for offer in offers:
+    for _, src, dst, usd, volume_gb in sorted(offers):
         if len(tasks) == batch:
             break
-        if max(seats[offer.src], seats[offer.dst]) >= batch_of_host:
-            continue
-        if spent + offer.usd > allowance.usd or spent_gb + offer.volume_gb > allowance.gb:
-            continue
-        pair = (hosts_of[offer.src], hosts_of[offer.dst])
-        rate = network.link(offer.src, offer.dst).rate_gbps(connections)
-        tasks.append(ProbeTask("aggregate", (pair,), connections, duration_s, rate))
-        seats.update((offer.src, offer.dst))
-        spent += offer.usd
-        spent_gb += offer.volume_gb
+        has_seat = max(seats[src], seats[dst]) < batch_of_host
+        if has_seat and usd <= left.usd and volume_gb <= left.gb:
+            pair = (hosts_of[src], hosts_of[dst])
+            rate = network.link(src, dst).rate_gbps(connections)
+            tasks.append(ProbeTask("aggregate", (pair,), connections, duration_s, rate))
+            seats.update((src, dst))
+            left = left.after(usd, volume_gb)
     if not tasks:
         why = "every link that matters is known"
         if offers:
             why = f"{allowance.name} allows no further link; the expected regret is {regret:.1%}"
         return Choice([], why)
-    reason = f"an expected regret of {regret:.1%} is above {threshold:.1%}"
-    return Choice(tasks, reason)
+    return Choice(tasks, f"an expected regret of {regret:.1%} is above {threshold:.1%}")
 
 
 def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
@@ -284,22 +270,3 @@ def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
         return max(usd, LEAST_PART)
     parts = (usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART))
     return max(*parts, LEAST_PART)
-
-
-class _Peer(NamedTuple):
-    """A host at the other end of a cap probe, and the link to or from it."""
-
-    gbps: float
-    rtt_ms: float
-    pair: tuple[str, str]
-    host: str
-
-
-class _Offer(NamedTuple):
-    """A link that may be measured, with its worth and price."""
-
-    worth: float
-    usd: float
-    volume_gb: float
-    src: str
-    dst: str

@@ -1,23 +1,36 @@
-"""One throughput test of a probe: made by the method, run with its server, and charged."""
+"""Throughput tests of a probe: made by the method, run with their servers, and charged.
+
+One of a pair, or several at the same time: one to many, or many to one, for a VM's cap.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from planner.model.units import MBPS_PER_GBPS, moved_gb, volume_text
+from planner.model.errors import InputError
+from planner.model.units import MBPS_PER_GBPS, MS_PER_S, moved_gb, volume_text
+from probes.analysis.caps import CAP_NOISE, PeerTest, together_mbps
+from probes.analysis.series.steady import Interval
 from probes.campaign.findings import Findings
 from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask
-from probes.fleet.failures import ProbeError
+from probes.fleet.failures import ProbeError, first_of
 from probes.fleet.sessions import Sessions
+from probes.samples import Sample
 from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, Tool
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
 from probes.tools.running import Ports, make_test, prepared, run_client
 
+LEAST_OMIT_S, LEAST_MEASURED_S = 2, 3
+TOGETHER_INTERVAL_S = 0.25
+"""Short, to leave out what a peer carried before others began and after they ended."""
 HELD_SHARE = 0.9
 """A test that sent this share of what it was allowed was held to it."""
 
@@ -71,16 +84,119 @@ class ThroughputTester:
             try:
                 result = await run_client(self.sessions, self.tool, ready)
             except ProbeError as error:
-                self.charge_lost(task, findings, time.monotonic() - began_s, [test], error)
+                self._charge_lost(task, findings, time.monotonic() - began_s, [test], error)
                 raise
             findings.busy_s += time.monotonic() - began_s
         findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
         if not test.udp_mbps:
-            self.refuse_if_held([test], [result])
+            self._refuse_if_held([test], [result])
         return result
 
+    async def run_cap(
+        self,
+        task: ProbeTask,
+        findings: Findings,
+        omit_s: float,
+        rtt_ms: Callable[[str, str], float],
+    ) -> None:
+        """Load one VM from or towards several others at once; add its cap to the findings.
+
+        Raises
+        ------
+        ProbeError
+            Naming the host at fault.
+        """
+        outward = len({src for src, _ in task.pairs}) == 1
+        hub = task.pairs[0][0 if outward else 1]
+        omit_s = max(omit_s, LEAST_OMIT_S)
+        measured_s = max(LEAST_MEASURED_S, round(task.duration_s) - omit_s)
+        most_gb = findings.left_gb / len(task.pairs)
+        began_s = time.time()
+        tests: list[Test] = []
+        async with AsyncExitStack() as servers:
+            for src, dst in task.pairs:
+                test = self.make(src, dst, task.connections, measured_s, omit_s)
+                test = replace(test, interval_s=TOGETHER_INTERVAL_S, most_gb=most_gb)
+                ready = prepared(self.sessions, self.ports, self.tool, test)
+                tests.append(await servers.enter_async_context(ready))
+            # The tests are to begin together: logins first, and a tool opens its connections one
+            # after the other, a round trip each.
+            for src, dst in task.pairs:
+                await self.sessions.session(dst if self.tool.client_at_dst else src)
+            opening_s = [task.connections * rtt_ms(src, dst) / MS_PER_S for src, dst in task.pairs]
+
+            async def loaded(test: Test, wait_s: float) -> tuple[Result, float]:
+                await asyncio.sleep(wait_s)
+                return await run_client(self.sessions, self.tool, test), time.monotonic()
+
+            busy_since_s = time.monotonic()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    running = [
+                        group.create_task(loaded(test, max(opening_s) - own_s))
+                        for test, own_s in zip(tests, opening_s, strict=True)
+                    ]
+            except* ProbeError as failed:
+                error = first_of(failed)
+                self._charge_lost(task, findings, time.monotonic() - busy_since_s, tests, error)
+                raise error from None
+            findings.busy_s += time.monotonic() - busy_since_s
+        results = [task.result()[0] for task in running]
+        peers: dict[str, PeerTest] = {}
+        for test, (result, ended_s) in zip(tests, (t.result() for t in running), strict=True):
+            findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
+            mean = Interval(measured_s, result.samples[0].value)
+            peer = test.dst.name if outward else test.src.name
+            peers[peer] = PeerTest(ended_s, result.intervals or (mean,))
+        self._refuse_if_held(tests, results)
+        like = (
+            results[0]
+            .samples[0]
+            ._replace(
+                metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
+                measured_at_s=began_s,
+                connections=task.connections * len(task.pairs),
+                duration_s=measured_s,
+            )
+        )
+        findings.samples.append(self._cap_sample(hub, peers, like))
+
+    def _cap_sample(self, hub: str, peers: Mapping[str, PeerTest], like: Sample) -> Sample:
+        """Return the sample of a VM's cap, like one of a test with a peer."""
+        try:
+            together = together_mbps(peers)
+        except InputError as error:
+            raise ProbeError(hub, "busy", error.problem, error.remedy or "") from None
+        mbps = sum(together.values())
+        if not mbps:
+            raise ProbeError(hub, "output", "nothing got through while all peers were loaded")
+        fleet, host = self.sessions.fleet, self.sessions.fleet[hub]
+        detail = {
+            "host": hub,
+            "together_mbps": {fleet[peer].region: round(v, 3) for peer, v in together.items()},
+            "low_mbps": round(mbps / (1 + CAP_NOISE), 3),
+            "high_mbps": round(mbps * (1 + CAP_NOISE), 3),
+        }
+        return Sample(
+            host.region,
+            host.region,
+            like.metric,
+            mbps,
+            like.measured_at_s,
+            like.tool,
+            connections=like.connections,
+            duration_s=like.duration_s,
+            warmed_up=True,
+            src_zone=host.zone,
+            dst_zone=host.zone,
+            src_vm=host.vm_type,
+            dst_vm=host.vm_type,
+            detail=json.dumps(detail),
+            address=like.address,
+        )
+
     @staticmethod
-    def refuse_if_held(tests: Sequence[Test], results: Sequence[Result]) -> None:
+    def _refuse_if_held(tests: Sequence[Test], results: Sequence[Result]) -> None:
         """Refuse the results of tests at the same time that were held to what they may send.
 
         Raises
@@ -93,7 +209,7 @@ class ThroughputTester:
             raise _too_little(tests[0], most_gb)
 
     @staticmethod
-    def charge_lost(
+    def _charge_lost(
         task: ProbeTask,
         findings: Findings,
         elapsed_s: float,

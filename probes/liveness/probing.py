@@ -23,7 +23,7 @@ from probes.importers import ping
 from probes.importers.options import ImportOptions
 from probes.liveness.link_health import LivenessProbe
 from probes.samples import Sample
-from probes.tools.ping import INTERVAL_S, PACKET_GB
+from probes.tools.round_trips import INTERVAL_S, PACKET_GB
 
 ProbeProtocol: TypeAlias = Literal["icmp", "tcp"]
 HANDSHAKE_GB = 6 * 74e-9

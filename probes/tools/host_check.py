@@ -280,3 +280,60 @@ def unknown_hosts(reports: Sequence[HostReport]) -> list[Host]:
         for report in reports
         if any("host key is not in" in finding.problem for finding in report.findings)
     ]
+
+
+# ---- installing, only on request ---------------------------------------------------------------
+
+INSTALL_S = 300.0
+
+# Manager: the command, and what the package with ping is called.
+_MANAGERS: dict[str, tuple[list[str], str]] = {
+    "apt-get": (
+        ["apt-get -q update", "apt-get -qy --no-install-recommends install"],
+        "iputils-ping",
+    ),
+    "dnf": (["dnf -q -y install"], "iputils"),
+    "yum": (["yum -q -y install"], "iputils"),
+    "zypper": (["zypper --non-interactive install"], "iputils"),
+    "apk": (["apk add --no-cache"], "iputils"),
+    "pacman": (["pacman -S --noconfirm"], "iputils"),
+}
+
+
+def install_commands(report: HostReport) -> list[list[str]]:
+    """Return the commands that would install what is missing; empty if nothing can be done.
+
+    Root is needed here, by login or ``sudo -n``, and nowhere else.
+    """
+    tools = report.facts.get("tools")
+    manager = report.facts.get("package_manager", "")
+    if tools is None or manager not in _MANAGERS or not report.facts.get("may_install"):
+        return []
+    commands, ping = _MANAGERS[manager]
+    packages = [name for tool, name in (("iperf3", "iperf3"), ("ping", ping)) if tool not in tools]
+    if not packages:
+        return []
+    whole = [command.split() for command in commands]
+    if manager == "apt-get":
+        whole = [["env", "DEBIAN_FRONTEND=noninteractive", *command] for command in whole]
+    whole[-1] += packages
+    return whole if report.facts.get("is_root") else [["sudo", "-n", *line] for line in whole]
+
+
+async def install(session: HostSession, commands: list[list[str]]) -> None:
+    """Run the commands on a host.
+
+    Raises
+    ------
+    ProbeError
+        If one fails, with its last error line.
+    """
+    for command in commands:
+        output = await session.measure(command, INSTALL_S)
+        if output.status != 0:
+            raise ProbeError(
+                session.host.name,
+                "tool",
+                f"installing failed ({output.last_error_line})",
+                "Install iperf3 there by hand.",
+            )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.series.steady import Interval
@@ -13,7 +13,7 @@ from probes.fleet.failures import Cause, ProbeError
 from probes.fleet.hosts import Host
 from probes.fleet.session import Output
 from probes.importers.options import ImportOptions
-from probes.samples import Sample, Skipped
+from probes.samples import Metric, Sample, Skipped
 
 LARGEST_PIECE_BYTES = 131_072
 """What tools write at once: a rate is kept to within one for each connection."""
@@ -99,12 +99,23 @@ class Test:
             rates.append(max(LEAST_MBPS, mbit / span_s))
         return min(rates, default=0.0)
 
-    @property
-    def is_private(self) -> bool:
-        """Whether the address is only a private one."""
-        return any(
-            self.address == host.private_address != host.public_address
-            for host in (self.src, self.dst)
+    def sample(
+        self, metric: Metric, value: float, tool: str, at_s: float, detail: dict[str, object]
+    ) -> Sample:
+        """Return a sample of the link between its hosts."""
+        return self.settled(
+            Sample(
+                self.src.region,
+                self.dst.region,
+                metric,
+                value,
+                at_s,
+                tool,
+                src_vm=self.src.vm_type,
+                dst_vm=self.dst.vm_type,
+                detail=json.dumps(detail),
+            ),
+            at_s,
         )
 
     def settled(self, sample: Sample, measured_at_s: float) -> Sample:
@@ -112,11 +123,15 @@ class Test:
 
         Hosts' clocks may be off.
         """
+        private = any(
+            self.address == host.private_address != host.public_address
+            for host in (self.src, self.dst)
+        )
         return sample._replace(
             measured_at_s=measured_at_s,
             src_zone=self.src.zone,
             dst_zone=self.dst.zone,
-            address="private" if self.is_private else "public",
+            address="private" if private else "public",
         )
 
 
@@ -141,28 +156,34 @@ class Result:
     detail: dict[str, object] = field(default_factory=dict)
 
 
-class Tool(Protocol):
-    """A measuring tool."""
+class Tool:
+    """A measuring tool.
 
-    @property
-    def name(self) -> str:
-        """Name of the program."""
+    Attributes
+    ----------
+    name : str
+        Of the program.
+    client_at_dst : bool
+        Whether the client runs where the data arrives.
+    ready_line : bytes
+        Part of the line that the listening server prints; empty if it prints none.
+    """
 
-    @property
-    def client_at_dst(self) -> bool:
-        """Whether the client runs where the data arrives."""
+    name: str
+    client_at_dst = False
+    ready_line = b""
 
-    def server(self, test: Test) -> list[str] | None:
+    def server(self, test: Test) -> list[str] | None:  # noqa: ARG002
         """Return the command of the server on the other host; None where none is needed."""
-
-    def ready_line(self) -> bytes:
-        """Return part of the line that the listening server prints; empty if it prints none."""
+        return None
 
     def command(self, test: Test) -> list[str]:
         """Return the client's command."""
+        raise NotImplementedError
 
     def limit_s(self, test: Test) -> float:
         """Return the time after which the client must have ended."""
+        raise NotImplementedError
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read the client's output.
@@ -172,6 +193,7 @@ class Tool(Protocol):
         ProbeError
             If it failed, loudly or quietly, or its figures can't be a measurement.
         """
+        raise NotImplementedError
 
 
 # Parts of tools' error texts, in lower case, and their causes.

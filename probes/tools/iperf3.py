@@ -19,7 +19,7 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
 from probes.importers.iperf3 import NOISE, explained, samples_of_test
 from probes.importers.text import documents, field, list_field, number_field
-from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, failure, only_samples
+from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, Tool, failure, only_samples
 
 MOST_STREAMS = 128
 CONNECT_TIMEOUT_MS = 5_000
@@ -32,19 +32,16 @@ PACING_US = 10_000
 """Timer of a sender with a rate limit."""
 
 
-class Iperf3:
+class Iperf3(Tool):
     """The tool."""
 
     name = "iperf3"
     client_at_dst = True
+    ready_line = b"Server listening"
 
     def server(self, test: Test) -> list[str]:
         """Return a server that ends after one test."""
         return ["iperf3", "-s", "-1", "--forceflush", "-p", str(test.port)]
-
-    def ready_line(self) -> bytes:
-        """Return how its banner begins."""
-        return b"Server listening"
 
     def command(self, test: Test) -> list[str]:
         """Return the client's command."""

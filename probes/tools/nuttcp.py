@@ -16,24 +16,19 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
 from probes.importers import limits
 from probes.importers import nuttcp as importer
-from probes.tools.interface import Result, Test, failure, only_samples
+from probes.tools.interface import Result, Test, Tool, failure, only_samples
 
 MARGIN_S = 15.0
 
 
-class Nuttcp:
+class Nuttcp(Tool):
     """The tool."""
 
     name = "nuttcp"
-    client_at_dst = False
 
     def server(self, test: Test) -> list[str]:
         """Return a server that ends after one test."""
         return ["nuttcp", "-1", "--nofork", "-P", str(test.port)]
-
-    def ready_line(self) -> bytes:
-        """Return nothing: the server prints nothing."""
-        return b""
 
     def command(self, test: Test) -> list[str]:
         """Return the client's command."""

@@ -82,8 +82,8 @@ async def prepared(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> 
             assert command
             server = session.server(command, limit_s)
             running = await stack.enter_async_context(server)
-            if tool.ready_line():
-                up = bool(await running.line_with(tool.ready_line()))
+            if tool.ready_line:
+                up = bool(await running.line_with(tool.ready_line))
             else:
                 up = (await session.ask(wait_for_listener(port))).status == 0
             if up:

@@ -175,7 +175,7 @@ async def _serve(
     session = await sessions.session(src)
     command = servers(TOOL.server(flow.test) for flow in flows)
     running = await stack.enter_async_context(session.server(command, limit_s + SERVER_MARGIN_S))
-    await all_ready(running, host, TOOL.name, TOOL.ready_line(), len(flows))
+    await all_ready(running, host, TOOL.name, TOOL.ready_line, len(flows))
 
 
 async def _receive(

@@ -18,8 +18,14 @@ from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.fleet.sessions import Sessions
 from probes.fleet.trust import offered_keys, store_key
-from probes.tools.host_check import HostFinding, HostReport, check_fleet, unknown_hosts
-from probes.tools.installing import install, install_commands
+from probes.tools.host_check import (
+    HostFinding,
+    HostReport,
+    check_fleet,
+    install,
+    install_commands,
+    unknown_hosts,
+)
 from relayd.campaigns.caps import CAP_NAMES, cap_json, measured_caps
 from relayd.cli.options import agreed, catalogue_of, store_location
 from relayd.cli.text import left_table

@@ -9,7 +9,7 @@ import pytest
 from probes.fleet.hosts import Host
 from probes.fleet.session import Output
 from probes.tools.interface import Test as ProbeTest
-from probes.tools.ping import Ping
+from probes.tools.round_trips import Ping
 
 HOSTS = [
     Host(name, name, "192.0.2.1", 22, "u", None, Path("known_hosts"))

@@ -76,7 +76,7 @@ def test_servers_are_ready_together_or_say_which_can_not_be(tmp_path: Path) -> N
             session = await sessions.session(REGION)
             commands = [[program, *command(port)[1:]] for port in ports]
             async with session.server(servers(commands), 30) as running:
-                await all_ready(running, fleet[REGION], tool.name, tool.ready_line(), len(ports))
+                await all_ready(running, fleet[REGION], tool.name, tool.ready_line, len(ports))
                 await running.stop(0)
 
     with (

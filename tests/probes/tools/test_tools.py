@@ -18,10 +18,8 @@ from probes.fleet.sessions import Sessions
 from probes.tools.interface import Result, Test, Tool
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
-from probes.tools.ping import Ping
+from probes.tools.round_trips import Ping, TcpConnect, Traceroute
 from probes.tools.running import Ports, make_test, prepared, run
-from probes.tools.tcp_connect import TcpConnect
-from probes.tools.traceroute import Traceroute
 from tests.probes.fleet.machines import machines, need, owner
 
 _SRC, _DST = "aws:us-east-1", "gcp:us-east1"
