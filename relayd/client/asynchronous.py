@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -24,7 +23,7 @@ from planner.transfer.request import TransferRequest
 from probes.samples import Sample
 from relayd.catalogue.loading import catalogue_of
 from relayd.client.answers import IngestResult, answer_of, matrix_of
-from relayd.client.connection import TIMEOUT_S, Connection
+from relayd.client.connection import Connection
 from relayd.client.errors import error_of
 from relayd.questions.methods import AskingAsync
 from relayd.questions.registry import question_of
@@ -43,7 +42,7 @@ BATCH = 1000
 SAMPLES_A_CALL = 10_000
 
 
-class AsyncWan(AskingAsync):
+class AsyncWan(AskingAsync, Connection):
     """A service's network, and plans on it.
 
     Use it as an async context manager, or call :meth:`close`. Answers and errors are those of
@@ -54,7 +53,8 @@ class AsyncWan(AskingAsync):
     url : str
         Such as ``http://127.0.0.1:8080``.
     token : str, optional
-        A bearer token, where the service wants one.
+        A bearer token, where the service wants one; else ``RELAYD_TOKEN``, else the one that this
+        user's services on this machine made.
     ca : str or Path, optional
         PEM file of the authorities to trust in place of the system's, for a service whose
         certificate is of your own; by default what ``RELAYD_CA`` names.
@@ -70,41 +70,16 @@ class AsyncWan(AskingAsync):
         If the address is not one of HTTP.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        ca: str | Path | None = None,
-        timeout_s: float = TIMEOUT_S,
-        attempts: int = 4,
-    ) -> None:
-        self._connection = Connection(
-            url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts
-        )
-
     def __repr__(self) -> str:
         """Say which service it asks."""
-        return f"<AsyncWan at {self._connection.url}>"
-
-    async def __aenter__(self) -> AsyncWan:
-        """Open nothing yet: connections are made when first used."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the connections."""
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._connection.close()
+        return f"<AsyncWan at {self.url}>"
 
     # ---- decisions -----------------------------------------------------------------------
 
     async def ask(self, request: Specified) -> Any:
         """Answer a request; ``plan(...)`` and the others make one and ask it."""
         question = question_of(request)
-        content = await self._connection.post(question.path, request.to_json())
+        content = await self._post(question.path, request.to_json())
         return answer_of(question.answer, content)
 
     async def plans(self, requests: Iterable[Mapping[str, Any]]) -> list[Plan | RelaydError]:
@@ -124,12 +99,12 @@ class AsyncWan(AskingAsync):
         asked: list[Plan | RelaydError] = []
         for first in range(0, len(bodies), BATCH):
             batch = {"plans": bodies[first : first + BATCH]}
-            document = json.loads(await self._connection.post("/v1/plans/batch", batch))
+            document = json.loads(await self._post("/v1/plans/batch", batch))
             for item in document["results"]:
                 if item["plan"] is not None:
                     asked.append(answer_of(Plan, item["plan"]))
                 else:
-                    asked.append(error_of(item["problem"], self._connection.url))
+                    asked.append(error_of(item["problem"], self.url))
         answers = iter(asked)
         return [next(answers) if one is None else one for one in found]
 
@@ -137,17 +112,17 @@ class AsyncWan(AskingAsync):
 
     async def snapshot(self) -> Snapshot:
         """Return the snapshot that answers rest on now."""
-        document = await self._connection.get("/v1/regions")
+        document = await self._get("/v1/regions")
         return Snapshot(**document["snapshot"])
 
     async def regions(self) -> list[Region]:
         """Return all regions that can be planned between: measured ones and the catalogue's."""
         known = (await self.catalogue()).region
-        return [known(row["id"]) for row in (await self._connection.get("/v1/regions"))["regions"]]
+        return [known(row["id"]) for row in (await self._get("/v1/regions"))["regions"]]
 
     async def catalogue(self) -> Catalogue:
         """Return the catalogue that the service rests on, prices included."""
-        document = await self._connection.get("/v1/catalogue")
+        document = await self._get("/v1/catalogue")
         return catalogue_of(document["catalogue"], document["digest"])
 
     async def sites(self) -> Mapping[str, Site]:
@@ -157,7 +132,7 @@ class AsyncWan(AskingAsync):
     async def links(self, src: str | None = None, dst: str | None = None) -> AsyncIterator[Link]:
         """Iterate over links, all or those from or into one region, a page at a time."""
         query = {name: value for name, value in (("src", src), ("dst", dst)) if value}
-        async for row in self._connection.pages("/v1/links", query, "links"):
+        async for row in self._pages("/v1/links", query, "links"):
             yield link_of(row)
 
     async def matrix(
@@ -173,7 +148,7 @@ class AsyncWan(AskingAsync):
             query["connections"] = connections
         if measured_only:
             query["measured_only"] = "true"
-        return matrix_of(await self._connection.get("/v1/matrix", query))
+        return matrix_of(await self._get("/v1/matrix", query))
 
     async def network(self) -> Network:
         """Return the graph of estimates, bounds widened for age, with links as they are now."""
@@ -184,7 +159,7 @@ class AsyncWan(AskingAsync):
     async def network_if_changed(self, tag: str | None) -> tuple[Network | None, str | None]:
         """Return the graph and its tag, bounds as measured; None for one that is as it was."""
         path, accept = "/v1/snapshots/current", f"{NETWORK_COLUMNS}, application/json;q=0.5"
-        found = await self._connection.get_if_changed(path, tag, accept)
+        found = await self._get_if_changed(path, tag, accept)
         if found is None:
             return None, tag
         if found.media_type == NETWORK_COLUMNS:
@@ -264,7 +239,7 @@ class AsyncWan(AskingAsync):
 
     async def transfer(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports, its paths and its plan."""
-        document = await self._connection.get(_of_transfer(id))
+        document = await self._get(_of_transfer(id))
         return answer_of(TransferDetails, document["details"])
 
     async def transfers(
@@ -279,7 +254,7 @@ class AsyncWan(AskingAsync):
         """
         asked = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}
         query = {name: value for name, value in asked.items() if value is not None}
-        document = await self._connection.get("/v1/transfers", query)
+        document = await self._get("/v1/transfers", query)
         return [answer_of(TrackedTransfer, row) for row in document["transfers"]]
 
     async def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
@@ -289,7 +264,7 @@ class AsyncWan(AskingAsync):
         return tuple(outcome for outcome in found if outcome is not None)
 
     async def _say(self, path: str, said: Specified) -> TrackedTransfer:
-        content = await self._connection.post(path, said.to_json())
+        content = await self._post(path, said.to_json())
         return answer_of(TrackedTransfer, json.loads(content)["transfer"])
 
     # ---- samples and events ----------------------------------------------------------
@@ -303,7 +278,7 @@ class AsyncWan(AskingAsync):
         waiting = iter(samples)
         while part := list(islice(waiting, SAMPLES_A_CALL)):
             lines = b"\n".join(_line(sample) for sample in part) + b"\n"
-            content = await self._connection.call(
+            content = await self._call(
                 "POST", "/v1/samples", body=lines, media_type="application/x-ndjson"
             )
             total += answer_of(IngestResult, content)
@@ -325,7 +300,7 @@ class AsyncWan(AskingAsync):
         headers = {"Accept": "text/event-stream"}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
-        async for line in self._connection.stream("/v1/events", headers):
+        async for line in self._stream("/v1/events", headers):
             # Each event is one line of data that says everything (WHATWG HTML, 9.2.6).
             if line.startswith(b"data:"):
                 yield answer_of(Event, line.removeprefix(b"data:").strip())

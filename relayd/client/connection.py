@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -40,29 +40,16 @@ class TaggedDocument(NamedTuple):
 
 
 class Connection:
-    """Calls of one service.
-
-    Parameters
-    ----------
-    url : str
-    token : str, optional
-        Else ``RELAYD_TOKEN``, else the one that this user's services on this machine made.
-    ca : str or Path, optional
-        PEM file of the authorities to trust in place of the system's; else ``RELAYD_CA``.
-    timeout_s : float
-        For one attempt.
-    attempts : int
-        For calls that are safe to repeat.
-    """
+    """Calls of one service; see :class:`~relayd.client.asynchronous.AsyncWan`."""
 
     def __init__(
         self,
         url: str,
         *,
-        token: str | None,
+        token: str | None = None,
         ca: str | Path | None = None,
-        timeout_s: float,
-        attempts: int,
+        timeout_s: float = TIMEOUT_S,
+        attempts: int = 4,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -96,21 +83,29 @@ class Connection:
         self._attempts = max(1, attempts)
         self._session: aiohttp.ClientSession | None = None
 
+    async def __aenter__(self) -> Self:
+        """Open nothing yet: connections are made when first used."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self.close()
+
     async def close(self) -> None:
         """Close all connections; a later call opens new ones."""
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+    async def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         """Return a document."""
-        return json.loads(await self.call("GET", path, query=query))
+        return json.loads(await self._call("GET", path, query=query))
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+    async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Ask a question that changes nothing, so that it may be asked again."""
-        return await self.call("POST", path, body=body)
+        return await self._call("POST", path, body=body)
 
-    async def get_if_changed(
+    async def _get_if_changed(
         self, path: str, tag: str | None, accept: str
     ) -> TaggedDocument | None:
         """Return a document; None in place of one that is as it was (RFC 9110, 13).
@@ -130,19 +125,19 @@ class Connection:
             content = await self._body(answer)
             return TaggedDocument(content, answer.content_type, answer.headers.get("ETag"))
 
-    async def pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
+    async def _pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
         """Yield the entries of a list that comes in pages."""
         cursor: str | None = None
         while True:
             more = {"cursor": cursor} if cursor else {}
-            document = await self.get(path, {"limit": _PAGE, **query, **more})
+            document = await self._get(path, {"limit": _PAGE, **query, **more})
             for entry in document[key]:
                 yield entry
             cursor = document.get("next_cursor")
             if not cursor:
                 return
 
-    async def call(
+    async def _call(
         self,
         method: str,
         path: str,
@@ -171,7 +166,7 @@ class Connection:
         ) as answer:
             return await self._body(answer)
 
-    async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+    async def _stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
         """Yield the lines of an answer that has no end."""
         session = self._opened()
         endless = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout.total)

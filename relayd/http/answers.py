@@ -21,7 +21,7 @@ from planner.transfer.request import TransferRequest
 from relayd.emitting.formats import emit
 from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
-from relayd.questions.ages import old_prices
+from relayd.questions.caveats import old_prices
 from relayd.snapshots.effects import effects_of
 from relayd.sources.source import Source
 from relayd.sources.wan import Wan

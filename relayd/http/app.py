@@ -260,18 +260,12 @@ def _as_response(problem: ProblemError, request_id: str, path: str | None) -> we
 
 def _too_many_connections() -> ProblemError:
     return ProblemError(
-        503,
-        "unavailable",
-        "All connections are in use; `max_connections` bounds them.",
-        headers={"Retry-After": "1"},
+        503, "unavailable", "All connections are in use; `max_connections` bounds them.", retry_s=1
     )
 
 
 def _too_many(wait_s: float) -> ProblemError:
     whole_s = max(1, int(wait_s + 0.999))
     return ProblemError(
-        429,
-        "rate-limited",
-        f"Too many requests from you; go on in {whole_s} s.",
-        headers={"Retry-After": str(whole_s)},
+        429, "rate-limited", f"Too many requests from you; go on in {whole_s} s.", retry_s=whole_s
     )

@@ -15,7 +15,7 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from probes.importers.physics import PhysicalGate
 from relayd.catalogue.loading import load_catalogue
-from relayd.questions.disputes import DisputedFigure, disputed_figures
+from relayd.questions.caveats import DisputedFigure, disputed_figures
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource
 from relayd.sources.source import Source

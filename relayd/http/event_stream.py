@@ -61,7 +61,7 @@ class EventStream:
                 503,
                 "unavailable",
                 f"{MOST_READERS} readers of events are connected already.",
-                headers={"Retry-After": "10"},
+                retry_s=10,
             )
         self._readers += 1
         if self._looking is None or self._looking.done():

@@ -105,5 +105,5 @@ class FairQueue:
             status,
             kind,
             f"Too many requests {whose}wait for {self._what} already. Try again.",
-            headers={"Retry-After": "1"},
+            retry_s=1,
         )

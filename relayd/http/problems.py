@@ -82,6 +82,8 @@ class ProblemError(Exception):
         One paragraph for a person.
     headers : mapping, optional
         Of the answer.
+    retry_s : int, optional
+        After which to ask again.
     **members
         Further members of the document.
     """
@@ -93,11 +95,14 @@ class ProblemError(Exception):
         detail: str,
         *,
         headers: Mapping[str, str] | None = None,
+        retry_s: int | None = None,
         **members: Any,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.headers = dict(headers or {})
+        if retry_s is not None:
+            self.headers["Retry-After"] = str(retry_s)
         self.content: dict[str, Any] = {
             "type": f"urn:relayd:problem:{kind}",
             "title": _TITLES[kind],
@@ -141,10 +146,7 @@ def _of_relayd(error: RelaydError) -> ProblemError:
     detail = str(error)
     if isinstance(error, StoreError):  # of the server, not of the request: its path stays private
         return ProblemError(
-            503,
-            "store",
-            f"The store can't be used: it {error.problem.split(':')[0]}.",
-            headers={"Retry-After": "5"},
+            503, "store", f"The store can't be used: it {error.problem.split(':')[0]}.", retry_s=5
         )
     if isinstance(error, InputError):
         kind: Kind = "input"

@@ -133,7 +133,7 @@ class _Side:
                     f"The store has not answered for {LIMIT_S:g} s. What it has begun to write it "
                     "still finishes. Try again: a sample that is there already is not stored, nor "
                     "decided about, twice.",
-                    headers={"Retry-After": "5"},
+                    retry_s=5,
                 ) from None
         finally:
             self.waiting -= 1

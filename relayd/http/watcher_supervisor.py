@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 RETRY_AFTER_S = 5.0
 STOP_TIMEOUT_S = 15.0
+_GAUGES = (
+    ("spent_today_usd", "Egress that measuring took today.", "spent_today_usd"),
+    ("budget_usd", "Most egress of a day.", "daily_budget_usd"),
+    ("links_down", "Links that are down.", "legs", "down"),
+    ("links_degraded", "Links that are degraded.", "legs", "degraded"),
+    ("last_probe_age_seconds", "Time since the last liveness probe.", "last_look_age_s"),
+)
+"""Name, meaning, and where in the watcher's status its value is."""
 
 
 class WatcherSupervisor:
@@ -99,32 +108,19 @@ class WatcherSupervisor:
             "legs_degraded": links.get("degraded"),
         }
 
-    def gauges(self) -> dict[str, tuple[str, Callable[[], float]]]:
+    def gauges(self) -> dict[str, tuple[str, Callable[[], float | None]]]:
         """Return gauges: name to description and value."""
-        if not self.is_on:
-            return {}
 
-        def figure(*keys: str) -> Callable[[], float]:
-            def read() -> float:
-                found: Any = self.status() or {}
-                for key in keys:
-                    found = found.get(key) if isinstance(found, dict) else None
-                return float("nan") if found is None else float(found)
-
-            return read
+        def figure(*keys: str) -> float | None:
+            found: Any = self.status() or {}
+            for key in keys:
+                found = found.get(key) if isinstance(found, dict) else None
+            return None if found is None else float(found)
 
         return {
-            "watch_spent_today_usd": (
-                "Egress that measuring took today.",
-                figure("spent_today_usd"),
-            ),
-            "watch_budget_usd": ("Most egress of a day.", figure("daily_budget_usd")),
-            "watch_links_down": ("Links that are down.", figure("legs", "down")),
-            "watch_links_degraded": ("Links that are degraded.", figure("legs", "degraded")),
-            "watch_last_probe_age_seconds": (
-                "Time since the last liveness probe.",
-                figure("last_look_age_s"),
-            ),
+            f"watch_{name}": (meaning, partial(figure, *keys))
+            for name, meaning, *keys in _GAUGES
+            if self.is_on
         }
 
     def _make(self) -> Watcher:

@@ -190,7 +190,7 @@ def _end(pool: ProcessPoolExecutor) -> None:
 
 
 def _unavailable(what: str) -> ProblemError:
-    return ProblemError(503, "unavailable", f"{what} Try again.", headers={"Retry-After": "1"})
+    return ProblemError(503, "unavailable", f"{what} Try again.", retry_s=1)
 
 
 # ---- in a worker -------------------------------------------------------------------------------

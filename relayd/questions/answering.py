@@ -25,7 +25,7 @@ from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from probes.importers.physics import PhysicalGate
 from probes.samples import Sample
-from relayd.questions.ages import Pair, dated, refuse_old
+from relayd.questions.caveats import Pair, dated, refuse_old
 from relayd.questions.matrix_threads import one_matrix_thread
 
 if TYPE_CHECKING:

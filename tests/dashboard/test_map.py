@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -13,7 +12,6 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.dashboard.browser import Watched, watched
-from tests.dashboard.conftest import QUICK, synthetic_store
 from tests.http.running import Served, eventually, imported, served
 
 SRC = "azure:eastus"
@@ -135,38 +133,6 @@ def test_a_fan_of_links_is_limited_to_the_best_or_the_worst(page: Watched, grid:
 def _lightness(colour: str) -> float:
     red, green, blue = (float(part) for part in re.findall(r"[\d.]+", colour)[:3])
     return 0.21 * red + 0.72 * green + 0.07 * blue
-
-
-_FRAMES = """async ([width, count]) => {
-  const { frame, greatCircle } = await import("./assets/world/view.js");
-  const { geoDistance, geoPath } = await import("./assets/vendor/geo.js");
-  let seed = 7;
-  const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
-  const place = () => [360 * chance() - 180, Math.asin(1.8 * chance() - 0.9) * 180 / Math.PI];
-  const [ashburn, tokyo, sydney] = [[-77.5, 39], [139.7, 35.7], [151.2, -33.9]];
-  const pairs = [[ashburn, tokyo], [sydney, ashburn], [[8, 50], [8.01, 50]]];
-  while (pairs.length < count) {
-    const pair = [place(), place()];
-    if (geoDistance(...pair) < 2.9) pairs.push(pair); // opposite ends have no one great circle
-  }
-  return pairs.map((pair) => {
-    const { projection, height } = frame({ width, lines: [pair], places: pair });
-    const d = geoPath(projection)({ type: "LineString", coordinates: pair }) ?? "";
-    const isOut = ([x, y]) => !(x >= -1 && x <= width + 1 && y >= -1 && y <= height + 1);
-    const out = greatCircle(pair).map((each) => projection(each)).filter(isOut).length;
-    return { pair, pieces: d.split("M").length - 1, height, out };
-  });
-}"""
-
-
-def test_any_path_is_in_the_frame_in_one_piece(page: Watched, empty: Served) -> None:
-    """Ashburn to Tokyo over the Pacific, one city, and 300 paths between random places."""
-    shown = page.open(f"{empty.url}/map")
-    for width in WIDTHS:
-        found = shown.evaluate(_FRAMES, [width, 300])
-        assert len(found) == 300
-        assert [each for each in found if each["pieces"] != 1 or each["out"]] == []
-        assert all(0.3 * width <= each["height"] <= width for each in found)
 
 
 def test_a_path_over_the_pacific_is_turned_zoomed_and_fitted(
@@ -348,27 +314,6 @@ def test_a_region_without_a_place_is_listed(page: Watched, with_lab: Served) -> 
     # A map without the path says so.
     readout = shown.locator(".world-map .readout")
     readout.get_by_text("Links of onprem:lab are not drawn: its place is not known.").wait_for()
-
-
-def test_hundreds_of_links_come_in_parts(page: Watched, tmp_path: Path) -> None:
-    count = 150
-    db = synthetic_store(tmp_path, count + 1, [(0, at) for at in range(1, count + 1)])
-    with served(db, environment=QUICK) as star:
-        shown = page.open(f"{star.url}/map?src=aws:place-0")
-        hundreds_of_links(shown, count)
-
-
-def hundreds_of_links(shown: Page, count: int) -> None:
-    shown.locator(".map-heading h2", has_text=f"From aws:place-0 to {count} regions").wait_for()
-    rows = shown.locator(".panel tbody tr")
-    assert rows.count() == 100
-    shown.get_by_role("button", name="Round trip").click()
-    assert rows.count() == 100
-    slowest = rows.first.get_attribute("data-key")
-    shown.get_by_role("button", name=f"Show all {count}").click()
-    assert rows.count() == count
-    assert rows.first.get_attribute("data-key") == slowest
-    assert shown.get_by_role("button", name="Show all").count() == 0
 
 
 def test_without_measurements_it_draws_the_baseline(page: Watched, empty: Served) -> None:

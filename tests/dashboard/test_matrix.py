@@ -371,34 +371,6 @@ def test_two_figures_are_compared_by_rank(grid: Served, page: Watched) -> None:
     assert page.violations() == []
 
 
-def test_a_pointer_asks_once_it_rests(grid: Served, page: Watched) -> None:
-    asked: list[str] = []
-    page.page.on("request", lambda request: asked.append(request.url))
-    shown = page.open(f"{grid.url}/matrix{GRID}")
-    place = shown.locator(".matrix-layout").bounding_box()
-    cell = shown.locator("td.cell")
-    for at in range(1, 30):
-        cell.nth(at).dispatch_event("pointerover", {"bubbles": True})
-    shown.wait_for_selector(".details dl")
-    settle(shown)
-    links = [url for url in asked if "/v1/links/" in url]
-    assert len(links) < 15
-    src, dst = shown.locator(".details h2").inner_text().split(" → ")
-    assert links[-1].endswith(f"/{src.replace(':', '%3A')}/{dst.replace(':', '%3A')}")
-    # Nothing jumps, and the heads of row and column are marked.
-    assert shown.locator(".matrix-layout").bounding_box() == place
-    marked = shown.locator("th.pointed").evaluate_all("heads => heads.map((head) => head.title)")
-    assert sorted(marked) == sorted([src, dst])
-    before = len(links)
-    cell.nth(1).dispatch_event("pointerover", {"bubbles": True})
-    cell.nth(29).dispatch_event("pointerover", {"bubbles": True})
-    settle(shown)
-    assert shown.locator(".details h2").inner_text() == f"{src} → {dst}"
-    assert len([url for url in asked if "/v1/links/" in url]) <= before + 1  # it was kept
-    cell.nth(29).click()
-    shown.wait_for_url("**/pair?*")
-
-
 def test_a_finger_shows_first_and_opens_then(grid: Served, browser: Browser) -> None:
     with watched(browser, width=390, height=844, has_touch=True) as seen:
         shown = seen.open(f"{grid.url}/matrix{GRID}&from=gcp")

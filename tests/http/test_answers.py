@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -108,17 +107,6 @@ def test_errors_say_what_the_librarys_exceptions_say(
     if kind == "infeasible":
         assert problem["limit"]
         assert problem["remedy"]
-
-
-def test_a_shuffle_is_the_librarys(service: Served, measured: Path) -> None:
-    demands = [("us-east", "sa", 100.0), ("gcp:us-east1", "azure:eastus", 40.0)]
-    body = {
-        "demands": [{"src": s, "dst": d, "volume_gb": v} for s, d, v in demands],
-        "frontier": True,
-    }
-    answer = service.ask("POST", "/v1/shuffles", body)
-    expected = relayd.open(measured).shuffle(demands, frontier=True).model_dump("json")
-    assert answer.json == json.loads(json.dumps(expected))
 
 
 def test_pages_together_are_the_whole(service: Served, measured: Path) -> None:

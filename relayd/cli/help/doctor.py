@@ -17,7 +17,7 @@ from probes.fleet.file import load_fleet
 from relayd.cli import text
 from relayd.cli.options import wan_of
 from relayd.extras import is_installed
-from relayd.questions.ages import OLD_PRICE_S, price_age_s
+from relayd.questions.caveats import OLD_PRICE_S, price_age_s
 from relayd.settings import load_settings
 from relayd.sources.wan import Wan
 from relayd.store import Location, default_path, parse_location

@@ -530,7 +530,7 @@ async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
     except DataError as error:
         raise ProblemError(404, "data", str(error)) from None
     except InputError as error:  # the snapshot was pruned; the service takes up the newest soon
-        raise ProblemError(503, "unavailable", str(error), headers={"Retry-After": "2"}) from None
+        raise ProblemError(503, "unavailable", str(error), retry_s=2) from None
     return {"src": src, "dst": dst, "evidence": [_evidence(each) for each in found]}
 
 

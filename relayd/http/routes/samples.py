@@ -47,7 +47,7 @@ from relayd.http.reading import (
 )
 from relayd.http.route import RequestContext, page_of, route, whole_position
 from relayd.http.settings import ServiceSettings
-from relayd.questions.disputes import DisputedFigure
+from relayd.questions.caveats import DisputedFigure
 from relayd.snapshots.effects import Effect
 from relayd.sources.wan import Wan
 from relayd.store import Store

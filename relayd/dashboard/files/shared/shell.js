@@ -62,9 +62,6 @@ export function onTheme(draw) {
   redrawn.add(draw);
   return () => redrawn.delete(draw);
 }
-export function isDark() {
-  return getComputedStyle(document.documentElement).colorScheme.includes("dark");
-}
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 themes.value = document.documentElement.dataset.theme ?? "";
