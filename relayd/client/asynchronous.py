@@ -258,7 +258,7 @@ class AsyncWan(AskingAsync, Connection):
         return [answer_of(TrackedTransfer, row) for row in document["transfers"]]
 
     async def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        """Return what finished transfers between two regions had, for ``plan(outcomes=...)``."""
+        """Return outcomes of finished transfers between two regions, for ``plan(outcomes=...)``."""
         finished = await self.transfers("finished", src, dst)
         found = (outcome_of(transfer) for transfer in finished)
         return tuple(outcome for outcome in found if outcome is not None)

@@ -119,7 +119,7 @@ class Driver:
             return self._wan
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine of :attr:`wan` returns."""
+        """Wait for a coroutine of :attr:`wan`, and return its result."""
         try:
             return self._loop.run(work)
         except CancelledError:

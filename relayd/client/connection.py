@@ -254,7 +254,7 @@ class Connection:
 
 
 def _trusting(ca: str | Path | None) -> ssl.SSLContext | bool:
-    """Return what checks certificates: by the authorities of a file, or by the system's."""
+    """Return a context that trusts the authorities of a file; True for the system's."""
     if not ca:
         return True
     try:
@@ -269,7 +269,7 @@ def _trusting(ca: str | Path | None) -> ssl.SSLContext | bool:
 
 
 def _pause_s(attempt: int, asked_s: str = "") -> float:
-    """Return how long to wait: what was asked for, else at random up to a bound that doubles.
+    """Return the time to wait: what was asked for, else at random up to a bound that doubles.
 
     Randomness keeps callers that failed together from coming back together.
     """

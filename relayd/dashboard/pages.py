@@ -114,7 +114,7 @@ def framed(page: Page, content: str, root: str = "") -> str:
 
 
 def _modules(script: str) -> list[str]:
-    """Return what a script imports, and what that imports; not what it may import later."""
+    """Return the modules that a script imports, and their imports; not those of later."""
     found = [script]
     for name in found:  # grows meanwhile
         imported = _IMPORT.findall((FILES / name).read_text("utf-8"))

@@ -5,7 +5,7 @@ behind a firewall. Two checks keep such pages out:
 
 - **Host** (RFC 9110, 7.2). A page whose name was rebound to the service's address counts as of one
   origin with it, but the browser still sends the page's name. So only the service's own names are
-  answered to. Addresses are let through: no name leads to them, so nobody can rebind one.
+  answered to. Addresses are let through: no name leads to them that could be rebound.
 - **Origin and Sec-Fetch-Site** (Fetch; Fetch Metadata). What changes something, and the stream of
   events, is for pages of the service itself and of origins that the operator named. Programs send
   neither header.

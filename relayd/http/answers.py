@@ -79,7 +79,7 @@ def answer_earlier(
 
 
 def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:
-    """Return what :func:`relayd.emitting.formats.emit` writes; it needs no network."""
+    """Write a plan as a script, by :func:`relayd.emitting.formats.emit`; it needs no network."""
     return emit(asked["plan"], asked["emit"], endpoints=asked["endpoints"], port=asked["port"])
 
 
@@ -118,7 +118,7 @@ def matrix_bytes(
 
 
 def knowledge_bytes(wan: Wan) -> bytes:
-    """Return what is known of links, and which prices are old, as JSON."""
+    """Return sources and ages of all links, and old prices, as JSON."""
     now_s = time.time()
     found = knowledge(wan.network, now_s)
     times_s = found.sampled_at_s.tolist()
@@ -204,7 +204,7 @@ def samples_meant(_wan: Wan, location: Location, request: dict[str, Any]) -> dic
 
 
 def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a decision would do, as JSON types; in a process, because it takes a while.
+    """Return the effects of a decision as JSON types; in a process, as it takes a while.
 
     Raises
     ------

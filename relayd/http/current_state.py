@@ -50,7 +50,7 @@ class PlanCache:
         return len(self._entries)
 
     def get(self, key: str) -> bytes | None:
-        """Return what was kept under a key."""
+        """Return the value under a key."""
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)

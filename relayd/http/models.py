@@ -146,7 +146,7 @@ def attributes_as(model: type[BaseModel], source: object, **others: Any) -> dict
 
 
 def _told(source: type) -> dict[str, str]:
-    """Return what the docstring of a type says of its fields."""
+    """Return the meanings of a type's fields, by its docstring."""
     _, _, section = cleandoc(source.__doc__ or "").partition("Attributes\n----------\n")
     return {
         name: " ".join(text.split()).replace("``", "`")

@@ -118,7 +118,7 @@ class Service:
         return body
 
     def snapshot_age_s(self) -> float | None:
-        """Return how old the newest sample is that answers rest on; None for a baseline."""
+        """Return the age of the newest sample that answers rest on; None for a baseline."""
         return None if self._latest is None else max(0.0, time.time() - self._latest.as_of_s)
 
     async def begin(self) -> None:

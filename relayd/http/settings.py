@@ -130,7 +130,7 @@ class ServiceSettings:
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        """Names by which the service may be asked, beside addresses and localhost."""
+        """Names by which the service may be asked; addresses and localhost are in any case."""
         return tuple(filter(None, (self.host, self.behind_proxy, *self.allowed_hosts)))
 
     @property

@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 FIRST_AFTER_S = 1.0
 """Samples seldom come alone: wait for those that come with them."""
 LIMIT_S = 600.0
-"""Longest time for one snapshot; somebody waits for an answer, nobody for this."""
+"""Longest time for one snapshot; no caller waits for it."""
 
 
 MOST_TIMES_LATER = 16
@@ -32,7 +32,7 @@ class SnapshotMaker:
     Parameters
     ----------
     workers : Workers
-        Estimating all links takes a second or more, so it is done in a process beside them.
+        Estimating all links takes a second or more, so it is done in a further process.
     path : Path or Address
         The store.
     every_s : float

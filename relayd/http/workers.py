@@ -164,7 +164,7 @@ class Workers:
         return [answer for part in answers for answer in part]
 
     def close(self) -> None:
-        """End all processes: nobody waits any more for what they answer."""
+        """End all processes: no caller waits for their answers any more."""
         manager: Any = self._pool._executor_manager_thread  # None before the first question
         _end(self._pool)
         if manager is not None:

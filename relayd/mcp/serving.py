@@ -31,7 +31,7 @@ _INSTRUCTIONS = (
 _READ_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
-# A report is stored beside those before it, and again changes nothing more.
+# A report is stored with those before it, and again changes nothing more.
 _STORES = types.ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )

@@ -452,7 +452,7 @@ def _answer(
     request: PricedRequest,
     recommended: Callable[[CataloguePrices], A],
 ) -> A:
-    """Return what is recommended at today's prices, with what it rests on that is too old.
+    """Recommend at today's prices, and add caveats.
 
     Raises
     ------
@@ -473,7 +473,7 @@ def _network_of(wan: NetworkView, regions: Sequence[str], request: PricedRequest
 
 
 def _notes_of(found: Iterable[Resolution]) -> tuple[str, ...]:
-    """Return what was understood from names, where that is worth saying."""
+    """Return notes on names that were not clear."""
     return tuple(resolution.note for resolution in found if resolution.note)
 
 
@@ -554,7 +554,7 @@ def _vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
 
 
 def _with_ends(wan: NetworkView, item: R, where: str, remedy: str) -> R:
-    """Return what leads from one region to another with ids of regions in place of names.
+    """Return a lease, tariff or transfer with ids of regions in place of names.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an answer rests on that is too old, that somebody contradicts or that nobody confirmed."""
+"""Data of an answer that are too old, contradicted, or not confirmed."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def newer_sample_notes(network: Network) -> tuple[str, ...]:
 
 
 class DisputedFigure(NamedTuple):
-    """A figure that samples contradict, or that rests on a new level that nobody has confirmed.
+    """A figure that samples contradict, or that rests on a new level without confirmation.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def dispute_notes(network: Network, answer: object, asked: Iterable[Pair]) -> tu
     ----------
     network : Network
     answer : object
-        Whose ``paths``, where it has some, count beside the links that were asked about.
+        Whose ``paths``, where it has some, count with the links that were asked about.
     asked : iterable of (str, str)
     """
     pairs = dict.fromkeys(asked)

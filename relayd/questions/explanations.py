@@ -23,7 +23,7 @@ def terms() -> list[Explanation]:
 
 
 def explanation(word: str) -> Explanation:
-    """Return what a term, a field or an option means, however it is written.
+    """Explain a term, a field or an option, however it is written.
 
     Raises
     ------

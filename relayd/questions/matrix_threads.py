@@ -48,7 +48,5 @@ def one_matrix_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Return what controls the libraries that are loaded by now; finding them takes 1 ms."""
-    from threadpoolctl import ThreadpoolController
-
+    """Return a controller of the libraries loaded by now; finding them takes 1 ms."""
     return ThreadpoolController()

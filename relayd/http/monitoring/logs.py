@@ -64,7 +64,7 @@ class SamplingFilter(logging.Filter):
 
 
 def _kind(record: logging.LogRecord) -> object:
-    """Return what tells a record from others that come often; None for one that does not."""
+    """Return the kind of a record that comes often; None for one that does not."""
     if record.name.partition(".")[0] != _OWN:
         return record.name, record.pathname, record.lineno
     if record.msg == CONNECTION_CLOSED or getattr(record, "status", None) in REFUSALS:
@@ -74,7 +74,7 @@ def _kind(record: logging.LogRecord) -> object:
 
 def log_to(stream: TextIO) -> None:
     """Write what the service logs, and warnings of libraries, to a stream."""
-    logging.raiseExceptions = False  # where nobody reads the log any more, requests go on
+    logging.raiseExceptions = False  # where the log's reader is gone, requests go on
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     handler.addFilter(SamplingFilter())

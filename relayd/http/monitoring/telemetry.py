@@ -153,7 +153,7 @@ def _interval_ms() -> float:
 
 
 def resource() -> Resource:
-    """Return what sends; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come before our names."""
+    """Describe the sender; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come first."""
     own = Resource({"service.name": "relayd", "service.version": __version__})
     return own.merge(OTELResourceDetector().detect())
 

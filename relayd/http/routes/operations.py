@@ -259,7 +259,7 @@ async def get_overview(context: RequestContext) -> dict[str, Any]:
 
 
 def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dict[str, Any]:
-    """Return what the store knows: its snapshots, probes of today, transfers, events."""
+    """Return the store's part: its snapshots, probes of today, transfers, events."""
     database, latest = store.database, store.snapshots.latest()
     midnight_s = now_s - now_s % SECONDS_PER_DAY
     totals = campaign_totals(database, midnight_s)
@@ -287,7 +287,7 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
 
 
 def _prediction(store: Store, current: Current, now_s: float, since_s: float) -> Any:
-    """Return how far a day's samples are from what was expected of them before it began."""
+    """Compare a day's samples with the snapshot of the time before it."""
     before = store.snapshots.current_at(since_s)
     if before is None:
         return None
@@ -448,7 +448,7 @@ async def get_asset(context: RequestContext) -> web.Response:
 
 @route("GET", "/assets/charts.js", media_type=JAVASCRIPT, documented=False)
 async def get_charts(context: RequestContext) -> web.Response:
-    """Return what draws charts."""
+    """Return the script that draws charts."""
     known = await asyncio.to_thread(charts)
     if known is None:
         raise ProblemError(

@@ -567,7 +567,7 @@ async def post_decision(context: RequestContext) -> dict[str, Any]:
     who = service.access.holder(context.request) or "anybody"
     address, loop = context.request.remote or "", asyncio.get_running_loop()
 
-    # Here, in the store's thread: it is finished, too, after nobody waits for it any more.
+    # Here, in the store's thread: it is finished also where its caller has gone.
     def write(store: Store) -> tuple[int, int | None]:
         decided = _decided(store, request, who, address)
         if decided[0]:
@@ -579,7 +579,7 @@ async def post_decision(context: RequestContext) -> dict[str, Any]:
 
 
 def _request(context: RequestContext) -> dict[str, Any]:
-    """Return what is asked for as JSON types, with ids in place of names of regions."""
+    """Return the request as JSON types, with ids in place of names of regions."""
     request: dict[str, Any] = context.body.model_dump()
     if selection := request["selection"]:
         wan = context.current.wan
