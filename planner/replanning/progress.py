@@ -1,12 +1,18 @@
-"""Reads a plan in progress: what was asked, how much has moved, and what is left."""
+"""Reads a plan in progress: what was asked, how much has moved, and what is left.
+
+Transfers, shuffles and broadcasts all come down to volumes on links that share the VMs of their
+sites (:mod:`planner.model.shared_resources`), so the same calculation (:class:`Workload`) serves an
+old plan on new estimates and a new plan.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,19 +21,141 @@ from planner.fields.demands import Demands, Pair
 from planner.fields.kinds import LEAST_FIGURE
 from planner.fields.specified import fields_of
 from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import Prices, metered_usd_per_gb
+from planner.model.throughput import ramp_up_s
+from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import PlanKind
 from planner.replanning.request import Moved, ReplanRequest
-from planner.replanning.workload import Workload, workload_of
+from planner.shared_vms.problem import resources_at_bounds
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.request import TransferRequest
 
 AnyRequest: TypeAlias = TransferRequest | ShuffleRequest | BroadcastRequest
-R = TypeVar("R", TransferRequest, ShuffleRequest, BroadcastRequest)
+Left: TypeAlias = float | Mapping[Pair, float]
+"""What every destination lacks, in GB; of a shuffle, what each pair does."""
 
 # Each kind's plan has one of these, and no other kind's.
-KEY_OF_KIND: dict[PlanKind, str] = {"transfer": "paths", "shuffle": "pairs", "broadcast": "trees"}
+KINDS: dict[PlanKind, tuple[str, type[AnyRequest]]] = {
+    "transfer": ("paths", TransferRequest),
+    "shuffle": ("pairs", ShuffleRequest),
+    "broadcast": ("trees", BroadcastRequest),
+}
+# What a plan was asked for beside what is to be moved; the rest is not asked again.
+_SHOWN = {"frontier", "candidates", "max_age_s", "max_price_age_s", "month_to_date_gb", "vm_types"}
+# What is under way is not a trial any more.
+_SHOWN |= {"explore", "outcomes"}
 REMEDY = "Give a plan as it was answered: the object, or its JSON."
 ALL = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is left to move, and how.
+
+    Attributes
+    ----------
+    links_gb : mapping
+        Source and destination of a link to the volume that it still carries.
+    routes : frozenset of tuples of str
+        The regions of each path, or of each branch of a tree from its root.
+    vms : mapping
+        Region to number of VMs.
+    """
+
+    links_gb: Mapping[Pair, float]
+    routes: frozenset[tuple[str, ...]]
+    vms: Mapping[str, int]
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any], left_gb: Left) -> Workload:
+        """Return what a plan does with what is left: the same shares of its paths or trees.
+
+        Parameters
+        ----------
+        plan : mapping
+            Of a transfer, a shuffle or a broadcast, as :meth:`Answer.model_dump` gives it.
+        left_gb : Left
+        """
+        by_pair, whole_gb = (left_gb, 0.0) if isinstance(left_gb, Mapping) else ({}, left_gb)
+        paths = [(path["regions"], path["share"], whole_gb) for path in plan.get("paths") or ()]
+        for pair in plan.get("pairs") or ():
+            gb = by_pair.get((pair["src"], pair["dst"]), 0.0)
+            paths += [(path["regions"], path["share"], gb) for path in pair["paths"] if gb > 0]
+        links_gb: dict[Pair, float] = defaultdict(float)
+        routes = {tuple(regions) for regions, *_ in paths}
+        for regions, share, gb in paths:
+            for link in pairwise(regions):
+                links_gb[link] += gb * share
+        for tree in plan.get("trees") or ():
+            reached: dict[str, tuple[str, ...]] = {}
+            for link in tree["legs"]:
+                before = reached.setdefault(link["src"], (link["src"],))
+                reached[link["dst"]] = (*before, link["dst"])
+                links_gb[link["src"], link["dst"]] += whole_gb * tree["share"]
+            routes |= {route for route in reached.values() if len(route) > 1}
+        return cls(dict(links_gb), frozenset(routes), dict(plan["vms"]))
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """All regions that take part."""
+        ends = [region for link in self.links_gb for region in link]
+        return tuple(dict.fromkeys([*ends, *self.vms]))
+
+    def transfer_s(
+        self, network: Network, connections: int, pair_connections: int = PAIR_CONNECTIONS
+    ) -> list[float]:
+        """Return the time that the VMs need: with links at their best, as expected, at their worst.
+
+        Parameters
+        ----------
+        connections, pair_connections : int
+            Of a VM, in all; and of a VM to one other, at most.
+        """
+        index = {region: i for i, region in enumerate(self.regions)}
+        gbit, links = np.zeros((len(index), len(index))), {}
+        for (src, dst), gb in self.links_gb.items():
+            if gb > 0:
+                at = index[src], index[dst]
+                gbit[at], links[at] = gb * BITS_PER_BYTE, network.link(src, dst)
+        vms = np.array([float(max(1, self.vms.get(region, 1))) for region in index])
+        may = np.ones(len(index), dtype=bool)
+        at_bounds = resources_at_bounds(
+            network, list(index), links, vms, may, connections, pair_connections
+        )
+        expected = at_bounds["expected"]
+        if (expected.rate_gbps[gbit > 0] <= 0).any():
+            return [inf, inf, inf]
+        fast_s, slow_s = expected.bounds_s(gbit, vms, at_bounds["low"], at_bounds["high"])
+        time_s = expected.time_s(gbit)
+        return [min(fast_s, time_s), time_s, max(slow_s, time_s)]
+
+    def ramp_up_s(self, network: Network, known: frozenset[tuple[str, ...]]) -> float:
+        """Return what getting up to speed takes on routes that are not known yet."""
+        rtts_ms = [
+            sum(network.link(a, b).rtt_ms.expected for a, b in pairwise(route))
+            for route in self.routes - known
+        ]
+        return ramp_up_s(max(rtts_ms, default=0.0))
+
+    def egress_usd(self, prices: Prices) -> float:
+        """Return the fees of what is left."""
+        left_gb = {link: gb for link, gb in self.links_gb.items() if gb > 0}
+        usd_per_gb = metered_usd_per_gb(prices, left_gb)
+        return sum(gb * usd_per_gb[link] for link, gb in left_gb.items())
+
+    def vm_usd_per_h(self, prices: Prices) -> float:
+        """Return what its VMs cost an hour together."""
+        return sum(n * prices.vm_usd_per_h(region) for region, n in self.vms.items())
+
+    def is_like(self, other: Workload) -> bool:
+        """Whether another does the same with the same VMs, to a thousandth of a link."""
+        most = max(other.links_gb.values())
+        return dict(self.vms) == dict(other.vms) and all(
+            abs(self.links_gb.get(link, 0.0) - other.links_gb.get(link, 0.0)) <= 1e-3 * most
+            for link in {*self.links_gb, *other.links_gb}
+        )
 
 
 @dataclass(frozen=True)
@@ -41,8 +169,8 @@ class InProgress:
         As :meth:`planner.transfer.plan.Answer.model_dump` gives it.
     request : AnyRequest
         For what is left, with the limits as they were at the start.
-    left_gb, asked_gb : float or mapping
-        What is left and what there was at the start; of a shuffle, of each pair.
+    workload, started : Workload
+        What is left and what there was at the start, as the plan moves it.
     moved_gb, remaining_gb, elapsed_s : float
     planned_gbps : float
         Mean rate of the plan until now.
@@ -51,22 +179,12 @@ class InProgress:
     kind: PlanKind
     plan: Mapping[str, Any]
     request: AnyRequest
-    left_gb: float | Mapping[Pair, float]
-    asked_gb: float | Mapping[Pair, float]
+    workload: Workload
+    started: Workload
     moved_gb: float
     remaining_gb: float
     elapsed_s: float
     planned_gbps: float
-
-    @cached_property
-    def workload(self) -> Workload:
-        """What is left, as the plan moves it."""
-        return workload_of(self.plan, self.left_gb)
-
-    @cached_property
-    def started(self) -> Workload:
-        """Everything, as the plan moves it."""
-        return workload_of(self.plan, self.asked_gb)
 
     @property
     def hour_usd(self) -> float:
@@ -92,33 +210,41 @@ def in_progress(request: ReplanRequest) -> InProgress:
     InputError
         If the document is no plan, the figures are out of range, or nothing is left.
     """
-    plan, moved_gb, elapsed_s = request.document, request.moved_gb, request.elapsed_s
+    plan, elapsed_s = request.document, request.elapsed_s
     kind = _kind(plan)
+    asked_gb: Left
+    left_gb: Left
     try:
         if kind == "shuffle":
-            found = _shuffle(plan, moved_gb, elapsed_s)
+            asked_gb, left_gb, moved, planned_gbps = _shuffle(plan, request.moved_gb, elapsed_s)
+            whole, remaining = sum(asked_gb.values()), sum(left_gb.values())
         else:
-            found = _single(kind, plan, moved_gb, elapsed_s)
-        assert found.workload.regions
+            asked_gb = whole = float(plan["request"]["volume_gb"])
+            moved = _moved_gb(kind, request.moved_gb, whole)
+            left_gb = remaining = whole - moved
+            planned_gbps = float(plan["throughput_gbps"])
+        if remaining <= max(whole * (1 - ALL), LEAST_FIGURE):
+            raise InputError("moved_gb", "leaves nothing to move", value=whole)
+        asked = _asked(plan, kind, left_gb)
+        workload, started = (Workload.of(plan, gb) for gb in (left_gb, asked_gb))
     except (KeyError, TypeError, AttributeError) as fault:
         raise InputError(
             "plan", f"is not a {kind}'s plan: {type(fault).__name__} {fault}", remedy=REMEDY
         ) from None
-    return found
+    return InProgress(
+        kind, plan, asked, workload, started, moved, remaining, elapsed_s, planned_gbps
+    )
 
 
 def _kind(plan: Any) -> PlanKind:
     if isinstance(plan, Mapping) and {"plan_id", "snapshot", "request", "vms"} <= set(plan):
-        for kind, key in KEY_OF_KIND.items():
+        for kind, (key, _) in KINDS.items():
             if isinstance(plan.get(key), list | tuple):
                 return kind
     raise InputError("plan", "is not a plan of a transfer, a shuffle or a broadcast", remedy=REMEDY)
 
 
-def _single(
-    kind: PlanKind, plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float
-) -> InProgress:
-    volume_gb = float(plan["request"]["volume_gb"])
+def _moved_gb(kind: PlanKind, moved_gb: Moved, volume_gb: float) -> float:
     if isinstance(moved_gb, Mapping):
         raise InputError(
             "moved_gb",
@@ -126,87 +252,57 @@ def _single(
             value=dict(moved_gb),
             remedy="Only a shuffle has pairs.",
         )
-    moved = _checked(moved_gb, volume_gb, "moved_gb")
-    left = volume_gb - moved
-    _refuse_done(left, volume_gb)
-    request: AnyRequest = (
-        _asked(plan, TransferRequest, volume_gb=left)
-        if kind == "transfer"
-        else _asked(plan, BroadcastRequest, volume_gb=left)
-    )
-    planned_gbps = float(plan["throughput_gbps"])
-    return InProgress(kind, plan, request, left, volume_gb, moved, left, elapsed_s, planned_gbps)
+    return _checked(moved_gb, volume_gb, "moved_gb")
 
 
-def _shuffle(plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float) -> InProgress:
+def _shuffle(
+    plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float
+) -> tuple[dict[Pair, float], dict[Pair, float], float, float]:
+    """Return each pair's volume and what is left of it, what has moved, and the mean rate."""
     volumes = {(p["src"], p["dst"]): float(p["volume_gb"]) for p in plan["pairs"]}
     rates = {(p["src"], p["dst"]): float(p["throughput_gbps"]) for p in plan["pairs"]}
-    whole = sum(volumes.values())
+
+    def reached_gb(time_s: float) -> dict[Pair, float]:
+        return {pair: min(gb, rates[pair] * time_s / 8) for pair, gb in volumes.items()}
+
     if isinstance(moved_gb, Mapping):
         moved = {
             pair: _checked(gb, volumes.get(pair, 0.0), f"moved_gb {pair[0]} -> {pair[1]}")
             for pair, gb in moved_gb.items()
         }
-    else:
-        moved = _as_planned(volumes, rates, _checked(moved_gb, whole, "moved_gb"))
+    else:  # each pair's part, at the rates of the plan
+        gb = _checked(moved_gb, sum(volumes.values()), "moved_gb")
+        times_s = [0.0, *sorted(8 * gb / rates[pair] for pair, gb in volumes.items())]
+        until_gb = [sum(reached_gb(time_s).values()) for time_s in times_s]
+        moved = reached_gb(float(np.interp(gb, until_gb, times_s)))
     left = {pair: gb - moved.get(pair, 0.0) for pair, gb in volumes.items()}
     left = {pair: gb for pair, gb in left.items() if gb > volumes[pair] * (1 - ALL)}
-    remaining = sum(left.values())
-    _refuse_done(remaining, whole)
-    until = _reached(volumes, rates, elapsed_s) if elapsed_s > 0 else {}
-    planned = 8 * sum(until.values()) / elapsed_s if elapsed_s > 0 else sum(rates.values())
-    return InProgress(
-        "shuffle",
-        plan,
-        _asked(plan, ShuffleRequest, demands_gb=Demands(left)),
-        left,
-        volumes,
-        sum(moved.values()),
-        remaining,
-        elapsed_s,
-        planned,
-    )
+    planned_gbps = sum(rates.values())
+    if elapsed_s > 0:
+        planned_gbps = 8 * sum(reached_gb(elapsed_s).values()) / elapsed_s
+    return volumes, left, sum(moved.values()), planned_gbps
 
 
-def _reached(
-    volumes: Mapping[Pair, float], rates: Mapping[Pair, float], time_s: float
-) -> dict[Pair, float]:
-    return {pair: min(gb, rates[pair] * time_s / 8) for pair, gb in volumes.items()}
-
-
-def _as_planned(
-    volumes: Mapping[Pair, float], rates: Mapping[Pair, float], moved_gb: float
-) -> dict[Pair, float]:
-    """Return each pair's part of what was moved, at the rates of the plan."""
-    times_s = [0.0, *sorted(8 * gb / rates[pair] for pair, gb in volumes.items())]
-    until_gb = [sum(_reached(volumes, rates, time_s).values()) for time_s in times_s]
-    return _reached(volumes, rates, float(np.interp(moved_gb, until_gb, times_s)))
-
-
-# What a plan was asked for beside what is to be moved; the rest is not asked again.
-_SHOWN = {"frontier", "candidates", "max_age_s", "max_price_age_s", "month_to_date_gb", "vm_types"}
-# What is under way is not a trial any more.
-_SHOWN |= {"explore", "outcomes"}
-
-
-def _asked(plan: Mapping[str, Any], made: type[R], **changes: Any) -> R:
-    """Return what a plan was asked for, as it was described, with some changes."""
-    asked = plan["request"]
+def _asked(plan: Mapping[str, Any], kind: PlanKind, left_gb: Left) -> AnyRequest:
+    """Return what a plan was asked for, as it was described, for what is left."""
+    asked, made = plan["request"], KINDS[kind][1]
     known = fields_of(made).keys() - _SHOWN
     found = {name: value for name, value in asked.items() if name in known}
+    found["avoid"] = asked.get("forbidden", ())
+    if isinstance(left_gb, Mapping):
+        found["demands_gb"] = Demands(left_gb)
+    else:
+        found["volume_gb"] = left_gb
     try:
-        return made(**{**found, "avoid": asked.get("forbidden", ()), **changes})
+        return made(**found)
     except InputError as fault:
         raise InputError("plan", f"was asked for what can't be: {fault}", remedy=REMEDY) from None
 
 
 def without_limits(request: AnyRequest) -> AnyRequest:
     """Return a request for least time, whatever it costs."""
-    if isinstance(request, TransferRequest):
-        return replace(
-            request, objective="time", deadline_s=None, budget_usd=None, min_throughput_gbps=None
-        )
-    return replace(request, objective="time", deadline_s=None)
+    limits = {"deadline_s", "budget_usd", "min_throughput_gbps"} & fields_of(type(request)).keys()
+    return request.with_(objective="time", **dict.fromkeys(limits))
 
 
 def _checked(value: float, most: float, field: str) -> float:
@@ -218,8 +314,3 @@ def _checked(value: float, most: float, field: str) -> float:
             remedy="Give what has arrived, not what was sent over all links.",
         )
     return min(value, most)
-
-
-def _refuse_done(left_gb: float, whole_gb: float) -> None:
-    if left_gb <= max(whole_gb * (1 - ALL), LEAST_FIGURE):
-        raise InputError("moved_gb", "leaves nothing to move", value=whole_gb)

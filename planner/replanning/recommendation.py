@@ -3,7 +3,7 @@
 Changing is not free: VMs that start are paid while they do, connections on new paths get up to
 speed again, and until the new VMs have started the old plan continues. VMs that run already have
 been paid for and need not start. Both plans are projected by the same calculation
-(:mod:`planner.replanning.workload`) on the same network.
+(:class:`.progress.Workload`) on the same network.
 
 Noise must not flip plans. A change is recommended only if it gains the margin at the bounds: the
 old plan as fast as its links can be, the new one as slow as its links can be. While the bounds
@@ -14,9 +14,10 @@ gain another margin on top.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from operator import sub
+from typing import NamedTuple
 
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.model.answer import Answer, Bounded, Cost
@@ -27,9 +28,14 @@ from planner.model.quotas.sites import with_running
 from planner.model.units import S_PER_H, duration_text, gbps_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import ChangeCost, Continuation, Replan, ReplanVerdict
-from planner.replanning.progress import AnyRequest, InProgress, in_progress, without_limits
+from planner.replanning.progress import (
+    AnyRequest,
+    InProgress,
+    Workload,
+    in_progress,
+    without_limits,
+)
 from planner.replanning.request import ReplanRequest
-from planner.replanning.workload import AtBounds, Workload, workload_of
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
@@ -68,28 +74,21 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
     return _Replanner(progress, network, prices, request.changes).answer()
 
 
-@dataclass(frozen=True)
-class Projection:
-    """How long a plan still takes and costs, from now to the end."""
+class Projection(NamedTuple):
+    """How long a plan still takes and costs, from now to the end: at best, expected, at worst."""
 
-    times_s: AtBounds
-    costs: tuple[Cost, Cost, Cost]
+    times_s: list[float]
+    costs: list[Cost]
 
-    @property
-    def totals_usd(self) -> AtBounds:
-        """Its costs at the bounds."""
-        fast, expected, slow = self.costs
-        return fast.total, expected.total, slow.total
-
-    def values(self, hour_usd: float) -> AtBounds:
+    def values(self, hour_usd: float) -> list[float]:
         """Return cost plus the value of time in USD, or the times in s where time alone counts."""
         if hour_usd == inf:
             return self.times_s
-        fast, expected, slow = (
+        totals_usd = [cost.total for cost in self.costs]
+        return [
             usd + hour_usd * time_s / S_PER_H
-            for time_s, usd in zip(self.times_s, self.totals_usd, strict=True)
-        )
-        return fast, expected, slow
+            for time_s, usd in zip(self.times_s, totals_usd, strict=True)
+        ]
 
     def shown(self) -> Continuation:
         """Return it in the form of the answer."""
@@ -97,13 +96,19 @@ class Projection:
         return Continuation(expected, fast, slow, self.costs[1])
 
 
+class _Change(NamedTuple):
+    """Another plan for what is left, and what changing to it takes and costs."""
+
+    answer: Answer
+    projection: Projection
+    cost: ChangeCost
+
+
 def _against(
-    compared: Callable[[float, float], float], kept: AtBounds, changed: AtBounds
+    compared: Callable[[float, float], float], kept: list[float], changed: list[float]
 ) -> Bounded:
     """Compare keeping with changing: as expected, and at the bounds against and for changing."""
-    return Bounded(
-        compared(kept[1], changed[1]), compared(kept[0], changed[2]), compared(kept[2], changed[0])
-    )
+    return Bounded(*(compared(kept[i], changed[2 - i]) for i in (1, 0, 2)))
 
 
 def _ratio(over: float, of: float) -> float:
@@ -117,32 +122,27 @@ class _Replanner:
         self, progress: InProgress, network: Network, prices: Prices, changes: int
     ) -> None:
         self.progress, self.network, self.prices = progress, network, prices
-        self.request = progress.request
+        self.request, self.old = progress.request, progress.workload
         self.needed = 1 + self.request.margin * (1 + changes)
         self.warnings: list[str] = []
         connections = self.request.connections
         alone = isinstance(self.request, TransferRequest)
         self.pair_connections = connections if alone else min(connections, PAIR_CONNECTIONS)
-        self.keep = self._kept(progress.workload)
+        # Kept, its VMs run, and its connections are up to speed.
+        times_s = self._transfer_s(self.old)
+        egress_usd, usd_per_h = self.old.egress_usd(prices), self.old.vm_usd_per_h(prices)
+        costs = [Cost.of(egress_usd, usd_per_h * time_s / S_PER_H) for time_s in times_s]
+        self.keep = Projection(times_s, costs)
 
-    # ---- projections -------------------------------------------------------------------------
-
-    def _transfer_s(self, workload: Workload) -> AtBounds:
+    def _transfer_s(self, workload: Workload) -> list[float]:
         return workload.transfer_s(self.network, self.request.connections, self.pair_connections)
-
-    def _kept(self, workload: Workload) -> Projection:
-        """Project keeping the plan: its VMs run, and its connections are up to speed."""
-        times_s = self._transfer_s(workload)
-        egress_usd, usd_per_h = workload.egress_usd(self.prices), workload.vm_usd_per_h(self.prices)
-        fast, expected, slow = (Cost.of(egress_usd, usd_per_h * s / S_PER_H) for s in times_s)
-        return Projection(times_s, (fast, expected, slow))
 
     def _change(self, new: Workload) -> tuple[Projection, ChangeCost] | None:
         """Project changing the plan; None if the old plan ends before the new VMs have started.
 
         Until they have, the old plan continues at its expected rate.
         """
-        prices, old = self.prices, self.progress.workload
+        prices, old = self.prices, self.old
         more = {r: new.vms.get(r, 0) - old.vms.get(r, 0) for r in [*old.vms, *new.vms]}
         start = {region: n for region, n in more.items() if n > 0}
         stop = {region: -n for region, n in more.items() if n < 0}
@@ -150,26 +150,21 @@ class _Replanner:
         moved = wait_s / keep_s if keep_s > 0 else 1.0
         if moved >= 1:
             return None
-        ramp_s = new.ramp_up_s(self.network, old.routes)
-        hourly_old, hourly_new = old.vm_usd_per_h(prices), new.vm_usd_per_h(prices)
+        ramp_s, usd_per_h = new.ramp_up_s(self.network, old.routes), new.vm_usd_per_h(prices)
         starting = sum(n * prices.vm_usd_per_h(region) for region, n in start.items())
         egress_usd = moved * old.egress_usd(prices) + (1 - moved) * new.egress_usd(prices)
         rest_s = [(1 - moved) * time_s + ramp_s for time_s in self._transfer_s(new)]
-        fast_s, expected_s, slow_s = (wait_s + time_s for time_s in rest_s)
-        waiting_usd = (hourly_old + starting) * wait_s / S_PER_H
-        fast, expected, slow = (
-            Cost.of(egress_usd, waiting_usd + hourly_new * time_s / S_PER_H) for time_s in rest_s
-        )
-        projection = Projection((fast_s, expected_s, slow_s), (fast, expected, slow))
-        usd = (starting * wait_s + hourly_new * ramp_s) / S_PER_H
+        waiting_usd = (old.vm_usd_per_h(prices) + starting) * wait_s / S_PER_H
+        costs = [Cost.of(egress_usd, waiting_usd + usd_per_h * s / S_PER_H) for s in rest_s]
+        usd = (starting * wait_s + usd_per_h * ramp_s) / S_PER_H
+        projection = Projection([wait_s + time_s for time_s in rest_s], costs)
         return projection, ChangeCost(start, stop, wait_s, ramp_s, usd)
 
     # ---- other plans -------------------------------------------------------------------------
 
-    def _others(self) -> list[tuple[Answer, Workload]]:
-        """Return other plans for what is left: the best, and the best on VMs already running."""
-        asked = self._limits_left()
-        running = self.progress.workload.vms
+    def _best_change(self) -> _Change | None:
+        """Return the best other plan for what is left: on any VMs, or on those that run already."""
+        asked, running = self._limits_left(), self.old.vms
         on_running = replace(
             asked,
             vms_in={region: max(1, n) for region, n in running.items()},
@@ -178,15 +173,21 @@ class _Replanner:
         known = {"any", "one", "none", *running}
         if isinstance(on_running, TransferRequest) and on_running.relays not in known:
             on_running = replace(on_running, relays="any")
-        answers = (self._in_time(request) for request in (asked, on_running))
-        return [(answer, self._course(answer)) for answer in answers if answer]
+        found = []
+        for answer in map(self._in_time, (asked, on_running)):
+            workload = self._workload(answer) if answer else self.old
+            changed = None if workload.is_like(self.old) else self._change(workload)
+            if answer and changed:
+                found.append(_Change(answer, *changed))
+        hour_usd = self.progress.hour_usd
+        return min(found, key=lambda one: one.projection.values(hour_usd)[1], default=None)
 
     def _in_time(self, request: AnyRequest) -> Answer | None:
         """Return a plan that meets the deadline, the change to it included, if any does."""
         answer = self._recommended(request)
         left_s = request.deadline_s
         for _ in range(DEADLINE_ROUNDS):
-            changed = self._change(self._course(answer)) if answer else None
+            changed = self._change(self._workload(answer)) if answer else None
             if changed is None or left_s is None or request.deadline_s is None:
                 break
             late_s = changed[0].times_s[1] - left_s
@@ -199,71 +200,59 @@ class _Replanner:
 
     def _limits_left(self) -> AnyRequest:
         """Return the request with the rest of its deadline and budget."""
-        request = self.request
+        request, progress = self.request, self.progress
         if request.deadline_s is not None:
-            left_s = request.deadline_s - self.progress.elapsed_s
+            left_s = request.deadline_s - progress.elapsed_s
             if left_s <= 0:
                 self.warnings.append("the deadline has passed; the rest is planned for least time")
                 return without_limits(request)
             request = replace(request, deadline_s=left_s)
         if isinstance(request, TransferRequest) and request.budget_usd is not None:
-            left_usd = request.budget_usd - self._spent_usd()
-            if left_usd <= 0:
+            hours = (progress.elapsed_s + request.vm_start_s) / S_PER_H
+            spent_usd = progress.started.egress_usd(self.prices) - self.keep.costs[1].egress
+            spent_usd += self.old.vm_usd_per_h(self.prices) * hours
+            left_usd: float | None = request.budget_usd - spent_usd
+            if request.budget_usd <= spent_usd:
                 self.warnings.append("the budget is spent; the rest is planned without it")
-                left_usd = inf
-            request = replace(request, budget_usd=left_usd if left_usd < inf else None)
+                left_usd = None
+            request = replace(request, budget_usd=left_usd)
         return request
 
-    def _spent_usd(self) -> float:
-        progress, prices = self.progress, self.prices
-        egress_usd = progress.started.egress_usd(prices) - progress.workload.egress_usd(prices)
-        hours = (progress.elapsed_s + self.request.vm_start_s) / S_PER_H
-        return egress_usd + progress.workload.vm_usd_per_h(prices) * hours
-
     def _recommended(self, request: AnyRequest) -> Answer | None:
-        try:
-            return _recommend(request, self.network, self.prices)
-        except InfeasibleError as fault:
-            note = f"the limits can no longer be met: {fault}"
-            if request.forbidden == self.request.forbidden and note not in self.warnings:
-                self.warnings.append(note)
-        except DataError:
-            return None
-        try:
-            return _recommend(without_limits(request), self.network, self.prices)
-        except (InfeasibleError, DataError):
-            return None
+        """Return the answer to a request, or to one without its limits if they can't be met."""
+        for asked in (request, without_limits(request)):
+            try:
+                return _recommend(asked, self.network, self.prices)
+            except DataError:
+                return None
+            except InfeasibleError as fault:
+                note = f"the limits can no longer be met: {fault}"
+                own = asked is request and request.forbidden == self.request.forbidden
+                if own and note not in self.warnings:
+                    self.warnings.append(note)
+        return None
 
-    def _course(self, answer: Answer) -> Workload:
-        left_gb = self.progress.left_gb
-        if isinstance(self.request, ShuffleRequest):
-            left_gb = self.request.demands_gb
-        return workload_of(answer.model_dump(), left_gb)
+    def _workload(self, answer: Answer) -> Workload:
+        of_pairs = self.request.demands_gb if isinstance(self.request, ShuffleRequest) else None
+        return Workload.of(answer.model_dump(), of_pairs or self.progress.remaining_gb)
 
     # ---- decision ----------------------------------------------------------------------------
 
     def answer(self) -> Replan:
-        progress, hour_usd = self.progress, self.progress.hour_usd
-        best: tuple[Answer, Projection, ChangeCost] | None = None
-        for other, workload in self._others():
-            if workload.is_like(progress.workload):
-                continue
-            changed = self._change(workload)
-            if changed is None:
-                continue
-            change, cost = changed
-            if best is None or change.values(hour_usd)[1] < best[1].values(hour_usd)[1]:
-                best = other, change, cost
+        progress, hour_usd, keep = self.progress, self.progress.hour_usd, self.keep
+        best = self._best_change()
         self._note_surprise()
         verdict: ReplanVerdict = "keep"
+        reason = "No other plan is better on today's estimates."
         gain = saving_s = saving_usd = None
         if best:
-            change = best[1]
-            gain = _against(_ratio, self.keep.values(hour_usd), change.values(hour_usd))
-            saving_s = _against(sub, self.keep.times_s, change.times_s)
-            saving_usd = _against(sub, self.keep.totals_usd, change.totals_usd)
+            change = best.projection
+            gain = _against(_ratio, keep.values(hour_usd), change.values(hour_usd))
+            saving_s = _against(sub, keep.times_s, change.times_s)
+            saving_usd = _against(sub, *([c.total for c in p.costs] for p in (keep, change)))
             if self._worth(change, gain, saving_s, saving_usd):
                 verdict = "change"
+            reason = self._reason(verdict, gain, saving_s.expected, saving_usd.expected)
         snapshot = progress.plan["snapshot"]
         return Replan(
             plan_id=str(progress.plan["plan_id"]),
@@ -271,19 +260,19 @@ class _Replanner:
             planned_on=str(snapshot["id"] if isinstance(snapshot, Mapping) else snapshot.id),
             kind=progress.kind,
             verdict=verdict,
-            reason=self._reason(verdict, best[1] if best else None, gain),
+            reason=reason,
             elapsed_s=progress.elapsed_s,
             remaining_gb=progress.remaining_gb,
             observed_gbps=progress.observed_gbps,
             planned_gbps=progress.planned_gbps if progress.elapsed_s > 0 else None,
-            keep=self.keep.shown(),
-            change=best[1].shown() if best else None,
+            keep=keep.shown(),
+            change=best.projection.shown() if best else None,
             saving_s=saving_s,
             saving_usd=saving_usd,
             gain=gain,
             needed_gain=self.needed,
-            cost_of_change=best[2] if best else None,
-            plan=best[0].model_dump("json") if best else None,
+            cost_of_change=best.cost if best else None,
+            plan=best.answer.model_dump("json") if best else None,
             warnings=tuple(self.warnings),
         )
 
@@ -312,7 +301,7 @@ class _Replanner:
         high = float(plan.get("throughput_gbps_high") or self.progress.planned_gbps)
         planned = gbps_text(self.progress.planned_gbps)
         if not low * SURPRISE <= observed <= high / SURPRISE:
-            src, dst = self._tightest_link()
+            src, dst = max(self.old.links_gb, key=self._need_s)
             self.warnings.append(
                 f"the observed rate is {gbps_text(observed)} Gbit/s and the planned one {planned}; "
                 f"measure {src} -> {dst} to base the decision on current rates"
@@ -324,22 +313,14 @@ class _Replanner:
                 f"moved data at {gbps_text(observed)}; if it still does, keep it and measure again"
             )
 
-    def _tightest_link(self) -> tuple[str, str]:
-        links = self.progress.workload.links_gb
-
-        def need_s(link: tuple[str, str]) -> float:
-            rate = self.network.link(*link).rate_gbps(self.pair_connections)
-            return links[link] / rate if rate > 0 else inf
-
-        return max(links, key=need_s)
+    def _need_s(self, link: tuple[str, str]) -> float:
+        """Return the time that what is left takes on a link of one VM pair."""
+        rate = self.network.link(*link).rate_gbps(self.pair_connections)
+        return self.old.links_gb[link] / rate if rate > 0 else inf
 
     def _reason(
-        self, verdict: ReplanVerdict, change: Projection | None, gain: Bounded | None
+        self, verdict: ReplanVerdict, gain: Bounded, saved_s: float, saved_usd: float
     ) -> str:
-        if change is None or gain is None:
-            return "No other plan is better on today's estimates."
-        saved_s = self.keep.times_s[1] - change.times_s[1]
-        saved_usd = self.keep.costs[1].total - change.costs[1].total
         brings = (
             f"ends {duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'} and costs "
             f"{abs(saved_usd):.2f} USD {'less' if saved_usd >= 0 else 'more'}"

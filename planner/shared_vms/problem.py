@@ -174,10 +174,9 @@ def resources_at_bounds(
     vms: Floats,
     may_relay: np.ndarray,
     connections: int,
+    pair_connections: int = PAIR_CONNECTIONS,
 ) -> dict[Bound, SiteResources]:
     """Return what n sites share, at each bound.
-
-    Links are as :func:`planner.model.vm_limits.link_gbps` says of one, all at once.
 
     Parameters
     ----------
@@ -186,8 +185,8 @@ def resources_at_bounds(
         By position of source and destination; others are not used.
     vms : array, length n
     may_relay : array of bool, length n
-    connections : int
-        Of a VM, in all.
+    connections, pair_connections : int
+        Of a VM, in all; and of a VM to one other, at most.
     """
     n = len(regions)
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
@@ -196,7 +195,7 @@ def resources_at_bounds(
         flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
         saturated = np.array([getattr(link.aggregate_gbps, bound) for link in links.values()])
         pair, carried = np.zeros((n, n)), np.zeros((n, n))
-        of_pair = min(connections, PAIR_CONNECTIONS) * flow_mbps / MBPS_PER_GBPS
+        of_pair = min(connections, pair_connections) * flow_mbps / MBPS_PER_GBPS
         pair[src, dst] = np.minimum(of_pair, saturated)
         carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, saturated)
         egress, ingress, out_weights, in_weights = caps_by_kind(network, regions, bound)

@@ -19,7 +19,7 @@ from planner.model.pricing import CataloguePrices
 from planner.placement.reduce import recommend_reduce
 from planner.placement.request import Machine, ReduceRequest, TasksRequest
 from planner.placement.tasks import recommend_tasks
-from planner.replanning.workload import workload_of
+from planner.replanning.progress import Workload
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from tests.planner.meters import CATALOGUE, metered_usd
@@ -84,7 +84,7 @@ def test_a_shuffle_costs_what_meters_count(
         direct = metered_usd((src, dst, gb) for (src, dst), gb in volumes.items())
         assert plan.direct.cost_usd.egress == pytest.approx(direct)
     rest = {pair: gb / 2 for pair, gb in volumes.items()}
-    left = workload_of(plan.model_dump(), rest)
+    left = Workload.of(plan.model_dump(), rest)
     assert left.egress_usd(prices) == pytest.approx(
         metered_usd((src, dst, gb / 2) for src, dst, gb in sent)
     )
