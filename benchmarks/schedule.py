@@ -19,9 +19,8 @@ from benchmarks.table import show
 from planner.model.network import Network
 from planner.schedule.problem import PendingTransfer, schedule_problem
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.schedule.solver import ScheduleProgram
-from planner.schedule.timed_transfer import TimedTransfer
 from tests.planner.grid import january_grid
 
 DAY_S = 86_400.0

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planner.placement.plan import TaskPlacement as TaskPlacement
     from planner.replanning.plan import Replan as Replan
     from planner.schedule.plan import SchedulePlan as SchedulePlan
-    from planner.schedule.timed_transfer import TimedTransfer as TimedTransfer
+    from planner.schedule.request import TimedTransfer as TimedTransfer
     from planner.shuffle.plan import ShufflePlan as ShufflePlan
     from planner.shuffle.request import ShuffleRequest as ShuffleRequest
     from planner.transfer.plan import Plan as Plan
@@ -71,7 +71,7 @@ _HOME = {
     "ShuffleRequest": "planner.shuffle.request",
     "StoreError": "planner.model.errors",
     "TaskPlacement": "planner.placement.plan",
-    "TimedTransfer": "planner.schedule.timed_transfer",
+    "TimedTransfer": "planner.schedule.request",
     "TransferRequest": "planner.transfer.request",
     "UnknownRegionError": "planner.model.errors",
     "Wan": "relayd.sources.wan",

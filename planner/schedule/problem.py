@@ -16,9 +16,8 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
 from planner.schedule.program import Commodity, Disk
-from planner.schedule.request import ScheduleRequest
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
-from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.usage import NOTHING_STORED
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest

@@ -15,10 +15,9 @@ from planner.model.pricing import Prices
 from planner.model.units import S_PER_H
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
 from planner.schedule.problem import PendingTransfer, ScheduleProgress
-from planner.schedule.request import ScheduleRequest
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.schedule.solve import Scheduler
 from planner.schedule.tariffs import MOST_CHANGES
-from planner.schedule.timed_transfer import TimedTransfer
 from planner.schedule.usage import stored_volumes
 from planner.shared_vms.explanation import vm_warnings
 

@@ -1,12 +1,30 @@
-"""Transfers to admit and schedule, and what they may use."""
+"""Transfers to admit and schedule, and what they may use.
+
+:func:`schedule_from` reads a schedule from its JSON document, to continue it.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
-from planner.fields.kinds import AnswerDocument, ByPlace, Count, Duration, Money, OneOf, Volume
+from pydantic import TypeAdapter, ValidationError
+
+from planner.fields.kinds import (
+    LEAST_FIGURE,
+    AnswerDocument,
+    ByPlace,
+    Count,
+    Duration,
+    Money,
+    Name,
+    OneOf,
+    Rate,
+    Region,
+    Volume,
+)
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
     Connections,
@@ -17,13 +35,237 @@ from planner.fields.shared import (
     margin_field,
     relays_of_many_field,
 )
-from planner.fields.specified import FiguresByPlace, Items, Limit, Reads, Whole, field, specified
-from planner.model.errors import InputError
+from planner.fields.specified import (
+    Figure,
+    FiguresByPlace,
+    Items,
+    Limit,
+    Reads,
+    Specified,
+    Whole,
+    field,
+    fields_of,
+    specified,
+)
+from planner.model.answer import Cost
+from planner.model.errors import FormatError, InputError
+from planner.model.network import Snapshot
 from planner.model.pricing import provider_of
-from planner.schedule.document import schedule_from
-from planner.schedule.plan import SchedulePlan
-from planner.schedule.tariff import Tariff
-from planner.schedule.timed_transfer import MOST_S, TimedTransfer
+from planner.schedule.plan import SchedulePlan, TransferSchedule
+
+# A century: more is a slip of the unit.
+MOST_S = 3.2e9
+MOST_PRIORITY = 1_000_000
+
+
+@specified
+class TimedTransfer(Specified):
+    """One transfer that has a window of time."""
+
+    id: Annotated[str, Name()] = field("Unique among all of a schedule.", aliases=("name",))
+    src: Annotated[str, Region()] = field("Region to send from.", label="From")
+    dst: Annotated[str, Region()] = field("Region to send to.", label="To")
+    volume_gb: Annotated[Figure, Volume()] = field("Volume, in GB.", aliases=("volume", "gb"))
+    start_s: Annotated[Figure, Duration(0.0, MOST_S)] = field(
+        "Earliest start, from the schedule's time 0.", default=0.0, aliases=("start",)
+    )
+    deadline_s: Annotated[Limit, Duration(0.0, MOST_S)] = field(
+        "Latest end, from time 0; without one, it takes what others leave.",
+        default=None,
+        aliases=("deadline",),
+    )
+    priority: Annotated[int, Count(-MOST_PRIORITY, MOST_PRIORITY)] = field(
+        "Higher goes first.", default=0
+    )
+    value_usd: Annotated[Limit, Money()] = field(
+        "What it is worth in time; decides among equal priorities, by GB.",
+        default=None,
+        aliases=("value",),
+    )
+
+    def _check(self) -> None:
+        if self.src == self.dst:
+            raise InputError(
+                "dst",
+                "is the source itself",
+                value=self.dst,
+                remedy="What stays in a region needs no schedule.",
+            )
+        if self.deadline_s is not None and not self.start_s < self.deadline_s:
+            raise InputError(
+                "deadline_s",
+                f"must be after the start ({self.start_s:g} s)",
+                value=self.deadline_s,
+                remedy="Both count from the schedule's time 0.",
+            )
+
+    @classmethod
+    def figures_of(cls, transfer: object) -> dict[str, Any]:
+        """Return what was asked of a transfer, from what has the same attributes."""
+        return {name: getattr(transfer, name) for name in fields_of(cls)}
+
+    @property
+    def usd_per_gb(self) -> float:
+        """What a GB of it is worth; 0 where that was not said."""
+        return (self.value_usd or 0.0) / self.volume_gb
+
+
+# Times in hours are not whole seconds to the last digit: 32.2 h - 8.2 h is a little above 24 h.
+SAME_S = 1e-6
+
+
+@specified
+class Tariff(Specified):
+    """A price that holds for part of what is sent over a link, at times or always."""
+
+    id: Annotated[str, Name()] = field("Unique among all tariffs.", aliases=("name",))
+    src: Annotated[str, Region()] = field("Region that sends.", label="From")
+    dst: Annotated[str, Region()] = field("Region that receives.", label="To")
+    rate_gbps: Annotated[Limit, Rate(LEAST_FIGURE)] = field(
+        "Rate up to which it holds, beside what else is sent: what a percentile contract has paid "
+        "already, or the capacity of a lease. Without one, it holds for all.",
+        default=None,
+        aliases=("rate",),
+    )
+    per_gb_usd: Annotated[Figure, Money()] = field(
+        "What a GB costs within it, in place of the link's fee.",
+        default=0.0,
+        aliases=("usd_per_gb",),
+        label="Price of a GB",
+    )
+    monthly_usd: Annotated[Figure, Money()] = field(
+        "What it costs a month; only break-even depends on it.",
+        default=0.0,
+        label="Price of a month",
+    )
+    start_s: Annotated[Figure, Duration(0.0, MOST_S)] = field(
+        "When it begins to hold, from the schedule's time 0: for a lease, when it is provided.",
+        default=0.0,
+        aliases=("start",),
+    )
+    end_s: Annotated[Limit, Duration(LEAST_FIGURE, MOST_S)] = field(
+        "When it ends.", default=None, aliases=("end",)
+    )
+    every_s: Annotated[Limit, Duration(LEAST_FIGURE, MOST_S)] = field(
+        "After what time it holds again, as long as before: `24h` for times of day.",
+        default=None,
+        aliases=("every",),
+    )
+
+    def _check(self) -> None:
+        if self.src == self.dst:
+            raise InputError(
+                "dst",
+                "is the source itself",
+                value=self.dst,
+                remedy="A tariff is of a link between two regions: give the one that receives.",
+            )
+        if self.end_s is not None and not self.start_s < self.end_s:
+            raise InputError(
+                "end_s",
+                f"must be after the start ({self.start_s:g} s)",
+                value=self.end_s,
+                remedy="Both count from the schedule's time 0. What goes on past midnight ends "
+                "after 24h.",
+            )
+        if self.every_s is not None:
+            if self.end_s is None:
+                raise InputError("end_s", "is missing", remedy="What recurs has an end.")
+            if self.every_s < self.end_s - self.start_s - SAME_S:
+                raise InputError(
+                    "every_s",
+                    f"is shorter than the tariff holds ({self.end_s - self.start_s:g} s)",
+                    value=self.every_s,
+                    remedy="Give at least how long it holds.",
+                )
+
+    def holds_at(self, time_s: float) -> bool:
+        """Whether it holds at a time, its start included."""
+        since_s = time_s - self.start_s
+        if since_s < 0:
+            return False
+        if self.end_s is None:
+            return True
+        if self.every_s is not None:
+            since_s %= self.every_s
+        return since_s < self.end_s - self.start_s
+
+
+REMEDY = "Give the JSON that `relayd schedule` printed."
+# What a document may leave out.
+DEFAULTS = {
+    "start_s": 0.0,
+    "deadline_s": None,
+    "priority": 0,
+    "value_usd": None,
+    "end_s": None,
+    "slack_s": None,
+    "egress_usd": 0.0,
+    "remedies": None,
+}
+_TRANSFER = TypeAdapter(TransferSchedule)
+
+
+def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
+    """Return the schedule of a JSON document: its transfers with their periods, and its time.
+
+    Costs, loads and remedies are left out: continuing the schedule computes them.
+
+    Raises
+    ------
+    FormatError
+        If the document is not that of a schedule, naming the entry.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("transfers"), list):
+        raise FormatError(field, "is not a schedule", remedy=REMEDY)
+    now_s = document.get("now_s")
+    if isinstance(now_s, bool) or not isinstance(now_s, int | float):
+        raise FormatError(f"{field}, now_s", "is not a number", value=now_s, remedy=REMEDY)
+    transfers = tuple(
+        _transfer(entry, f"{field}, transfer {n}")
+        for n, entry in enumerate(document["transfers"], 1)
+    )
+    verdicts = [transfer.verdict for transfer in transfers]
+    return SchedulePlan(
+        plan_id=str(document.get("plan_id", "")),
+        snapshot=Snapshot("", "", ""),
+        request={},
+        reason=str(document.get("reason", "")),
+        now_s=float(now_s),
+        end_s=max((transfer.end_s or 0.0 for transfer in transfers), default=0.0),
+        admitted=verdicts.count("admitted"),
+        refused=verdicts.count("refused"),
+        best_effort=verdicts.count("best effort"),
+        volume_gb=sum((t.volume_gb for t in transfers if t.verdict != "refused"), 0.0),
+        relayed_share=0.0,
+        cost_usd=Cost.of(0.0, 0.0),
+        bound_usd=0.0,
+        value_usd=0.0,
+        transfers=transfers,
+        vms={},
+    )
+
+
+def _transfer(entry: Any, where: str) -> TransferSchedule:
+    if not isinstance(entry, Mapping):
+        raise FormatError(where, "is not an object", value=entry, remedy=REMEDY)
+    try:
+        text = json.dumps({**DEFAULTS, **entry}, allow_nan=False)
+        transfer = _TRANSFER.validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ", ".join(str(part) for part in first["loc"])
+        raise FormatError(f"{where}, {at}", f"is wrong: {first['msg']}", remedy=REMEDY) from error
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, "has a figure that is not finite", remedy=REMEDY) from error
+    TimedTransfer(**TimedTransfer.figures_of(transfer))  # makes the checks of one that is asked for
+    for period in transfer.periods:
+        if period.end_s < period.start_s:
+            raise FormatError(where, "has a period that ends before it starts", remedy=REMEDY)
+        if any(len(path.regions) not in {2, 3} for path in period.paths):
+            raise FormatError(where, "has a path without two or three regions", remedy=REMEDY)
+    return replace(transfer, egress_usd=0.0, remedies=None, stored=())
+
 
 RatesBound: TypeAlias = Literal["expected", "low"]
 

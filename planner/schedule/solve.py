@@ -4,7 +4,7 @@
 fees of all that is admitted and then the earliest times at those fees
 (:mod:`planner.schedule.solver`), sends sooner within slots what can be, and gives what is left to
 transfers without a deadline (:mod:`planner.schedule.filling`). What is refused gets remedies
-(:mod:`planner.schedule.remedies`).
+(:mod:`planner.schedule.admission`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE
-from planner.schedule.admission import Contest, admit
+from planner.schedule.admission import Contest, admit, remedies
 from planner.schedule.filling import BestEffortTransfer, fill_what_is_left, sped_up
 from planner.schedule.plan import AdmissionClass, Remedies
 from planner.schedule.problem import PendingTransfer, ScheduleProblem, schedule_problem
 from planner.schedule.program import Route, route_of
-from planner.schedule.remedies import remedies
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.solver import ScheduleProgram
 from planner.schedule.tariffs import room_gbps

@@ -17,7 +17,7 @@ from planner.model.errors import InputError
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.schedule.plan import TariffUse
-from planner.schedule.tariff import SAME_S, Tariff
+from planner.schedule.request import SAME_S, Tariff
 
 # Each change of price is a slot more, and the program grows with slots.
 MOST_CHANGES = 1000

@@ -27,7 +27,7 @@ from planner.transfer.allocation import (
 from planner.transfer.fees import MeteredFees
 from planner.transfer.problem import Direct, Relay, TransferProblem
 from planner.transfer.single_path import best_on_path
-from planner.transfer.vm_search.objectives import BestValue, GreatestRate, LeastCost
+from planner.transfer.vm_search import BestValue, GreatestRate, LeastCost
 
 FRONTIER_POINTS = 20
 # No plan of the frontier needs to be slower than one VM pair direct, nor than this share of the

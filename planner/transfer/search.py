@@ -18,9 +18,8 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
-from planner.transfer.comparison import RELAY_PROCESSING_MS, OptionComparison
 from planner.transfer.optimum import fastest, least_value, that_can_pay
-from planner.transfer.options import Option, OptionEvaluator
+from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionComparison, OptionEvaluator
 from planner.transfer.problem import Relay, TransferProblem, transfer_problem, within
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.single_path import AS_FAST, best_on_path, greatest_rate_gbps, ranked_relays

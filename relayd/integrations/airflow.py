@@ -26,7 +26,7 @@ from planner.fields.kinds import MOST_NAME
 from planner.fields.specified import Specified
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.schedule.plan import TransferSchedule
-from planner.schedule.timed_transfer import TimedTransfer
+from planner.schedule.request import TimedTransfer
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import ServiceError
@@ -211,7 +211,7 @@ class RelaydReserveOperator(BaseOperator):
     Parameters
     ----------
     transfer : mapping
-        Fields of :class:`~planner.schedule.timed_transfer.TimedTransfer`, which may have templates;
+        Fields of :class:`~planner.schedule.request.TimedTransfer`, which may have templates;
         ``start`` and ``deadline`` count from when the task runs. A task of a run has one
         reservation, however often it is tried, unless there is an ``id`` (or ``name``).
     schedule : str

@@ -38,14 +38,11 @@ if TYPE_CHECKING:
     from planner.replanning.plan import Replan
     from planner.replanning.request import ReplanRequest
     from planner.schedule.plan import SchedulePlan
-    from planner.schedule.request import ScheduleRequest
-    from planner.schedule.tariff import Tariff
-    from planner.schedule.timed_transfer import TimedTransfer
+    from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer
     from planner.shuffle.plan import ShufflePlan
     from planner.shuffle.request import ShuffleRequest
-    from planner.transfer.leased_link import LeasedLink
     from planner.transfer.plan import Plan
-    from planner.transfer.request import TransferRequest
+    from planner.transfer.request import LeasedLink, TransferRequest
 
 A = TypeVar("A", bound=Recommendation)
 R = TypeVar("R", "LeasedLink", "Tariff", "TimedTransfer")

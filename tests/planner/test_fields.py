@@ -27,8 +27,7 @@ from planner.fields.specified import Whole, description_of, field, fields_of, sc
 from planner.model.errors import InputError
 from planner.placement.request import Machine, ReduceRequest, TasksRequest
 from planner.replanning.request import ReplanRequest
-from planner.schedule.request import ScheduleRequest
-from planner.schedule.timed_transfer import TimedTransfer
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.request import TransferRequest
 

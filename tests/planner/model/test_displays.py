@@ -17,8 +17,7 @@ from planner.placement.tasks import recommend_tasks
 from planner.replanning.recommendation import replan
 from planner.replanning.request import ReplanRequest
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest
-from planner.schedule.timed_transfer import TimedTransfer
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend

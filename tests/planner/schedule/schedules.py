@@ -20,8 +20,7 @@ from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest
-from planner.schedule.timed_transfer import TimedTransfer
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 
 Entry = tuple[int, int, float]
 CONNECTIONS = 16

@@ -15,11 +15,9 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.schedule import admission
-from planner.schedule.document import schedule_from
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest
-from planner.schedule.timed_transfer import TimedTransfer
+from planner.schedule.request import ScheduleRequest, TimedTransfer, schedule_from
 from tests.planner.schedule.schedules import Full, World, assert_kept, transfers, valued, world
 from tests.properties import examples
 

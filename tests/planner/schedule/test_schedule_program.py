@@ -12,8 +12,8 @@ from scipy.sparse import coo_matrix, hstack, vstack
 
 from planner.model.shared_resources import Floats
 from planner.schedule.program import Commodity, Disk
+from planner.schedule.request import Tariff
 from planner.schedule.solver import WHOLE, ScheduleProgram
-from planner.schedule.tariff import Tariff
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
 from tests.planner.schedule.schedules import Full, world
 from tests.planner.schedule.schedules import transfers as random_transfers

@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.schedule.document import schedule_from
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest
-from planner.schedule.tariff import Tariff
-from planner.schedule.timed_transfer import TimedTransfer
+from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer, schedule_from
 from tests.planner.schedule.schedules import World, assert_kept, stored_usd, transfers, world
 from tests.planner.schedule.test_schedule_program import admitted, assert_carried, both
 from tests.planner.schedule.test_tariffs import charged_usd, random_tariffs, reference_usd

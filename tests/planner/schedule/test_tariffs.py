@@ -18,10 +18,8 @@ from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest
-from planner.schedule.tariff import Tariff
+from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer
 from planner.schedule.tariffs import LinkTariffs
-from planner.schedule.timed_transfer import TimedTransfer
 from tests.planner.schedule.schedules import Full, World, assert_kept, transfers, world
 from tests.planner.schedule.test_schedule_program import admitted, assert_carried, both
 from tests.properties import examples

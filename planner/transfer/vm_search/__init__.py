@@ -1,1 +1,0 @@
-"""The search over numbers of VMs: its programs, its tree, and what it looks for."""
