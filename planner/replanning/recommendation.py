@@ -96,7 +96,7 @@ class Projection(NamedTuple):
         return Continuation(expected, fast, slow, self.costs[1])
 
 
-class _Change(NamedTuple):
+class _OtherPlan(NamedTuple):
     """Another plan for what is left, and what changing to it takes and costs."""
 
     answer: Answer
@@ -162,7 +162,7 @@ class _Replanner:
 
     # ---- other plans -------------------------------------------------------------------------
 
-    def _best_change(self) -> _Change | None:
+    def _best_change(self) -> _OtherPlan | None:
         """Return the best other plan for what is left: on any VMs, or on those that run already."""
         asked, running = self._limits_left(), self.old.vms
         on_running = replace(
@@ -178,7 +178,7 @@ class _Replanner:
             workload = self._workload(answer) if answer else self.old
             changed = None if workload.is_like(self.old) else self._change(workload)
             if answer and changed:
-                found.append(_Change(answer, *changed))
+                found.append(_OtherPlan(answer, *changed))
         hour_usd = self.progress.hour_usd
         return min(found, key=lambda one: one.projection.values(hour_usd)[1], default=None)
 
