@@ -204,10 +204,11 @@ class CampaignScheduler:
                     lambda store: self._settle(store, due, day, reserved_usd, run, problem)
                 )
             )
-            # Also when the watcher is being stopped: what was spent must be written down.
-            with suppress(asyncio.CancelledError):
+            try:
                 await asyncio.shield(settled)
-            await settled
+            except asyncio.CancelledError:  # the watcher is stopping: write down what was spent
+                await settled
+                raise
 
     def _settle(
         self,

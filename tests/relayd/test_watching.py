@@ -221,6 +221,28 @@ def test_the_next_watcher_settles_the_campaign_of_a_killed_one(db: Path) -> None
         assert scheduler._reserved(store, day, now_s) == 3.75
 
 
+def test_a_watcher_stops_while_it_writes_down_what_a_campaign_spent(db: Path) -> None:
+    async def story() -> None:
+        async with StoreThread(db) as storage:
+            assert await storage.acquire_lease()
+            scheduler = CampaignScheduler(storage, _NONE, _CATALOGUE, WatchOptions(1.0), 0.0)
+            due = await storage.do(lambda store: scheduler._due(store, time.time()))
+            assert due is not None
+            free = threading.Event()
+            busy = asyncio.create_task(storage.do(lambda _: free.wait()))
+            running = asyncio.create_task(scheduler._run(due, "2026-01-01", 1.0))
+            while not scheduler.last:
+                await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.sleep(0)
+            free.set()
+            await busy
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+    asyncio.run(story())
+
+
 @given(st.integers(0, 1439), st.integers(0, 1439), st.floats(0, 2e9))
 def test_quiet_hours(begin_min: int, end_min: int, at_s: float) -> None:
     text = f"{begin_min // 60:02}:{begin_min % 60:02}-{end_min // 60:02}:{end_min % 60:02}"
