@@ -19,13 +19,12 @@ from relayd.http.access import Access, RateLimits
 from relayd.http.campaigns.supervisor import CampaignSupervisor, regions_of
 from relayd.http.connections import Connections, most_connections
 from relayd.http.current_state import RENEW_AFTER_S, Current, open_source, read_current, with_states
-from relayd.http.event_stream import EventStream
 from relayd.http.fair_queue import FairQueue
 from relayd.http.monitoring.metrics import Exposition, Metrics, estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.settings import ServiceSettings
 from relayd.http.snapshot_maker import SnapshotMaker
-from relayd.http.store_access import StoreAccess
+from relayd.http.store_access import EventStream, StoreAccess
 from relayd.http.watcher_supervisor import WatcherSupervisor
 from relayd.http.workers import Workers
 from relayd.sources.stored import newer_than

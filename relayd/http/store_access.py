@@ -1,23 +1,28 @@
-"""The store from an event loop: one thread that reads and one that writes."""
+"""The store from an event loop: one thread that reads, one that writes, and a stream of events."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
-from planner.model.errors import StoreError
+from planner.model.errors import RelaydError, StoreError
 from relayd.http.fair_queue import FairQueue
 from relayd.http.problems import ProblemError
 from relayd.store import Location, Store, open_store
+from relayd.store.events import Event, Events
 from relayd.store.opening import Mode
 
 T = TypeVar("T")
+MOST_READERS = 256
+POLL_EVERY_S = 0.5
+PAGE = 500
 MOST_WAITING = 256
 STATEMENT_TIMEOUT_S = 15.0
 """For a statement on a server; nothing that a request needs takes long."""
@@ -161,3 +166,77 @@ class _Side:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=True)
+
+
+class EventStream:
+    """Events of the store, for any number of readers.
+
+    Parameters
+    ----------
+    store : StoreAccess
+    """
+
+    def __init__(self, store: StoreAccess) -> None:
+        self._store = store
+        self._readers = 0
+        self._last_id = 0
+        self._news = asyncio.Condition()
+        self._looking: asyncio.Task[None] | None = None
+        self.is_closed = False
+
+    @property
+    def readers(self) -> int:
+        """How many read at the moment."""
+        return self._readers
+
+    async def last_id(self) -> int:
+        """Return the id of the newest event."""
+        return await self._store.read(lambda store: Events(store.database).last_id())
+
+    async def after(self, last_id: int) -> list[Event]:
+        """Return the events after one, at most a page of them."""
+        return await self._store.read(
+            lambda store: Events(store.database).after(last_id, limit=PAGE)
+        )
+
+    async def wait(self, last_id: int, timeout_s: float) -> None:
+        """Return when there may be events after one, when time is up, or when it is closed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s), self._news:
+                await self._news.wait_for(lambda: self.is_closed or self._last_id > last_id)
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[None]:
+        """Count a reader, and poll for events while there is one."""
+        if self._readers >= MOST_READERS:
+            raise ProblemError(
+                503,
+                "unavailable",
+                f"{MOST_READERS} readers of events are connected already.",
+                retry_s=10,
+            )
+        self._readers += 1
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        try:
+            yield
+        finally:
+            self._readers -= 1
+
+    async def close(self) -> None:
+        """Let all readers go."""
+        self.is_closed = True
+        async with self._news:
+            self._news.notify_all()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def _look(self) -> None:
+        while self._readers and not self.is_closed:
+            with contextlib.suppress(RelaydError, ProblemError):  # it may go well the next time
+                found = await self.last_id()
+                if found > self._last_id:
+                    async with self._news:
+                        self._last_id = found
+                        self._news.notify_all()
+            await asyncio.sleep(POLL_EVERY_S)
