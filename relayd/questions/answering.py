@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -124,15 +125,8 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     if resolved.outcomes:
         outcomes, doubts = _possible_outcomes(wan.catalogue, network, resolved)
         resolved, notes = replace(resolved, outcomes=outcomes), (*notes, *doubts)
-    return _answer(
-        wan,
-        network,
-        [(source, target)],
-        request,
-        lambda prices: recommend(
-            resolved, network, prices, catalogue=wan.catalogue, now_s=now_s, notes=notes
-        ),
-    )
+    recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
+    return _answer(wan, request, resolved, network, [(source, target)], recommended, notes)
 
 
 def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
@@ -206,13 +200,7 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
     network = _network_of(wan, resolved.ends, request)
     pairs = [(source.region_id, region) for region in destinations]
     notes = _notes_of((source, *found))
-    return _answer(
-        wan,
-        network,
-        pairs,
-        request,
-        lambda prices: recommend_broadcast(resolved, network, prices, notes=notes),
-    )
+    return _answer(wan, request, resolved, network, pairs, recommend_broadcast, notes)
 
 
 def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
@@ -238,11 +226,8 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
     ]
     notes = (*_notes_of(found.values()), *down)
 
-    def recommended(prices: CataloguePrices) -> ShufflePlan:
-        with one_matrix_thread():
-            return recommend_shuffle(resolved, network, prices, notes=notes)
-
-    return _answer(wan, network, demands, request, recommended)
+    with one_matrix_thread():
+        return _answer(wan, request, resolved, network, demands, recommend_shuffle, notes)
 
 
 def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
@@ -272,13 +257,8 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     )
     network = _network_of(wan, tuple(dict.fromkeys(ends.values())), request)
     notes = _notes_of(found.values())
-    return _answer(
-        wan,
-        network,
-        [(transfer.src, transfer.dst) for transfer in transfers],
-        request,
-        lambda prices: recommend_schedule(resolved, network, prices, notes=notes),
-    )
+    pairs = [(transfer.src, transfer.dst) for transfer in transfers]
+    return _answer(wan, request, resolved, network, pairs, recommend_schedule, notes)
 
 
 # ---- where to compute, and with what -----------------------------------------------------------
@@ -309,13 +289,8 @@ def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
     )
     network = _network_of(wan, (*inputs, *chosen), request)
     notes = _notes_of(dict.fromkeys((*found.values(), *reducers)))
-    return _answer(
-        wan,
-        network,
-        [(src, dst) for src in inputs for dst in resolved.reduce_in if src != dst],
-        request,
-        lambda prices: recommend_reduce(resolved, network, prices, notes=notes),
-    )
+    pairs = [(src, dst) for src in inputs for dst in resolved.reduce_in if src != dst]
+    return _answer(wan, request, resolved, network, pairs, recommend_reduce, notes)
 
 
 def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
@@ -331,13 +306,8 @@ def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
     regions = tuple(dict.fromkeys(machine.region for machine in machines))
     network = _network_of(wan, regions, request)
     notes = tuple(dict.fromkeys(_notes_of(found)))
-    return _answer(
-        wan,
-        network,
-        list(permutations(regions, 2)),
-        request,
-        lambda prices: recommend_tasks(resolved, network, prices, notes=notes),
-    )
+    pairs = list(permutations(regions, 2))
+    return _answer(wan, request, resolved, network, pairs, recommend_tasks, notes)
 
 
 def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
@@ -434,9 +404,7 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
         asked = (plan["request"] if isinstance(plan, Mapping) else plan.request).get("addresses")
         wanted = next((one for one in WANTED_ADDRESSES if one == asked), "auto")
     network = wan.network_of(workload.regions, _vm_types(wan, request), wanted)
-    return _answer(
-        wan, network, workload.links_gb, request, lambda prices: replan(request, network, prices)
-    )
+    return _answer(wan, request, request, network, workload.links_gb, replan)
 
 
 # ---- what they share ---------------------------------------------------------------------------
@@ -444,20 +412,33 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
 
 def _answer(
     wan: NetworkView,
+    request: PricedRequest,
+    resolved: PricedRequest,
     network: Network,
     pairs: Iterable[Pair],
-    request: PricedRequest,
-    recommended: Callable[[CataloguePrices], A],
+    recommend: Callable[..., A],
+    notes: tuple[str, ...] | None = None,
 ) -> A:
     """Recommend at today's prices, and add caveats.
+
+    Parameters
+    ----------
+    request, resolved : PricedRequest
+        As it was asked, and with ids of regions in place of names.
+    pairs : iterable of (str, str)
+        The links that were asked about.
+    notes : tuple of str, optional
+        On names, where the question's answer has room for them.
 
     Raises
     ------
     DataError
-        If the links of these pairs, or their prices, are older than the request allows.
+        If these links, or their prices, are older than the request allows.
     """
     refuse_old(request, wan.catalogue, network, pairs)
-    return dated(recommended(_prices(wan, network, request)), wan.catalogue, network, pairs)
+    more = {} if notes is None else {"notes": notes}
+    found = recommend(resolved, network, _prices(wan, network, request), **more)
+    return dated(found, wan.catalogue, network, pairs)
 
 
 def _prices(wan: NetworkView, network: Network, request: PricedRequest) -> CataloguePrices:
