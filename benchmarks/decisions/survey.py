@@ -18,8 +18,7 @@ from planner.model.throughput import bundle_share_of_steady
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
-from probes.importers import ImportOptions, read
-from probes.importers.detection import looks_like
+from probes.importers import ImportOptions, looks_like, read
 from probes.samples import Sample, Samples
 
 KNOWN_SHARES = {"tenth": 0.1, "quarter": 0.25, "half": 0.5}

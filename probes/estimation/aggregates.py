@@ -9,18 +9,20 @@ from statistics import median
 import numpy as np
 
 from planner.model.estimate import ADDRESS_KINDS, Figures, RateCut
-from planner.model.link_array import EstimateArrays, Origins
+from planner.model.link_array import Origins
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.ramp import ramp_steps, saturates
 from probes.analysis.series.late_cuts import fall_of, lasting, rate_cut
-from probes.estimation.combining import SHORT_S
-from probes.estimation.current_samples import PRIVATE
+from probes.estimation.current_samples import PRIVATE, evaluated
+from probes.estimation.estimates import EstimateArray, measured
 from probes.estimation.flows import Pairs
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.link_samples import CountedSamples, LinkSamples, number_of, steady_values
-from probes.estimation.origins import measured
 from probes.samples import Samples
+
+SHORT_S = 10.0
+"""A test from a cold start that is no longer than this may go wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,9 @@ class AggregateTests:
 
     Attributes
     ----------
-    src, dst : array of int
-    alone : EstimateArrays
+    pairs : (array, array)
+        Numbers of the ends of each link.
+    alone : EstimateArray
         What they say by themselves.
     values : array
         Of all tests.
@@ -44,9 +47,8 @@ class AggregateTests:
         Those whose rate fell, of links whose rate falls.
     """
 
-    src: Ints
-    dst: Ints
-    alone: EstimateArrays
+    pairs: Pairs
+    alone: EstimateArray
     values: Floats
     groups: Groups
     connections: Ints
@@ -69,12 +71,13 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     groups, first = counted.groups, counted.rows[counted.groups.first]
     values = steady_values(counted.rows, "aggregate_mbps", rtts_ms) / MBPS_PER_GBPS
     connections = first["connections"].astype(np.int64)
+    ends = counted.ends
     # Those with a cut have figures of their own.
     extra = connections.copy()
     width = int(connections.max(initial=0)) + 1
     listed = list(cuts)
     for number, pair in enumerate(listed, 1):
-        extra[(counted.src == pair[0]) & (counted.dst == pair[1])] += number * width
+        extra[(ends[0] == pair[0]) & (ends[1] == pair[1])] += number * width
 
     def figures_of(more: int) -> Figures | None:
         number, opened = divmod(more, width)
@@ -88,8 +91,7 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
     # Two runs that agreed began a new level: what is left of them is no odd one.
     is_lone = (groups.counts == 1) & short & ~first["new_level"]
-    ends = counted.src, counted.dst
-    return AggregateTests(*ends, alone, values, groups, connections, is_lone, fallen)
+    return AggregateTests(ends, alone, values, groups, connections, is_lone, fallen)
 
 
 def _with_cuts(
@@ -100,16 +102,15 @@ def _with_cuts(
     fallen: list[int] = []
     kept = np.ones(len(counted.rows), np.bool_)
     for link in _links_with(samples, counted, '"findings"'):
-        used = list(samples.samples[counted.places[link]])
-        cut = rate_cut(used)
-        if cut is not None:
-            ends = (number_of(counted.rows[end][link.start]) for end in ("src", "dst"))
-            src, dst = map(int, ends)
-            cuts[src, dst] = cut
-            places = counted.places[link].tolist()
-            fallen += [at for at, sample in zip(places, used, strict=True) if fall_of(sample)]
-            lasts = {id(sample) for sample in lasting(used, cut)}
-            kept[link] = [id(sample) in lasts for sample in used]
+        places = counted.places[link].tolist()
+        used = list(samples.samples[places])
+        with evaluated(samples.samples, places[0]):
+            if cut := rate_cut(used):
+                row = counted.rows[link.start]
+                cuts[int(number_of(row["src"])), int(number_of(row["dst"]))] = cut
+                fallen += [at for at, sample in zip(places, used, strict=True) if fall_of(sample)]
+                lasts = {id(sample) for sample in lasting(used, cut)}
+                kept[link] = [id(sample) in lasts for sample in used]
     return cuts, samples.samples[fallen], counted.where(kept) if cuts else counted
 
 
@@ -123,16 +124,15 @@ def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> lis
 
 def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
     """Return how far one test of each link lies from its level."""
-    providers = list(dict.fromkeys(name.partition(":")[0] for name in samples.names))
-    of_region = np.array([providers.index(name.partition(":")[0]) for name in samples.names])
-    noises = np.full((2, len(providers), len(providers)), UNKNOWN_NOISE)
-    for i, address in enumerate(ADDRESS_KINDS):
-        for j, src in enumerate(providers):
-            for k, dst in enumerate(providers):
-                if law := law_of(src, dst, address):
-                    noises[i, j, k] = law.noise
+    providers = np.array([name.partition(":")[0] for name in samples.names])
+    src, dst = counted.ends
     private = counted.groups.reduced(np.minimum, counted.rows["address"]) == PRIVATE
-    found: Floats = noises[private.astype(np.int64), of_region[counted.src], of_region[counted.dst]]
+    found = np.full(len(src), UNKNOWN_NOISE)
+    for pair in {*zip(providers[src].tolist(), providers[dst].tolist(), strict=True)}:
+        between = (providers[src] == pair[0]) & (providers[dst] == pair[1])
+        for address in ADDRESS_KINDS:
+            if law := law_of(*pair, address):
+                found[between & (private == (address == "private"))] = law.noise
     return found
 
 
@@ -148,11 +148,11 @@ def saturated_links(samples: LinkSamples) -> Pairs:
     begins = recent.groups.begins.tolist()
     shown = {begins[number]: begins[number + 1] for number in steps}
     shown |= {link.start: link.stop for link in _links_with(samples, recent, "ramp")}
-    found = [
-        begin
-        for begin, end in sorted(shown.items())
-        if _is_saturated(samples.samples[samples.of_reference(recent, slice(begin, end))])
-    ]
+    found = []
+    for begin, end in sorted(shown.items()):
+        with evaluated(samples.samples, recent.places[begin]):
+            if _is_saturated(samples.samples[samples.of_reference(recent, slice(begin, end))]):
+                found.append(begin)
     rows = recent.rows[found]
     return number_of(rows["src"]), number_of(rows["dst"])
 

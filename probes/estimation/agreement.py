@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.estimate import Figures, Origin
+from planner.model.estimate import Figures
 from probes.estimation.groups import MAD_TO_SIGMA, Bools, Floats, Ints
 from probes.samples import OWN
 
@@ -217,37 +217,31 @@ def _after_shift(shift: _Shift, found: Sequence[FromSource], tolerance: float) -
     return Agreement(places, names, tuple(disputed), is_shift=not own)
 
 
-class Mark(NamedTuple):
-    """Whose samples an estimate rests on, as :class:`planner.model.estimate.Figures` say it."""
-
-    reported_by: tuple[str, ...] | None
-    unconfirmed: bool | None
-    disputed: int | None
-    disputed_by: tuple[str, ...] | None
-
-    @classmethod
-    def of(cls, found: Agreement) -> Mark | None:
-        """Return who reported the samples that count, and who contradicts them, if need be."""
-        if not (found.reported_by or found.disputed):
-            return None
-        return cls(
-            found.reported_by or None,
-            found.is_shift or None,
-            sum(len(one.places) for one in found.disputed) or None,
-            tuple(sorted(one.source for one in found.disputed)) or None,
-        )
+def mark_of(found: Agreement) -> Figures | None:
+    """Return who reported the samples that count, and who contradicts them, if need be."""
+    if not (found.reported_by or found.disputed):
+        return None
+    return Figures(
+        reported_by=found.reported_by or None,
+        unconfirmed=found.is_shift or None,
+        disputed=sum(len(one.places) for one in found.disputed) or None,
+        disputed_by=tuple(sorted(one.source for one in found.disputed)) or None,
+    )
 
 
-def figures_with(figures: Figures | None, mark: Mark | None) -> Figures | None:
+def figures_with(figures: Figures | None, mark: Figures | None) -> Figures | None:
     """Return the figures of an estimate with whose samples it rests on."""
-    return figures if mark is None else (figures or Figures())._replace(**mark._asdict())
+    if figures is None or mark is None:
+        return figures or mark
+    told = {name: value for name, value in mark._asdict().items() if value is not None}
+    return figures._replace(**told)
 
 
-def is_own(origin: Origin) -> bool:
+def is_own(mark: Figures | None) -> bool:
     """Whether samples of the own prober are behind an estimate, or there is but one source."""
-    return origin.figures is None or not origin.figures.reported_by
+    return mark is None or not mark.reported_by
 
 
 def trusted(*sources: str) -> tuple[str, ...]:
-    """Return whose samples are to be named: nobody's where the own prober's are among them."""
+    """Return whose samples are to be named: none where the own prober's are among them."""
     return () if OWN in sources else tuple(sorted(set(sources)))

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
+from planner.model.estimate import AddressKind
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.samples import ADDRESSES, METRICS, OWN, TEXTS, Metric, NameTable, Rows, Samples
+from probes.samples import ADDRESSES, METRICS, OWN, TEXTS, Metric, NameTable, Rows, Sample, Samples
 
 MOST_SAMPLES = 64
 """Of a link, metric and source: their median is known well."""
@@ -49,6 +51,38 @@ class LinkShift(NamedTuple):
     after: float
 
 
+class SeriesError(Exception):
+    """A series of samples that can't be evaluated: estimates are to be made without it."""
+
+    def __init__(self, sample: Sample, error: Exception) -> None:
+        super().__init__(
+            f"{sample.metric} of {sample.src} > {sample.dst} ({type(error).__name__}: {error})"
+        )
+        self.series = sample[:3]
+
+    def others(self, samples: Samples) -> Samples:
+        """Return the samples of all other series."""
+        names = (list(samples.names), list(samples.names), METRICS)
+        columns = zip(("src", "dst", "metric"), self.series, names, strict=True)
+        own = [samples.rows[end] == known.index(name) for end, name, known in columns]
+        others: Bools = ~np.logical_and.reduce(own)
+        return samples[others]
+
+
+@contextmanager
+def evaluated(samples: Samples, place: int) -> Iterator[None]:
+    """Name the series of a sample in whatever goes wrong while it is evaluated.
+
+    Raises
+    ------
+    SeriesError
+    """
+    try:
+        yield
+    except Exception as error:
+        raise SeriesError(samples[place], error) from error
+
+
 class CurrentSamples(NamedTuple):
     """Samples since their link last changed its level.
 
@@ -73,9 +107,9 @@ class CurrentSamples(NamedTuple):
     before: int
     since_s: float
 
-    def of_kind(self, *, private: bool) -> CurrentSamples:
+    def over(self, address: AddressKind) -> CurrentSamples:
         """Return the samples over private addresses, or over others."""
-        return self.where((self.samples.rows["address"] == PRIVATE) == private)
+        return self.where((self.samples.rows["address"] == PRIVATE) == (address == "private"))
 
     def where(self, chosen: Bools) -> CurrentSamples:
         """Return some of the samples."""
@@ -104,10 +138,10 @@ def current_samples(samples: Samples) -> CurrentSamples:
     shifts = []
     for number in np.flatnonzero(long).tolist():
         begin, end = parts.begins[number : number + 2].tolist()
-        for shift in _shifts(samples, slice(max(begin, end - MOST_JUDGED), end)):
-            since_s[number] = max(since_s[number], shift.at_s)
-            if tells[number]:
-                shifts.append(shift)
+        with evaluated(samples, begin):
+            found = list(_shifts(samples, slice(max(begin, end - MOST_JUDGED), end)))
+        since_s[number] = max([since_s[number], *(shift.at_s for shift in found)])
+        shifts += found if tells[number] else []
     kept = rows["measured_at_s"] >= parts.spread(since_s)
     if not kept.all():
         samples, parts = samples[kept], parts.kept(kept)

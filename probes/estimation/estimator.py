@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,21 +12,18 @@ from planner.model.baseline.graph import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.link import Site
-from planner.model.link_array import EstimateArrays, LinkArray, Origins
+from planner.model.link_array import LinkArray, Origins
 from planner.model.network import Network, Snapshot
 from probes.estimation.aggregates import aggregate_tests, saturated_links
-from probes.estimation.caps import with_buckets
 from probes.estimation.current_samples import CurrentSamples, current_samples, with_first
-from probes.estimation.flows import FlowModel, measured_flows
-from probes.estimation.groups import Bools, Floats, Ints
-from probes.estimation.kinds import caps_joined, joined, with_caps_of
+from probes.estimation.estimates import EstimateArray, are_known, are_of, estimates_of
+from probes.estimation.flows import flows_of_windows, measured_flows
+from probes.estimation.groups import Bools
 from probes.estimation.laws import MeasuredLaw
 from probes.estimation.link_samples import LinkSamples
-from probes.estimation.links import MeasuredLinks, links_of
-from probes.estimation.origins import are_baseline
-from probes.estimation.provider_laws import ProviderLaws
+from probes.estimation.links import MeasuredLinks, caps_joined, joined, links_of, with_caps_of
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
-from probes.estimation.sites import with_caps, with_windows
+from probes.estimation.sites import with_buckets, with_caps, with_windows
 from probes.estimation.vm_types import VmVote, vm_type_of, votes_of
 from probes.samples import OWN, Metric, Samples
 
@@ -120,130 +118,102 @@ class Estimator:
         rows, names = samples.rows, list(samples.names)
         used = {names[n] for end in ("src", "dst") for n in np.unique(rows[end]).tolist()}
         self._regions = [*regions, *sorted((used | self._votes.keys()).difference(regions))]
-        self._current = current_samples(with_first(samples, self._regions))
-        self.shifts = self._current.shifts
-        self._rows = self._current.samples.rows
-        self._is_mixed = len(np.unique(self._rows["source"])) > 1
-        self.newest_s = float(self._rows["measured_at_s"].max(initial=0.0))
+        current = current_samples(with_first(samples, self._regions))
+        self.shifts = current.shifts
+        rows = current.samples.rows
+        self._is_mixed = len(np.unique(rows["source"])) > 1
+        self.newest_s = float(rows["measured_at_s"].max(initial=0.0))
+        self._over_public, self._over_private = current.over("public"), current.over("private")
         self._of_kind: dict[AddressKind, LinkSamples] = {}
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of all catalogue regions and all measured ones."""
-        return self.estimates().network(snapshot)
+        return self.estimates.network(snapshot)
 
+    @cached_property
     def estimates(self) -> Estimates:
-        """Return what is believed of all catalogue regions and all measured ones."""
+        """What is believed of all catalogue regions and all measured ones."""
         typed = {
             name: baseline_site(name, self.catalogue, self._vm_types(name))
             for name in self._regions
         }
-        origins = Origins()
-        over_public = self._current.of_kind(private=False)
-        over_private = self._current.of_kind(private=True)
-        public = LinkSamples(over_public, typed, is_mixed=self._is_mixed)
-        self._of_kind = {"public": public}
+        origins, public = Origins(), self._samples(typed, self._over_public, "public")
         rtts = round_trips_ms(public, self.catalogue, origins)
-        # Of public addresses; changed by what follows.
-        between = EstimateArrays._make(column.copy() for column in rtts)
+        between = rtts.copy()  # changed by what follows
         sites, links = self._estimated(typed, public, rtts, "public", origins)
-        private = over_private.where(~self._are_claims(over_public, over_private))
-        if not len(private.samples):
+        current = self._over_private.where(~self._are_claims)
+        if not len(current.samples):
             return Estimates(sites, links, LinkArray())
-        return self._with_private(private, sites, links, between, origins)
-
-    def _with_private(
-        self,
-        current: CurrentSamples,
-        sites: Mapping[str, Site],
-        links: LinkArray,
-        between: EstimateArrays,
-        origins: Origins,
-    ) -> Estimates:
-        """Return estimates with what was measured over private addresses.
-
-        Parameters
-        ----------
-        current : CurrentSamples
-            Over private addresses.
-        sites, links
-            As public addresses have them.
-        between : EstimateArrays
-            Round-trip times over public addresses.
-        origins : Origins
-        """
         rows = current.samples.rows
         places = np.union1d(rows["src"], rows["dst"]).astype(np.int64) - 1
         ends = {name: sites[name] for name in (self._regions[place] for place in places.tolist())}
         current = current._replace(samples=with_first(current.samples, list(ends)))
-        sites_over = with_caps_of(ends, "private")
-        private = LinkSamples(current, sites_over, is_mixed=self._is_mixed)
-        self._of_kind["private"] = private
-        rtts = between.take(np.ix_(places, places))
+        over = with_caps_of(ends, "private")
+        private = self._samples(over, current, "private")
+        rtts = between[np.ix_(places, places)]
         own = round_trips_ms(private, self.catalogue, origins)
-        better = own.known & (~are_baseline(origins, own.origin) | ~rtts.known)
-        rtts.put(better, own.take(better))
+        better = are_known(own)
+        better &= ~are_of("baseline", origins, own["origin"]) | ~are_known(rtts)
+        rtts[better] = own[better]
         providers = np.array([name.partition(":")[0] for name in ends])
-        rtts.expected[~(private.pairs() | (providers[:, None] == providers))] = np.nan
-        found, over_private = self._estimated(sites_over, private, rtts, "private", origins)
+        rtts["expected"][~(private.pairs() | (providers[:, None] == providers))] = np.nan
+        found, over_private = self._estimated(over, private, rtts, "private", origins)
         used, others = joined(links, over_private)
         return Estimates(caps_joined(sites, found), used, others)
+
+    def _samples(
+        self, sites: Mapping[str, Site], current: CurrentSamples, address: AddressKind
+    ) -> LinkSamples:
+        found = LinkSamples(current, sites, is_mixed=self._is_mixed)
+        self._of_kind[address] = found
+        return found
 
     def _estimated(
         self,
         typed: Mapping[str, Site],
         samples: LinkSamples,
-        rtts: EstimateArrays,
+        rtts: EstimateArray,
         address: AddressKind,
         origins: Origins,
     ) -> tuple[dict[str, Site], LinkArray]:
-        """Return sites and links over one kind of address, from samples of that kind."""
-        catalogue = self.catalogue
-        flows = measured_flows(samples, rtts.expected, origins)
-        tests = aggregate_tests(samples, rtts.expected, origins)
-        pairs = tests.src, tests.dst
-        sites = with_caps(typed, samples, tests, self._stated_gbps, rtts, catalogue, origins)
-        sites = with_windows(sites, samples, rtts.expected, catalogue)
-        model = FlowModel(sites.values(), rtts, catalogue, origins)
-        spreads = model.spreads(flows)
-        laws = ProviderLaws(sites, typed, rtts, address, origins)
-        law = MeasuredLaw(laws, sites, pairs, tests.alone, origins)
+        """Return sites and links over one kind of address, from samples of that kind.
+
+        Fills in round-trip times of links that were measured and are between no known places.
+        """
+        catalogue, rtts_ms = self.catalogue, rtts["expected"]
+        flows = measured_flows(samples, rtts_ms, origins)
+        tests = aggregate_tests(samples, rtts_ms, origins)
+        sites = with_caps(typed, samples, tests, self._stated_gbps, rtts_ms, catalogue, origins)
+        sites = with_windows(sites, samples, rtts_ms, catalogue)
+        law = MeasuredLaw(sites, typed, rtts, address, tests.pairs, tests.alone, origins)
         aggregates, priors = law.measured(tests)
-        _fill(rtts, pairs, origins)
-        _fill(rtts, (flows.src, flows.dst), origins)
-        inferred = rtts.known
-        inferred[pairs] = False
+        was_known, no_place = are_known(rtts), estimates_of([RTT_OF_NO_PLACE], origins)
+        for src, dst in (tests.pairs, flows.pairs):
+            missing = np.isnan(rtts_ms[src, dst])
+            rtts[src[missing], dst[missing]] = no_place
+        inferred = are_known(rtts)
+        inferred[tests.pairs] = False
+        saturated = saturated_links(samples)
         measured = MeasuredLinks(
-            *(flows, pairs, aggregates, priors, tests.connections, saturated_links(samples))
+            flows, tests.pairs, aggregates, priors, tests.connections, saturated
         )
-        links = links_of(
-            sites.values(),
-            rtts,
-            model.of_windows(spreads),
-            law.unmeasured(inferred),
-            measured,
-            losses_pct(samples),
-            address,
-            origins,
-        )
+        by_laws, lost_pct = law.unmeasured(inferred), losses_pct(samples)
+        by_windows = flows_of_windows(sites, rtts, flows, was_known, catalogue, origins)
+        links = links_of(sites, rtts, by_windows, by_laws, measured, lost_pct, address, origins)
         # Last: laws and limits of links are of what short tests show.
         return with_buckets(sites, tests.fallen), links
 
     def disputes(self) -> list[Dispute]:
-        """Return what does not count because it contradicts others, and unconfirmed new levels.
-
-        Of the samples as :meth:`estimates` has last judged them.
-        """
-        if not self._of_kind:
-            self.estimates()
+        """Return what does not count because it contradicts others, and unconfirmed new levels."""
+        assert self.estimates
         found = []
         for address, of_kind in self._of_kind.items():
             for metric in of_kind.known_metrics():
                 of_kind.counted(metric)
             value = of_kind.samples.rows["value"]
-
             for (metric, src, dst), judged in of_kind.agreements.items():
                 key = of_kind.names[src], of_kind.names[dst], metric, address
-                level = _median(value[judged.places])
+                level = float(np.median(value[judged.places])) if len(judged.places) else None
                 for source, places, of in judged.disputed:
                     middle = float(np.median(value[places]))
                     found.append(
@@ -257,13 +227,12 @@ class Estimator:
 
     def _claimed_alone(self) -> list[Dispute]:
         """Return what does not count because one source alone says that an address is private."""
-        over = [self._current.of_kind(private=private) for private in (False, True)]
-        claimed = over[1].where(self._are_claims(*over))
+        claimed = self._over_private.where(self._are_claims)
         sites = {name: baseline_site(name, self.catalogue) for name in self._regions}
         samples, found = LinkSamples(claimed, sites, is_mixed=True), []
         for metric in samples.known_metrics():
             recent = samples.recent(metric)
-            for link, src, dst in zip(recent.groups, recent.src, recent.dst, strict=True):
+            for link, src, dst in zip(recent.groups, *recent.ends, strict=True):
                 for one in samples.from_sources(recent.places[link], recent.rows["value"][link]):
                     count, value = len(one.places), float(np.median(one.logs))
                     key = self._regions[src], self._regions[dst], metric
@@ -274,19 +243,20 @@ class Estimator:
                     )
         return found
 
-    def _are_claims(self, public: CurrentSamples, private: CurrentSamples) -> Bools:
-        """Return samples of links that one source alone reported over private addresses.
+    @cached_property
+    def _are_claims(self) -> Bools:
+        """Which samples over private addresses one source alone has reported of their link.
 
-        Where others reported them over public ones. Taken as told, they would be used in place of
+        Where others reported it over public ones. Taken as told, they would be used in place of
         what the others measured. Where the catalogue says that both ends share a private network,
-        nobody needs to confirm that.
+        no confirmation is needed.
         """
-        claims = np.zeros(len(private.samples), np.bool_)
+        rows = self._over_private.samples.rows
+        claims = np.zeros(len(rows), np.bool_)
         if not self._is_mixed:
             return claims
-        over_public, over_private = public.reporters(), private.reporters()
-        rows = private.samples.rows
-        for (src, dst), by in over_private.items():
+        over_public = self._over_public.reporters()
+        for (src, dst), by in self._over_private.reporters().items():
             if len(by) != 1 or OWN in by or not over_public.get((src, dst), by) - by:
                 continue
             network, other = (
@@ -302,15 +272,3 @@ class Estimator:
             return self._chosen
         voted = vm_type_of(region, self._votes, self.catalogue)
         return {region: voted} if voted else self._chosen
-
-
-def _median(values: Floats) -> float | None:
-    return float(np.median(values)) if len(values) else None
-
-
-def _fill(rtts: EstimateArrays, pairs: tuple[Ints, Ints], origins: Origins) -> None:
-    """Fill in the round-trip times of links that were measured and are between no known places."""
-    missing = np.isnan(rtts.expected[pairs])
-    places = tuple(ends[missing] for ends in pairs)
-    one = EstimateArrays.of([RTT_OF_NO_PLACE], origins)
-    rtts.put(places, one.take(np.zeros(missing.sum(), np.int64)))

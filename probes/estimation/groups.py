@@ -109,7 +109,7 @@ class Groups(NamedTuple):
         return middles / (1 + errors), middles, middles * (1 + errors)
 
 
-def bounds_of(values: list[float], noise: float) -> tuple[float, float, float]:
+def median_bounds(values: list[float], noise: float) -> tuple[float, float, float]:
     """Return the median of at least one value with bounds; see :meth:`Groups.bounds`."""
     expected = median(values)
     sigma = MAD_TO_SIGMA * median(abs(value - expected) for value in values)

@@ -1,40 +1,58 @@
-"""What many connections of VM pairs carry together by the providers' laws, and by tests.
+"""What many connections of VM pairs carry together: providers' laws, tests, and both combined.
 
 A law (:mod:`planner.model.throughput`) is what VMs of one provider reached towards another
-provider's, by distance. Measured links show how links of their class lie about it
-(:mod:`probes.estimation.combining`): the same providers and kind of address, at such a distance.
-Where a class is wide, links between the same two parts of the world tell more: on the January 2022
-grid, another pair of Azure and AWS regions within 40 ms at both ends tells a far link within 20 %
-in the median, the law alone within 40 %.
+provider's, by distance. Measured links show how links of their class lie about it: the same
+providers and kind of address, at such a distance. A class has a law with a spread, both learned
+from its links that were measured: the fewer these are, the more of ours. Where a class is wide,
+links between the same two parts of the world tell more: on the January 2022 grid, another pair of
+Azure and AWS regions within 40 ms at both ends tells a far link within 20 % in the median, the law
+alone within 40 %.
+
+A link's level lies about the law as its class is spread, and tests lie about the level as they
+repeat; both weigh by their precision (a normal model's posterior). Where tests are far outside of
+the class's spread, either the link is unlike its class or the test went wrong. One short test from
+a cold start goes wrong now and then (on the 2022 grid, one in a hundred from AWS to Google Cloud
+found a twentieth of the rate): alone it moves the bounds, and asks to be repeated. Several tests
+that agree, or one of a steady rate, are believed wholly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import exp
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from math import exp, isfinite, log
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.graph import within_cap
-from planner.model.estimate import Estimate, Origin
+from planner.model.baseline.graph import larger_than_law, origin_of_law
+from planner.model.estimate import AddressKind, Estimate, Origin
 from planner.model.link import Site
-from planner.model.link_array import EstimateArrays, Origins
-from planner.model.throughput import UNKNOWN_MEMORY_YEARS, UNKNOWN_NOISE, UNKNOWN_SPREAD, LawSpread
+from planner.model.link_array import Origins, Records
+from planner.model.throughput import (
+    CLASSES_MS,
+    FAR,
+    UNKNOWN_MEMORY_YEARS,
+    UNKNOWN_NOISE,
+    UNKNOWN_SPREAD,
+    AggregateLaw,
+    LawSpread,
+    law_of,
+    spread_of,
+)
 from probes.estimation.aggregates import AggregateTests
-from probes.estimation.combining import (
-    LEAST_LINKS,
-    LEAST_RATIO,
-    ClassLaw,
-    class_law,
-    combined,
-    tests_of,
+from probes.estimation.estimates import (
+    EstimateArray,
+    are_known,
+    bounds_of,
+    changed,
+    estimates_of,
+    no_estimates,
+    of_many,
+    own_first,
+    with_bounds,
 )
 from probes.estimation.flows import Pairs
-from probes.estimation.groups import MAD_TO_SIGMA, Bools, Floats, Ints
-from probes.estimation.origins import changed, of_many, own_first
-from probes.estimation.provider_laws import CLASSES, ProviderLaws, within_caps
-from probes.estimation.site_arrays import Bounds, least_caps
+from probes.estimation.groups import MAD_TO_SIGMA, NORMAL_90, Floats, Ints
 
 # Links between the same two parts of the world: they help where links of a class differ by half.
 NEIGHBOUR_MS = 25.0
@@ -43,67 +61,166 @@ NEIGHBOUR_FROM_SPREAD = 0.5
 NEIGHBOUR_SHARE = 0.4
 """Of the spread, what neighbours take away at most."""
 LEAST_GBPS = 1e-6
-_NO_LINKS = np.zeros(0, np.int64)
+LAW_COUNTS_AS = 3
+"""Links, in the median of a class: a few odd ones do not move it."""
+NOISE_COUNTS_AS = 5
+"""Tests, in the noise of a link's tests."""
+LEAST_LINKS = 3
+"""A class of distance with fewer is shifted by the other classes, too, and has our spread."""
+LEAST_NOISE = 0.01
+LEAST_RATIO = 1e-3
+OTHER_SIZE = 2.0
+"""A VM whose cap differs more from its type's is not of the size that a law is of."""
+USUAL_RTT_MS = 100.0
+"""Where no location is known: a law needs some distance."""
+CLASSES = len(CLASSES_MS) + 1
+"""Of distance."""
+_VM_CAPS = Origin("baseline", "vm-caps")
+Bounds: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-class PriorArrays(NamedTuple):
-    """What would be believed of measured links without their tests, as arrays of length m."""
+class ClassLaw(NamedTuple):
+    """How links of a class lie about their law.
 
-    low: Floats
-    expected: Floats
-    high: Floats
-    memory_years: Floats
+    Attributes
+    ----------
+    shift : float
+        Median of what was measured over the law, as a logarithm.
+    spread : LawSpread
+    """
+
+    shift: float
+    spread: LawSpread
 
 
-class MeasuredLaw:
-    """The providers' laws, as far as measured links bear them out.
+def class_law(own: Floats, others: Floats, ours: LawSpread) -> ClassLaw:
+    """Return how links of a class lie about their law.
 
     Parameters
     ----------
-    laws : ProviderLaws
-        Of n sites.
+    own, others : arrays
+        Logarithms of measured over law: of links of the class, and of the same providers in other
+        classes of distance.
+    ours : LawSpread
+        Of the class on the 2022 grid.
+    """
+    if len(own) < LEAST_LINKS:
+        return ClassLaw(_median_with_law(np.append(own, others)), ours)
+    shift = _median_with_law(own)
+    widest = FAR * max(ours)
+    errors = np.sort(np.clip(own - shift, -widest, widest))
+    return ClassLaw(shift, spread_of(errors.tolist(), ours))
+
+
+def _median_with_law(ratios: Floats) -> float:
+    """Return the median of some links and the law itself, between two the nearer to the law."""
+    ordered = np.sort(np.append(ratios, [0.0] * LAW_COUNTS_AS))
+    below, above = ordered[(len(ordered) - 1) // 2].item(), ordered[len(ordered) // 2].item()
+    return float(min(max(0.0, below), above))
+
+
+def least_caps(sites: Collection[Site], address: AddressKind | None = None) -> Records:
+    """Return the lower of what VMs send and receive, of all pairs of n sites, shape (n, n).
+
+    Without a kind of address, of their usual caps.
+    """
+    sends = bounds_of(site.egress(address) if address else site.egress_gbps for site in sites)
+    receives = bounds_of(site.ingress(address) if address else site.ingress_gbps for site in sites)
+    sends = sends[:, None]
+    return np.where(sends["expected"] <= receives["expected"], sends, receives)
+
+
+class MeasuredLaw:
+    """The laws between the providers of n sites, as far as measured links bear them out.
+
+    Parameters
+    ----------
     sites : mapping
-        These.
+        With caps measured where they were.
+    typed : mapping
+        The same sites with the caps of their VM types. Where a cap was found to be less than half
+        of that, or more than twice, the VM is not of the size that the law is of, and the law
+        holds in proportion.
+    rtts_ms : EstimateArray, shape (n, n)
+    address : AddressKind
     pairs : (array, array)
         Sources and destinations of the m links that were measured.
-    alone : EstimateArrays
+    alone : EstimateArray
         What was measured of these.
     origins : Origins
     """
 
     def __init__(
         self,
-        laws: ProviderLaws,
         sites: Mapping[str, Site],
+        typed: Mapping[str, Site],
+        rtts_ms: EstimateArray,
+        address: AddressKind,
         pairs: Pairs,
-        alone: EstimateArrays,
+        alone: EstimateArray,
         origins: Origins,
     ) -> None:
-        self._of, self._laws, self._origins = laws, laws.laws(), origins
-        self._sites, self._pairs, self._alone = list(sites.values()), pairs, alone
-        self._caps = least_caps(self._sites)
-        key = laws.key[pairs]
-        has_law = np.array([[model is not None for model in row] for row in laws.models])
-        by_law = np.flatnonzero(has_law.ravel()[key // CLASSES]) if len(key) else np.zeros(0, int)
+        self._pairs, self._alone, self._origins = pairs, alone, origins
+        names = [name.partition(":")[0] for name in sites]
+        providers = list(dict.fromkeys(names))
+        self._of_providers = [(src, dst) for src in providers for dst in providers]
+        self._models = [law_of(*pair, address) for pair in self._of_providers]
+        provider = np.array([providers.index(name) for name in names], np.int64)
+        unknown = ~are_known(rtts_ms)
+        self._rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["expected"])
+        highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
+        kind = provider[:, None] * len(providers) + provider
+        self._key = kind * CLASSES + np.searchsorted(CLASSES_MS, highest_ms, side="right")
+        """Of each link, its providers and class of distance."""
+        self._laws = self._laid(list(sites.values()), list(typed.values()), address)
+        self._caps = least_caps(sites.values())
+        key = self._key[pairs]
+        has_law = np.array([model is not None for model in self._models], np.bool_)
+        by_law = np.flatnonzero(has_law[key // CLASSES])
         self._ratios = np.zeros(len(key))
-        ratios = alone.expected[by_law] / self._laws.expected[pairs][by_law]
+        ratios = alone["expected"][by_law] / self._laws["expected"][pairs][by_law]
         self._ratios[by_law] = np.log(np.maximum(LEAST_RATIO, ratios))
         self._learned: dict[int, dict[int, Ints]] = {}
         """The measured links of each class that count, by providers; all in order."""
-        keys, number = np.unique(key[by_law], return_inverse=True)
-        for one, links in sorted(
-            ((one, by_law[number == place]) for place, one in enumerate(keys.tolist())),
-            key=lambda of_class: of_class[1][0],
-        ):
-            own = links[own_first(origins, alone.origin[links])]
+        for one in dict.fromkeys(key[by_law].tolist()):
+            links = by_law[key[by_law] == one]
+            own = links[own_first(origins, alone["origin"][links])]
             self._learned.setdefault(one // CLASSES, {})[one] = own
         self._class_laws: dict[int, ClassLaw] = {}
-        self._behind: dict[int, EstimateArrays] = {}
+
+    def _laid(self, sites: list[Site], typed: list[Site], address: AddressKind) -> EstimateArray:
+        """Return one VM pair's saturated throughput by law and caps, shape (n, n)."""
+        caps, found = least_caps(sites, address), no_estimates(len(sites), len(sites))
+        found["expected"] = np.where(np.isinf(caps["expected"]), np.nan, caps["expected"])
+        found["low"], found["high"] = caps["expected"] * exp(-UNKNOWN_SPREAD.below), caps["high"]
+        found["origin"] = self._origins.number_of(_VM_CAPS)
+        proportion = np.array([_proportion(a, b) for a, b in zip(sites, typed, strict=True)])
+        for key in np.unique(self._key).tolist():
+            law, between = self._models[key // CLASSES], self._of_providers[key // CLASSES]
+            if law is None:
+                continue
+            at = np.nonzero(self._key == key)
+            of_sites = {i: larger_than_law(sites[i], law, address) for i in np.unique(at[0])}
+            larger = np.array([of_sites[i] for i in at[0].tolist()])
+            spread = law.spread_of_class(key % CLASSES)
+            rates = _steady_gbps(law, self._rtts_ms[at]) * proportion[at[0]] * larger
+            # That smaller VMs were held by their cap, not by the path, is not known of each link.
+            below = spread.below + np.log(larger)
+            low, expected, high = _within_caps(rates, below, spread.above, caps[at])
+            numbers = {
+                times: self._origins.number_of(
+                    origin_of_law(between, exp(max(spread.below + log(times), spread.above)) - 1)
+                )
+                for times in set(of_sites.values())
+            }
+            found["low"][at], found["expected"][at], found["high"][at] = low, expected, high
+            found["origin"][at] = [numbers[times] for times in larger.tolist()]
+        return found
 
     def links_of_class(self, key: int) -> Ints:
         """Return the links of a class of distance; where they are too few, of all classes."""
         classes = self._learned.get(key // CLASSES, {})
-        links = classes.get(key, _NO_LINKS)
+        links = classes.get(key, np.zeros(0, np.int64))
         if len(links) >= LEAST_LINKS or not classes:
             return links
         return np.concatenate(list(classes.values()))
@@ -112,69 +229,65 @@ class MeasuredLaw:
         """Return how links of a class lie about their law."""
         if key not in self._class_laws:
             classes = self._learned.get(key // CLASSES, {})
-            others = [links for other, links in classes.items() if other != key]
-            own = self._ratios[classes.get(key, _NO_LINKS)]
-            model = self._of.model(key)
-            self._class_laws[key] = class_law(
-                own,
-                self._ratios[np.concatenate([_NO_LINKS, *others])],
-                model.spread_of_class(key % CLASSES) if model else UNKNOWN_SPREAD,
-            )
+            of_classes = {one: self._ratios[links] for one, links in classes.items()}
+            own = of_classes.pop(key, np.zeros(0))
+            others = np.concatenate([np.zeros(0), *of_classes.values()])
+            model = self._models[key // CLASSES]
+            ours = model.spread_of_class(key % CLASSES) if model else UNKNOWN_SPREAD
+            self._class_laws[key] = class_law(own, others, ours)
         return self._class_laws[key]
 
-    def _shifted(self, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
-        """Return the laws of links, shifted as their classes are."""
-        keys, number = np.unique(self._of.key[pairs], return_inverse=True)
-        laws = [self._class_law(key) for key in keys]
-        shifts = np.array([exp(law.shift) for law in laws])
-        rates = self._laws.expected[pairs] * shifts[number]
-        caps = Bounds(*(cap[pairs] for cap in self._caps))
-        return within_caps(rates, [law.spread for law in laws], number, caps)
+    def _laws_of(self, pairs: Pairs) -> tuple[list[int], Ints, Floats]:
+        """Return classes of links, which of them each is of, and shift and spread of each link."""
+        keys, number = np.unique(self._key[pairs], return_inverse=True)
+        laws = [self._class_law(key) for key in keys.tolist()]
+        figures = np.array([(law.shift, *law.spread) for law in laws]).reshape(-1, 3)
+        return keys.tolist(), number, figures[number].T
 
-    def measured(self, tests: AggregateTests) -> tuple[EstimateArrays, PriorArrays]:
-        """Return what tests of links and the laws of their classes say together, and the latter."""
-        middles = tests.alone.expected
-        priors, noise = self._priors(middles)
+    def _bounds(self, pairs: Pairs, shift: Floats, below: Floats, above: Floats) -> Bounds:
+        rates = self._laws["expected"][pairs] * np.exp(shift)
+        return _within_caps(rates, below, above, self._caps[pairs])
+
+    def measured(self, tests: AggregateTests) -> tuple[EstimateArray, Floats]:
+        """Return what tests of links and the laws of their classes say together.
+
+        And what would be believed of them without their tests, the four numbers of a
+        :class:`.Prior` by row.
+        """
+        middles = tests.alone["expected"]
         deviations = MAD_TO_SIGMA * tests.groups.deviations(tests.values, middles)
-        low, expected, high = np.log(np.stack(priors[:3], axis=1)).T
-        repeated = tests_of(middles, deviations, tests.groups.counts, tests.is_lone, noise)
-        found = combined(repeated, expected, expected - low, high - expected)
-        low, expected, high = np.exp(
-            [found.expected - found.below, found.expected, found.expected + found.above]
-        )
-        expected = np.where(found.expected == repeated.level, middles, expected)  # to the digit
-        origin = tests.alone.origin.copy()
-        origin[found.doubted] = changed(
-            self._origins,
-            origin[found.doubted],
-            lambda one: one._replace(method="contradicted-sample"),
-        )
-        return tests.alone.with_bounds(low, expected, high, origin), priors
-
-    def _priors(self, middles: Floats) -> tuple[PriorArrays, Floats]:
-        """Return what would be believed of measured links without their tests, and their noise."""
+        kind = self._key[self._pairs] // CLASSES
+        models = [self._models[one] for one in kind.tolist()]
         # Of nothing but caps: what was measured, and as little sure as where nothing is known.
-        middles = np.maximum(middles, LEAST_GBPS)
-        below, above = exp(-UNKNOWN_SPREAD.below), exp(UNKNOWN_SPREAD.above)
-        unknown = (middles * below, middles, middles * above)
-        with_law = self._with_law()
-        low, expected, high = (
-            np.where(with_law, shifted, other)
-            for shifted, other in zip(self._shifted(self._pairs), unknown, strict=True)
+        rates = np.maximum(middles, LEAST_GBPS)
+        unknown = rates * exp(-UNKNOWN_SPREAD.below), rates, rates * exp(UNKNOWN_SPREAD.above)
+        has_law = np.array([model is not None for model in models], np.bool_)
+        shifted = self._bounds(self._pairs, *self._laws_of(self._pairs)[2])
+        prior = [np.where(has_law, a, b) for a, b in zip(shifted, unknown, strict=True)]
+        memory = [model.memory_years if model else UNKNOWN_MEMORY_YEARS for model in models]
+        of_class = np.array([model.noise if model else UNKNOWN_NOISE for model in models])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            seen = np.where(middles > 0, NORMAL_90 * deviations / middles, 0.0)
+            level, counts = np.log(middles), tests.groups.counts
+        squares = NOISE_COUNTS_AS * of_class**2 + counts * seen**2
+        noise = np.maximum(LEAST_NOISE, np.sqrt(squares / (NOISE_COUNTS_AS + counts)))
+        low, expected, high = np.log(prior)
+        found = combined(
+            level, noise, counts, tests.is_lone, expected, expected - low, high - expected
         )
-        models = [model for row in self._of.models for model in row]
-        memory = np.array([one.memory_years if one else UNKNOWN_MEMORY_YEARS for one in models])
-        noise = np.array([one.noise if one else UNKNOWN_NOISE for one in models])
-        kind = self._of.kind[self._pairs]
-        return PriorArrays(low, expected, high, memory[kind]), noise[kind]
+        low, expected, high = np.exp([found[0] - found[1], found[0], found[0] + found[2]])
+        expected = np.where(found[0] == level, middles, expected)  # to the digit
+        origin, doubted = tests.alone["origin"].copy(), found[3]
+        origin[doubted] = changed(
+            self._origins, origin[doubted], lambda one: one._replace(method="contradicted-sample")
+        )
+        priors = np.array([*prior, memory], np.float64)
+        return with_bounds(tests.alone, low, expected, high, origin), priors
 
-    def _with_law(self) -> Bools:
-        has_law = np.array([model is not None for row in self._of.models for model in row])
-        found: Bools = has_law[self._of.kind[self._pairs]]
-        return found
-
-    def unmeasured(self, wanted: Bools) -> EstimateArrays:
+    def unmeasured(self, wanted: np.ndarray) -> EstimateArray:
         """Return the saturated throughput to expect of links; none where nothing is known.
+
+        By what links of their classes, and their neighbours, show.
 
         Parameters
         ----------
@@ -182,73 +295,125 @@ class MeasuredLaw:
             Of which links; of others it is not said.
         """
         found = self._laws
-        src, dst = np.nonzero(wanted & found.known)
-        kinds = self._of.kind[src, dst]
-        shown = np.isin(kinds, list(self._learned))
-        src, dst = src[shown], dst[shown]
+        is_learned = np.isin(self._key // CLASSES, list(self._learned))
+        src, dst = np.nonzero(wanted & are_known(found) & is_learned)
         if not len(src):
             return found
-        found.put((src, dst), self._of_classes((src, dst)))
+        pairs = src, dst
+        keys, number, (shift, below, above) = self._laws_of(pairs)
+        behind = [self.links_of_class(key) for key in keys]
+        made = [of_many("shifted-law", self._alone[links], self._origins) for links in behind]
+        evidence = estimates_of([Estimate(0.0, 0.0, 0.0, one) for one in made], self._origins)
+        evidence = evidence[number]
+        wide = np.array([sum(self._class_law(key).spread) for key in keys])
+        for at in np.flatnonzero(wide[number] >= NEIGHBOUR_FROM_SPREAD).tolist():
+            links, weights = self._neighbours(src[at], dst[at], behind[number[at]])
+            if len(links):
+                # The law counts as one link at the same place.
+                weight = weights.sum()
+                shift[at] += weights @ (self._ratios[links] - shift[at]) / (1 + weight)
+                share = 1 - NEIGHBOUR_SHARE * weight / (1 + weight)
+                below[at], above[at] = share * below[at], share * above[at]
+                origin = of_many("neighbouring-links", self._alone[links], self._origins)
+                evidence[at] = estimates_of([Estimate(0.0, 0.0, 0.0, origin)], self._origins)[0]
+        bounds = self._bounds(pairs, shift, below, above)
+        found[pairs] = with_bounds(evidence, *bounds, evidence["origin"])
         return found
 
-    def _of_classes(self, pairs: Pairs) -> EstimateArrays:
-        """Return what links of their classes, and their neighbours, say of links."""
-        law_gbps = self._laws.expected[pairs]
-        keys, number = np.unique(self._of.key[pairs], return_inverse=True)
-        origins = [self._origin_of_class(key) for key in keys]
-        behind = EstimateArrays.of([Estimate(0.0, 0.0, 0.0, one) for one in origins], self._origins)
-        behind = behind.take(number)
-        low, expected, high = self._shifted(pairs)
-        found = behind.with_bounds(low, expected, high, behind.origin)
-        for place, key in enumerate(keys):
-            if sum(self._class_law(key).spread) < NEIGHBOUR_FROM_SPREAD:
-                continue
-            links = self.links_of_class(key)
-            for at in np.flatnonzero(number == place).tolist():
-                ends = int(pairs[0][at]), int(pairs[1][at])
-                if near := self._neighbours(*ends, links):
-                    estimate = self._by_neighbours(ends, float(law_gbps[at]), key, near)
-                    found.set(at, estimate, self._origins)
-        return found
-
-    def _origin_of_class(self, key: int) -> Origin:
-        return of_many("shifted-law", self._alone.take(self.links_of_class(key)), self._origins)
-
-    def _by_neighbours(
-        self, ends: tuple[int, int], law_gbps: float, key: int, near: Mapping[int, float]
-    ) -> Estimate:
-        shift, spread = self._class_law(key)
-        # The law counts as one link right beside.
-        weight = sum(near.values())
-        ratios = self._ratios[list(near)].tolist()
-        moved = (w * (r - shift) for w, r in zip(near.values(), ratios, strict=True))
-        shift += sum(moved) / (1 + weight)
-        share = 1 - NEIGHBOUR_SHARE * weight / (1 + weight)
-        spread = LawSpread(share * spread.below, share * spread.above)
-        origin = of_many("neighbouring-links", self._alone.take(list(near)), self._origins)
-        cap = Estimate(*(bound[ends].item() for bound in self._caps))
-        return within_cap(law_gbps * exp(shift), spread, cap, origin)
-
-    def _neighbours(self, src: int, dst: int, links: Ints) -> dict[int, float]:
+    def _neighbours(self, src: int, dst: int, links: Ints) -> tuple[Ints, Floats]:
         """Return measured links whose ends are both near this link's, with their weights."""
-        out_ms = self._apart_ms(src)[self._pairs[0][links]]
-        into_ms = self._apart_ms(dst)[self._pairs[1][links]]
-        near = np.flatnonzero((out_ms < FARTHEST_NEIGHBOUR_MS) & (into_ms < FARTHEST_NEIGHBOUR_MS))
-        apart = zip(out_ms[near].tolist(), into_ms[near].tolist(), strict=True)
-        weights = (exp(-(a**2 + b**2) / (2 * NEIGHBOUR_MS**2)) for a, b in apart)
-        return dict(zip(links[near].tolist(), weights, strict=True))
-
-    def _apart_ms(self, region: int) -> Floats:
-        """Return the round-trip times from a region to all, and to itself."""
-        apart_ms: Floats = self._of.rtts_ms[region].copy()
-        apart_ms[region] = 0.0
-        return apart_ms
+        out_ms, into_ms = (
+            np.where(ends[links] == own, 0.0, self._rtts_ms[own, ends[links]])
+            for own, ends in zip((src, dst), self._pairs, strict=True)
+        )
+        near = (out_ms < FARTHEST_NEIGHBOUR_MS) & (into_ms < FARTHEST_NEIGHBOUR_MS)
+        squares = out_ms[near] ** 2 + into_ms[near] ** 2
+        return links[near], np.exp(-squares / (2 * NEIGHBOUR_MS**2))
 
     def links_behind(self, src: int, dst: int, estimate: Estimate) -> list[tuple[int, int]]:
         """Return the measured links that shift the law for another, given what was made of it."""
-        links = self.links_of_class(int(self._of.key[src, dst]))
+        links = self.links_of_class(int(self._key[src, dst]))
         if estimate.origin.method == "neighbouring-links":
-            links = np.array(list(self._neighbours(src, dst, links)), np.int64)
+            links, _ = self._neighbours(src, dst, links)
         elif estimate.origin.method != "shifted-law":
             return []
         return list(zip(*(ends[links].tolist() for ends in self._pairs), strict=True))
+
+
+def _steady_gbps(law: AggregateLaw, rtts_ms: Floats) -> Floats:
+    far_gbps = law.scale_gbps * (rtts_ms / 100.0) ** law.exponent
+    return np.minimum(law.limit_gbps, far_gbps)
+
+
+def _within_caps(rates: Floats, below: Floats, above: Floats | float, caps: Records) -> Bounds:
+    """Return what laws say of VM pairs whose VMs have caps.
+
+    Nothing is held to the middle of a cap, whose own bounds tell how surely it is known: the high
+    bound is held to the cap's high bound.
+    """
+    expected = np.minimum(rates, caps["expected"])
+    return (
+        np.minimum(np.minimum(rates * np.exp(-below), caps["low"]), expected),
+        expected,
+        np.maximum(expected, np.minimum(rates * np.exp(above), caps["high"])),
+    )
+
+
+def _proportion(site: Site, typed: Site) -> float:
+    """Return how much of the cap of its type a VM of another size was found to have; else 1."""
+    of_type_gbps = typed.egress_gbps.expected
+    share = site.egress_gbps.expected / of_type_gbps if isfinite(of_type_gbps) else 1.0
+    return share if not 1 / OTHER_SIZE <= share <= OTHER_SIZE else 1.0
+
+
+def combined(
+    level: Floats,
+    noise: Floats,
+    repeats: Ints,
+    is_lone: np.ndarray,
+    expected: Floats,
+    below: Floats,
+    above: Floats,
+) -> tuple[Floats, Floats, Floats, np.ndarray]:
+    """Return what tests of links and the laws of their classes say together, as logarithms.
+
+    Parameters
+    ----------
+    level : array
+        Of the median of each link's tests; minus infinity where nothing got through.
+    noise : array
+        How far one test lies from the level: 90 % of them within it.
+    repeats : array of int
+        How many tests there are.
+    is_lone : array of bool
+        Whether there is one alone, and it is short and from a cold start.
+    expected, below, above : arrays
+        By the law, and how far the 5th and the 95th percentile of links are from it.
+
+    Returns
+    -------
+    expected, below, above : arrays
+        Of what is believed, with the percentiles of later tests.
+    doubted : array of bool
+        Whether the only test contradicts the law so much that it is to be repeated.
+    """
+    lower = level < expected - 1e-9  # whatever the last digit, the median link is not below itself
+    spread = np.maximum(np.where(lower, below, above), noise)
+    far = np.abs(level - expected) > FAR * spread
+    # The spread over links holds the noise of one test.
+    of_level = np.maximum(spread**2 - noise**2, spread**2 / 4)
+    of_median = noise**2 / np.maximum(repeats, 1)
+    weight = np.where(far, 1.0, of_level / (of_level + of_median))
+    # Of a link unlike its class, the class's noise says little.
+    unlike = np.where(far, UNKNOWN_NOISE**2 / np.maximum(repeats, 1), 0.0)
+    error = np.sqrt(weight * of_median + noise**2 + unlike)
+    doubted = far & is_lone
+    with np.errstate(invalid="ignore"):
+        away = np.abs(level - expected) + noise
+        believed = np.where(weight == 1.0, level, expected + weight * (level - expected))
+    return (
+        np.where(doubted, expected, believed),
+        np.where(doubted, np.where(lower, np.maximum(below, away), below), error),
+        np.where(doubted, np.where(lower, above, np.maximum(above, away)), error),
+        doubted,
+    )

@@ -7,12 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.model.estimate import Figures
 from planner.model.link import Site
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.single_flow.spreads import REPEAT_ERROR
 from probes.analysis.cold_tests import steady_rates
-from probes.estimation.agreement import Agreement, FromSource, Mark, agreed, reference_of, trusted
-from probes.estimation.current_samples import CurrentSamples
+from probes.estimation.agreement import (
+    Agreement,
+    FromSource,
+    agreed,
+    is_own,
+    mark_of,
+    reference_of,
+    trusted,
+)
+from probes.estimation.current_samples import CurrentSamples, evaluated
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.vm_types import THROUGHPUT, taken_with
 from probes.samples import ADDRESSES, METRICS, Metric, Rows
@@ -55,14 +64,10 @@ class CountedSamples(NamedTuple):
     marks: Ints
 
     @property
-    def src(self) -> Ints:
-        """Number of the source of each link."""
-        return number_of(self.rows["src"][self.groups.first])
-
-    @property
-    def dst(self) -> Ints:
-        """Number of the destination of each link."""
-        return number_of(self.rows["dst"][self.groups.first])
+    def ends(self) -> tuple[Ints, Ints]:
+        """Numbers of the source and the destination of each link."""
+        first = self.rows[self.groups.first]
+        return number_of(first["src"]), number_of(first["dst"])
 
     def where(self, chosen: Bools) -> CountedSamples:
         """Return the samples that are chosen; a link without one is left out."""
@@ -113,7 +118,7 @@ class LinkSamples:
     ----------
     names : list of str
     samples : Samples
-    marks : list of Mark or None
+    marks : list of Figures or None
         The first is None: of the own prober, or of the only source that there is.
     agreements : dict
         Metric, source and destination to which samples count, where several sources have reported;
@@ -124,7 +129,7 @@ class LinkSamples:
         self, current: CurrentSamples, sites: Mapping[str, Site], *, is_mixed: bool
     ) -> None:
         self.samples, self.names = current.samples, list(sites)
-        self.marks: list[Mark | None] = [None]
+        self.marks: list[Figures | None] = [None]
         self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
         self._first_id, self._is_mixed = current.first_id, is_mixed
         self._sources = list(self.samples.names)
@@ -204,7 +209,8 @@ class LinkSamples:
         numbers = [groups.numbers()[kept[0]]]
         for number in np.flatnonzero(several).tolist():
             link = slice(*groups.begins[number : number + 2].tolist())
-            judged = self._agreed_of(metric, places[link], logs[link])
+            with evaluated(self.samples, places[link.start]):
+                judged = self._agreed_of(metric, places[link], logs[link])
             src, dst = (int(number_of(rows[end][link.start])) for end in ("src", "dst"))
             self.agreements[metric, src, dst] = judged
             marks[number] = self._mark(judged)
@@ -247,12 +253,12 @@ class LinkSamples:
         ]
 
     def _mark(self, found: Agreement) -> int:
-        mark = Mark.of(found)
+        mark = mark_of(found)
         if mark not in self.marks:
             self.marks.append(mark)
         return self.marks.index(mark)
 
 
-def own_marks(marks: Sequence[Mark | None]) -> Bools:
+def own_marks(marks: Sequence[Figures | None]) -> Bools:
     """Return which marks are of the own prober, or of the only source that there is."""
-    return np.array([mark is None or not mark.reported_by for mark in marks], np.bool_)
+    return np.array([is_own(mark) for mark in marks], np.bool_)

@@ -1,23 +1,28 @@
-"""Links over one kind of address as arrays: what is known of each, and what limits it."""
+"""Links over one kind of address, from what is known of each, and those of both kinds together.
+
+A sample over private addresses says nothing of public ones, which have paths and caps of their own.
+To estimate links over private addresses, the caps of these stand in for a site's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
-from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures, Origin
+from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures
 from planner.model.link import AT_LIMIT, LIMITED_BY, Site
-from planner.model.link_array import EstimateArrays, LinkArray, Origins
+from planner.model.link_array import KINDS, EstimateArrays, LinkArray, Origins, Records
+from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
+from probes.estimation.estimates import EstimateArray, are_known, are_of, changed, with_bounds
 from probes.estimation.flows import MeasuredFlows, Pairs, held_to
 from probes.estimation.groups import Bools, Floats, Ints
-from probes.estimation.laws import PriorArrays
-from probes.estimation.origins import are_measured, changed
-from probes.estimation.site_arrays import Bounds, least_caps
+from probes.estimation.laws import least_caps
 
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
@@ -31,9 +36,9 @@ class MeasuredLinks(NamedTuple):
     flows : MeasuredFlows
     pairs : (array, array)
         Links of which many connections were measured.
-    aggregates : EstimateArrays
+    aggregates : EstimateArray
         Of these, in Gbit/s, with what is believed of their class.
-    priors : PriorArrays
+    priors : array, shape (4, m)
     connections : array of int
         0 where tests do not say.
     saturated : (array, array)
@@ -42,17 +47,17 @@ class MeasuredLinks(NamedTuple):
 
     flows: MeasuredFlows
     pairs: Pairs
-    aggregates: EstimateArrays
-    priors: PriorArrays
+    aggregates: EstimateArray
+    priors: Floats
     connections: Ints
     saturated: Pairs
 
 
 def links_of(
-    sites: Collection[Site],
-    rtts_ms: EstimateArrays,
-    windows: EstimateArrays,
-    laws: EstimateArrays,
+    sites: Mapping[str, Site],
+    rtts_ms: EstimateArray,
+    flows: EstimateArray,
+    aggregates: EstimateArray,
     measured: MeasuredLinks,
     losses_pct: Floats,
     address: AddressKind,
@@ -62,8 +67,9 @@ def links_of(
 
     Parameters
     ----------
-    sites : collection of Site, length n
-    rtts_ms, windows, laws : EstimateArrays, shape (n, n)
+    sites : mapping
+        Of n regions.
+    rtts_ms, flows, aggregates : EstimateArray, shape (n, n)
         Round-trip times; one flow by the window of its receiver, in Mbit/s; and many connections
         without tests, in Gbit/s. The last two are written to.
     measured : MeasuredLinks
@@ -71,144 +77,163 @@ def links_of(
     address : AddressKind
     origins : Origins
     """
-    size = len(sites)
-    laws.put(measured.pairs, measured.aggregates)
-    flows, aggregates = windows, laws
-    tested = np.zeros(size, np.bool_)
-    tested[measured.flows.src] = tested[measured.flows.dst] = True
+    shape = rtts_ms.shape
+    aggregates[measured.pairs] = measured.aggregates
+    flows[measured.flows.pairs] = measured.flows.mbps
+    tested, has_flow, is_saturated = (
+        np.zeros(len(sites), np.bool_),
+        *np.zeros((2, *shape), np.bool_),
+    )
+    for regions in measured.flows.pairs:
+        tested[regions] = True
+    has_flow[measured.flows.pairs] = is_saturated[measured.saturated] = True
+    all_opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
+    all_opened[measured.pairs], priors[:, *measured.pairs] = measured.connections, measured.priors
     # No VM type, no law: there is nothing to go by.
-    present = rtts_ms.known & (aggregates.known | tested[:, None] | tested)
-    np.fill_diagonal(present, val=False)
-    src, dst = np.nonzero(present)
+    present = are_known(rtts_ms) & (are_known(aggregates) | tested[:, None] | tested)
+    src, dst = np.nonzero(present & ~np.eye(len(sites), dtype=bool))
     ends = src, dst
-    flows.put((measured.flows.src, measured.flows.dst), measured.flows.mbps)
-    count = len(src)
-    # A place of its own for what is of no link, such as tests of a region with itself.
-    place = np.where(present, np.cumsum(present).reshape(present.shape) - 1, count)
-    opened = np.full(count + 1, NOT_OPENED)
-    opened[place[measured.pairs]] = measured.connections
-    has_flow, saturated = np.zeros(count + 1, np.bool_), np.zeros(count + 1, np.bool_)
-    has_flow[place[measured.flows.src, measured.flows.dst]] = True
-    saturated[place[measured.saturated]] = True
-    priors = [np.full(count + 1, np.nan) for _ in measured.priors]
-    for column, values in zip(priors, measured.priors, strict=True):
-        column[place[measured.pairs]] = values
-    opened, has_flow, saturated = opened[:-1], has_flow[:-1], saturated[:-1]
-    rtt, flow, aggregate = (one.take(ends) for one in (rtts_ms, flows, aggregates))
-    allowed = [bound.copy() for bound in flow[:3]]
-    _infer_flows(flow, aggregate, opened, ~has_flow, origins)
-    known = aggregate.known
-    _of_flows(flow, aggregate, ~known, origins)
-    caps = Bounds(*(cap[ends] for cap in least_caps(sites)))
-    limits = _limits(aggregate, caps, allowed, opened, known, saturated)
+    rtt, flow, aggregate, opened = rtts_ms[ends], flows[ends], aggregates[ends], all_opened[ends]
+    windows, known = flow.copy(), are_known(aggregate)
+    _infer_flows(flow, aggregate, opened, ~has_flow[ends], origins)
+    aggregate[~known] = _of_one_flow(flow[~known], origins)
+    # Windows are the limit only of what was measured with connections that are known.
+    at_windows = known & (opened != 0)
+    connections = np.where(opened > 0, opened, LAW_CONNECTIONS) / MBPS_PER_GBPS
+    for bound in ("low", "expected"):
+        windows[bound] = np.where(at_windows, windows[bound] * connections, np.inf)
+    limits = np.full(len(known), LIMITED_BY.index("unknown"))
+    limits[_are_at(aggregate, windows)] = LIMITED_BY.index("window")
+    limits[is_saturated[ends]] = LIMITED_BY.index("path")
+    limits[_are_at(aggregate, least_caps(sites.values())[ends])] = LIMITED_BY.index("vm")
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
-    others = [losses_pct[ends], *(prior[:-1] for prior in priors), limits, of_address]
-    names = [site.region for site in sites]
-    return LinkArray.of_figures(names, origins, ends, (rtt, flow, aggregate), others)
+    others = [losses_pct[ends], *(prior[ends] for prior in priors), limits, of_address]
+    figures = [
+        EstimateArrays(*(one[name] for name in EstimateArrays._fields))
+        for one in (rtt, flow, aggregate)
+    ]
+    return LinkArray.of_figures(list(sites), origins, ends, figures, others)
+
+
+def _are_at(rates: EstimateArray, limits: Records) -> Bools:
+    level = AT_LIMIT * limits["expected"]
+    found: Bools = (rates["expected"] >= level) & (level > 0) & (rates["high"] >= limits["low"])
+    return found
 
 
 def _infer_flows(
-    flow: EstimateArrays, aggregate: EstimateArrays, opened: Ints, inferred: Bools, origins: Origins
+    flow: EstimateArray, aggregate: EstimateArray, opened: Ints, inferred: Bools, origins: Origins
 ) -> None:
     """Correct single flows by what many flows of the same link carried, where these were measured.
 
     Parameters
     ----------
-    flow : EstimateArrays
+    flow : EstimateArray
         By the receiver's window, in Mbit/s.
-    aggregate : EstimateArrays
+    aggregate : EstimateArray
         In Gbit/s.
     opened : array of int
         With how many connections the latter were measured.
     inferred : array of bool
         Which flows were not measured.
     """
-    at = np.flatnonzero(inferred & aggregate.known & are_measured(origins, aggregate.origin))
-    low, expected, high = (bound[at] for bound in flow[:3])
-    most_mbps = aggregate.expected[at] * MBPS_PER_GBPS
-    highest_mbps = aggregate.high[at] * MBPS_PER_GBPS
+    is_measured = are_known(aggregate) & are_of("measured", origins, aggregate["origin"])
+    at = np.flatnonzero(inferred & is_measured)
+    found, many = flow[at], aggregate[at]
+    least, most, highest = (many[bound] * MBPS_PER_GBPS for bound in ("low", "expected", "high"))
     # One of the flows can't carry more than all of them together.
-    over = expected > most_mbps
-    low = np.where(over, np.minimum(low, most_mbps), low)
-    high = np.where(over, np.maximum(most_mbps, highest_mbps), high)
-    expected = np.where(over, most_mbps, expected)
-    flow.origin[at[over]] = held_to("aggregate", origins, flow.origin[at[over]])
+    over = found["expected"] > most
+    found["low"][over] = np.minimum(found["low"], most)[over]
+    found["high"][over] = np.maximum(most, highest)[over]
+    found["expected"][over] = most[over]
+    found["origin"][over] = held_to("aggregate", origins, found["origin"][over])
     # k connections together carried this much, so one alone carries at least a k-th.
-    told = opened[at] > 0
-    connections = np.maximum(opened[at], 1)
-    least_mbps = most_mbps / connections
-    more = told & (least_mbps > expected)
-    lowest_mbps = aggregate.low[at] * MBPS_PER_GBPS
-    flow.low[at] = np.where(more, np.maximum(low, lowest_mbps / connections), low)
-    flow.expected[at] = np.where(more, least_mbps, expected)
-    flow.high[at] = np.where(more, np.maximum(high, highest_mbps / connections), high)
-    shared, numbers = at[more], connections[more]
-    for name in ("samples", "links", "newest_s", "oldest_s"):
-        getattr(flow, name)[shared] = getattr(aggregate, name)[shared]
-    for count in np.unique(numbers).tolist():
-        some = shared[numbers == count]
-        figures = Figures(connections=count)
+    count = np.maximum(opened[at], 1)
+    more = (opened[at] > 0) & (most / count > found["expected"])
+    shared = with_bounds(
+        many,
+        np.maximum(found["low"], least / count),
+        most / count,
+        np.maximum(found["high"], highest / count),
+        many["origin"],
+    )
+    for connections in np.unique(count[more]).tolist():
+        some = more & (count == connections)
+        figures = Figures(connections=connections)
+        shared["origin"][some] = changed(
+            origins,
+            many["origin"][some],
+            lambda one, figures=figures: one._replace(  # type: ignore[misc]
+                kind="inferred", method="share-of-aggregate", figures=figures
+            ),
+        )
+    found[more] = shared[more]
+    flow[at] = found
 
-        def share(origin: Origin, figures: Figures = figures) -> Origin:
-            return origin._replace(kind="inferred", method="share-of-aggregate", figures=figures)
 
-        flow.origin[some] = changed(origins, aggregate.origin[some], share)
-
-
-def _of_flows(
-    flow: EstimateArrays, aggregate: EstimateArrays, missing: Bools, origins: Origins
-) -> None:
-    """Fill in what is known of many connections where only one was ever measured.
+def _of_one_flow(flow: EstimateArray, origins: Origins) -> EstimateArray:
+    """Return what is known of many connections where only one was ever measured, in Gbit/s.
 
     As much as one carries; at most as much as the usual number of them.
     """
-
-    def one_connection(origin: Origin) -> Origin:
-        return origin._replace(kind="inferred", method="one-connection", figures=None)
-
-    known = flow.take(missing)
-    aggregate.put(
-        missing,
-        known.with_bounds(
-            known.low / MBPS_PER_GBPS,
-            known.expected / MBPS_PER_GBPS,
-            known.high * DEFAULT_CONNECTIONS / MBPS_PER_GBPS,
-            changed(origins, known.origin, one_connection),
+    return with_bounds(
+        flow,
+        flow["low"] / MBPS_PER_GBPS,
+        flow["expected"] / MBPS_PER_GBPS,
+        flow["high"] * DEFAULT_CONNECTIONS / MBPS_PER_GBPS,
+        changed(
+            origins,
+            flow["origin"],
+            lambda one: one._replace(kind="inferred", method="one-connection", figures=None),
         ),
     )
 
 
-def _limits(
-    rate: EstimateArrays,
-    caps: Bounds,
-    windows: Sequence[Floats],
-    opened: Ints,
-    known: Bools,
-    saturated: Bools,
-) -> Ints:
-    """Return what limits links, as places in LIMITED_BY: a VM, the path, or windows.
+# ---- both kinds of address -----------------------------------------------------------------------
 
-    Parameters
-    ----------
-    rate : EstimateArrays
-    caps : Bounds
-        The lower of the caps of both VMs.
-    windows : (low, expected, high)
-        Of a single flow, in Mbit/s.
-    opened : array of int
-        With how many connections it was measured; 0 where that is not known.
-    known : array of bool
-        Whether the rate is of many connections.
-    saturated : array of bool
+
+def with_caps_of(sites: Mapping[str, Site], address: AddressKind) -> dict[str, Site]:
+    """Return sites whose caps are those of a kind of address."""
+    return {
+        name: replace(site, egress_gbps=site.egress(address), ingress_gbps=site.ingress(address))
+        for name, site in sites.items()
+    }
+
+
+def part_of(network: Network, address: AddressKind) -> Network:
+    """Return a network of the links over one kind of address, with the caps of that kind."""
+    if address == "public" and not network.others and not network.has_private_links:
+        return network
+    kind = ADDRESS_KINDS.index(address) + 1
+    links, others = (
+        found.among(network.sites).where(found.among(network.sites).whole["address"] == kind)
+        for found in (network.usual, network.others)
+    )
+    sites = with_caps_of(network.sites, address)
+    return network.with_(sites=sites, links=links.over(others), others=LinkArray())
+
+
+def joined(public: LinkArray, private: LinkArray) -> tuple[LinkArray, LinkArray]:
+    """Return the links in use, and the others of pairs of which both kinds are known.
+
+    Private ones are in use where anything was measured of their throughput or that of others of
+    their kind: then both ends are known to reach each other by them.
     """
-    connections = np.where(opened > 0, opened, LAW_CONNECTIONS) / MBPS_PER_GBPS
-    at_windows = known & (opened != 0)
-    at_windows &= _is_at(rate, windows[0] * connections, windows[1] * connections)
-    found = np.where(at_windows, LIMITED_BY.index("window"), LIMITED_BY.index("unknown"))
-    found[saturated] = LIMITED_BY.index("path")
-    found[_is_at(rate, caps.low, caps.expected)] = LIMITED_BY.index("vm")
-    return found
+    private = private.among(public.regions)
+    modelled = private.kinds(private.whole, "aggregate_gbps") == KINDS.index("baseline")
+    unused = modelled & public.present
+    used = private.present & ~unused
+    others = private.where(unused).over(public.where(used))
+    return private.where(used).over(public), others
 
 
-def _is_at(rate: EstimateArrays, low: Floats, expected: Floats) -> Bools:
-    return (rate.expected >= AT_LIMIT * expected) & (AT_LIMIT * expected > 0) & (rate.high >= low)
+def caps_joined(public: Mapping[str, Site], private: Mapping[str, Site]) -> dict[str, Site]:
+    """Return sites with the caps over private addresses that were found by measuring over them."""
+    sites = dict(public)
+    for name, found in private.items():
+        caps = found.egress_gbps, found.ingress_gbps
+        if caps != (sites[name].egress_gbps, sites[name].ingress_gbps):
+            sites[name] = replace(
+                sites[name], private_egress_gbps=caps[0], private_ingress_gbps=caps[1]
+            )
+    return sites

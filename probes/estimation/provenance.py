@@ -17,13 +17,14 @@ import numpy as np
 
 from planner.model.baseline.graph import baseline_site, flow_cap_gbps
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import AddressKind, Estimate, Method, Origin
+from planner.model.estimate import BOUNDS, AddressKind, Estimate, Method, Origin
 from planner.model.link import Link, Site
-from planner.model.link_array import EstimateArrays, Origins
+from planner.model.link_array import KINDS, Origins
 from planner.model.network import Network
-from probes.estimation.kinds import part_of, with_caps_of
+from probes.estimation.estimates import EstimateArray, no_estimates
+from probes.estimation.groups import Floats
 from probes.estimation.laws import MeasuredLaw
-from probes.estimation.provider_laws import ProviderLaws
+from probes.estimation.links import part_of, with_caps_of
 from probes.estimation.sites import most_calibrating_mbps
 from probes.samples import Metric
 
@@ -178,27 +179,30 @@ class Provenance:
         return FigureProvenance("per_flow_mbps", "", estimate, kind, f"{text}.", rests_on)
 
     @cached_property
+    def _rtts_ms(self) -> EstimateArray:
+        links = self._network.usual.among(self._network.sites)
+        found = no_estimates(len(links), len(links))
+        for bound in BOUNDS:
+            found[bound] = np.where(links.present, links.whole["rtt_ms"][bound], np.nan)
+        return found
+
+    @cached_property
     def _law(self) -> MeasuredLaw:
-        network, catalogue = self._network, self._catalogue
+        sites, catalogue, address = self._network.sites, self._catalogue, self._address or "public"
         typed = {
             name: baseline_site(name, catalogue, {name: site.vm_type} if site.vm_type else {})
-            for name, site in network.sites.items()
+            for name, site in sites.items()
         }
-        address = self._address or "public"
-        origins = Origins()
-        index = {name: place for place, name in enumerate(network.sites)}
-        rtts = EstimateArrays.none(len(index), len(index))
-        measured = {}
-        for link in network:
-            ends = index[link.src], index[link.dst]
-            rtts.set(ends, link.rtt_ms, origins)
-            if link.aggregate_gbps.source == "measured":
-                measured[ends] = link.aggregate_gbps
-        src, dst = np.array(list(measured), np.int64).reshape(-1, 2).T
-        alone = EstimateArrays.of(list(measured.values()), origins)
-        sites = network.sites
-        laws = ProviderLaws(sites, with_caps_of(typed, address), rtts, address, origins)
-        return MeasuredLaw(laws, sites, (src, dst), alone, origins)
+        origins, links = Origins(), self._network.usual.among(sites)
+        is_measured = links.kinds(links.whole, "aggregate_gbps") == KINDS.index("measured")
+        src, dst = np.nonzero(is_measured & links.present)
+        cells = links.whole["aggregate_gbps"][src, dst]
+        alone = no_estimates(len(src))
+        alone["expected"] = cells["expected"]
+        numbers = np.array([origins.number_of(origin) for origin in links.origins])
+        alone["origin"] = numbers[links.evidence["origin"][cells["evidence"]]]
+        over = with_caps_of(typed, address)
+        return MeasuredLaw(sites, over, self._rtts_ms, address, (src, dst), alone, origins)
 
     def _of_vm(self, site: Site, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
         kind, text, rests_on = _rule(estimate)
@@ -232,13 +236,17 @@ class Provenance:
         return (other for other in self._network.sites.values() if other.vm_type == site.vm_type)
 
     def _calibrating(self, destination: Site) -> Iterator[UsedSeries]:
-        for source in self._network.sites.values():
-            link = self._network.links.get(source.region, {}).get(destination.region)
-            if link is None or link.per_flow_mbps.source != "measured":
-                continue
-            most = most_calibrating_mbps(source, destination, link.rtt_ms, self._catalogue)
-            if most is not None:
-                yield UsedSeries(link.src, link.dst, "per_flow_mbps", most)
+        sites = list(self._network.sites)
+        most = self._most_calibrating_mbps[:, sites.index(destination.region)]
+        for number in np.flatnonzero(most > -inf).tolist():
+            link = self._network.link(sites[number], destination.region)
+            if link.per_flow_mbps.source == "measured":
+                yield UsedSeries(link.src, link.dst, "per_flow_mbps", most[number].item())
+
+    @cached_property
+    def _most_calibrating_mbps(self) -> Floats:
+        rtts_ms = self._rtts_ms["expected"]
+        return most_calibrating_mbps(self._network.sites, rtts_ms, self._catalogue)
 
 
 def _before_raise(origin: Origin) -> Method:
@@ -249,10 +257,11 @@ def _before_raise(origin: Origin) -> Method:
 def _rule(estimate: Estimate) -> tuple[Kind, str, tuple[Quantity, ...]]:
     """Return how an estimate was made that is not of its link's own samples."""
     origin = estimate.origin
-    kind, text, rests_on = _RULES[origin.method]
+    kind, text = _RULES[origin.method]
     if origin.method == "unknown":
         kind = _UNKNOWN[origin.kind]
-    return kind, text.format(basis=origin.basis, of=origin.figures), rests_on
+    text = text.format(basis=origin.basis, of=origin.figures)
+    return kind, text, _RESTS_ON.get(origin.method, ())
 
 
 def _loss(link: Link) -> FigureProvenance:
@@ -295,58 +304,59 @@ _MEASURED: dict[Quantity, tuple[Metric, str, tuple[Quantity, ...]]] = {
     ),
 }
 _UNKNOWN: dict[str, Kind] = {"measured": "samples", "inferred": "inference", "baseline": "model"}
-_RULES: dict[Method, tuple[Kind, str, tuple[Quantity, ...]]] = {
-    "unknown": ("inference", "An earlier version saved only this about it: {basis}.", ()),
-    "stated": ("stated", "As the caller states it.", ()),
+_RESTS_ON: dict[Method, tuple[Quantity, ...]] = {
+    "share-of-aggregate": ("aggregate_gbps",),
+    "one-connection": ("per_flow_mbps",),
+    "provider-pair-law": _CAPS,
+    "vm-caps": _CAPS,
+    "shifted-law": _CAPS,
+    "neighbouring-links": _CAPS,
+}
+_RULES: dict[Method, tuple[Kind, str]] = {
+    "unknown": ("inference", "An earlier version saved only this about it: {basis}."),
+    "stated": ("stated", "As the caller states it."),
     "opposite-direction": (
         "inference",
         "Round trips of the opposite direction: routes are nearly symmetric.",
-        (),
     ),
-    "same-cities": ("inference", "The median of round trips of {basis}.", ()),
+    "same-cities": ("inference", "The median of round trips of {basis}."),
     "backbone": (
         "model",
         "The shortest way over a model of the world's backbone, from the locations alone.",
-        (),
     ),
-    "location-unknown": ("model", "Anywhere on Earth: the locations are not known.", ()),
+    "location-unknown": ("model", "Anywhere on Earth: the locations are not known."),
     "share-of-aggregate": (
         "inference",
         "At least {basis}: the window alone would have given less.",
-        ("aggregate_gbps",),
     ),
-    "provider-pair-law": ("model", _LAW, _CAPS),
-    "vm-caps": ("model", _LAW, _CAPS),
-    "shifted-law": ("inference", _SHIFTED, _CAPS),
-    "neighbouring-links": ("inference", _SHIFTED, _CAPS),
-    "one-connection": ("inference", "What {basis}.", ("per_flow_mbps",)),
-    "vm-type": ("model", "What VMs of type {of.vm_type} have ({basis}).", ()),
-    "vm-type-unknown": ("model", "Not known: neither a VM type nor a measurement.", ()),
-    "system-default": ("model", "What Linux has by default: no VM type is known.", ()),
-    "fleet-file": ("stated", "As the fleet file has it.", ()),
+    "provider-pair-law": ("model", _LAW),
+    "vm-caps": ("model", _LAW),
+    "shifted-law": ("inference", _SHIFTED),
+    "neighbouring-links": ("inference", _SHIFTED),
+    "one-connection": ("inference", "What {basis}."),
+    "vm-type": ("model", "What VMs of type {of.vm_type} have ({basis})."),
+    "vm-type-unknown": ("model", "Not known: neither a VM type nor a measurement."),
+    "system-default": ("model", "What Linux has by default: no VM type is known."),
+    "fleet-file": ("stated", "As the fleet file has it."),
     "cap-probe": (
         "samples",
         "The median of probes with many peers at once that the peers did not hold back.",
-        (),
     ),
     "cap-probe-lower-bound": (
         "inference",
         "The most that a probe carried while its peers were the limit: a lower bound.",
-        (),
     ),
-    "caps-of-vm-type": ("inference", "The median of {basis}.", ()),
+    "caps-of-vm-type": ("inference", "The median of {basis}."),
     "link-above-cap": (
         "inference",
         "Raised to what a link was seen to carry, which is more than the VM's cap was thought to "
         "be.",
-        (),
     ),
     "token-bucket": (
         "samples",
         "The rate that lasts in tests out of this VM whose rate fell: pauses fill a bucket that "
         "all its links share.",
-        (),
     ),
-    "flows-into-region": ("inference", _WINDOW, ()),
-    "flows-into-vm-type": ("inference", _WINDOW, ()),
+    "flows-into-region": ("inference", _WINDOW),
+    "flows-into-vm-type": ("inference", _WINDOW),
 }

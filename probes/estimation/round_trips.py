@@ -6,13 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.model.baseline.graph import BY_BACKBONE, baseline_rtt_ms
+from planner.model.baseline import backbone
+from planner.model.baseline.graph import BY_BACKBONE
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Origin
-from planner.model.link_array import EstimateArrays, Origins
-from probes.estimation.groups import Bools, Floats, bounds_of
+from planner.model.link_array import Origins
+from probes.estimation.estimates import (
+    EstimateArray,
+    are_known,
+    changed,
+    estimates_of,
+    measured,
+    no_estimates,
+    no_surer_than,
+    of_many,
+    own_first,
+    with_bounds,
+)
+from probes.estimation.groups import Bools, Floats, Ints, median_bounds
 from probes.estimation.link_samples import RTT_NOISE, LinkSamples
-from probes.estimation.origins import changed, measured, no_surer_than, of_many, own_first
 
 # Relative error of inference from the opposite direction, and from other clouds in the same two
 # cities. 90th percentiles.
@@ -22,82 +34,76 @@ SAME_CITIES_ERROR = 0.16
 RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, Origin("baseline", "location-unknown"))
 
 
-def round_trips_ms(samples: LinkSamples, catalogue: Catalogue, origins: Origins) -> EstimateArrays:
-    """Return the round-trip times of n regions, as arrays of shape (n, n)."""
+def round_trips_ms(samples: LinkSamples, catalogue: Catalogue, origins: Origins) -> EstimateArray:
+    """Return the round-trip times of n regions, shape (n, n)."""
     size = len(samples.names)
     counted = samples.counted("rtt_ms")
     bounds = counted.groups.bounds(counted.rows["value"], RTT_NOISE)
     own = measured(counted, samples.marks, bounds, origins)
-    found = EstimateArrays.none(size, size)
+    found = no_estimates(size, size)
+    src, dst = counted.ends
     # Of two directions that were both measured, each has its own.
-    found.put((counted.dst, counted.src), _opposite(own, origins))
-    found.put((counted.src, counted.dst), own)
-    missing = ~found.known
-    np.fill_diagonal(missing, val=False)
-    _by_cities(samples.names, (counted.src, counted.dst), own, found, missing, catalogue, origins)
+    found[dst, src] = _opposite(own, origins)
+    found[src, dst] = own
+    missing = ~are_known(found) & ~np.eye(size, dtype=bool)
+    _by_cities(samples.names, (src, dst), own, found, missing, catalogue, origins)
     _by_models(samples.names, found, missing, catalogue, origins)
     return found
 
 
-def _opposite(own: EstimateArrays, origins: Origins) -> EstimateArrays:
+def _opposite(own: EstimateArray, origins: Origins) -> EstimateArray:
     """Return what round trips say of the opposite direction."""
-
-    def inferred(origin: Origin) -> Origin:
-        return origin._replace(kind="inferred", method="opposite-direction", figures=None)
-
-    error = 1 + OPPOSITE_DIRECTION_ERROR
-    return own.with_bounds(
-        np.minimum(own.low, own.expected / error),
-        own.expected,
-        np.maximum(own.high, own.expected * error),
-        changed(origins, own.origin, inferred),
+    error, expected = 1 + OPPOSITE_DIRECTION_ERROR, own["expected"]
+    return with_bounds(
+        own,
+        np.minimum(own["low"], expected / error),
+        expected,
+        np.maximum(own["high"], expected * error),
+        changed(
+            origins,
+            own["origin"],
+            lambda one: one._replace(kind="inferred", method="opposite-direction", figures=None),
+        ),
     )
 
 
 def _by_cities(
     names: Sequence[str],
-    ends: tuple[np.ndarray, np.ndarray],
-    own: EstimateArrays,
-    found: EstimateArrays,
+    ends: tuple[Ints, Ints],
+    own: EstimateArray,
+    found: EstimateArray,
     missing: Bools,
     catalogue: Catalogue,
     origins: Origins,
 ) -> None:
     """Fill in round-trip times that others have measured between the same two cities."""
     cities = [catalogue.region(name).city for name in names]
-    numbers = {city: number for number, city in enumerate(dict.fromkeys(filter(None, cities)))}
-    if not numbers or not len(own.low):
-        return
-    city = np.array([numbers.get(name, -1) for name in cities])
+    order = list(dict.fromkeys(filter(None, cities)))
+    city = np.array([order.index(name) if name else -1 for name in cities])
 
-    def keys(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+    def keys(src: Ints, dst: Ints) -> Ints:
         a, b = np.minimum(city[src], city[dst]), np.maximum(city[src], city[dst])
-        return np.where(a < 0, -1, a * len(numbers) + b)
+        return np.where(a < 0, -1, a * len(order) + b)
 
     known = keys(*ends)
     src, dst = np.nonzero(missing)
     wanted = keys(src, dst)
-    wanted[~np.isin(wanted, known[known >= 0])] = -1
-    order = list(numbers)
-    for key in np.unique(wanted[wanted >= 0]).tolist():
-        behind = own.take(np.flatnonzero(known == key))
-        behind = behind.take(own_first(origins, behind.origin))
-        for i in np.flatnonzero(wanted == key).tolist():
-            between = order[city[src[i]]], order[city[dst[i]]]
-            found.set((src[i], dst[i]), _of_cities(between, behind, origins), origins)
-            missing[src[i], dst[i]] = False
-
-
-def _of_cities(between: tuple[str, str], behind: EstimateArrays, origins: Origins) -> Estimate:
-    """Return the round-trip time between two cities from other regions that are in them."""
-    origin = of_many("same-cities", behind, origins, Figures(between=between))
-    bounds = bounds_of(behind.expected.tolist(), RTT_NOISE)
-    return no_surer_than(Estimate(*bounds, origin), SAME_CITIES_ERROR)
+    for key in np.unique(wanted[np.isin(wanted, known[known >= 0])]).tolist():
+        behind = own[known == key]
+        behind = behind[own_first(origins, behind["origin"])]
+        bounds = median_bounds(behind["expected"].tolist(), RTT_NOISE)
+        at = wanted == key
+        for i, j in zip(src[at].tolist(), dst[at].tolist(), strict=True):
+            figures = Figures(between=(order[city[i]], order[city[j]]))
+            origin = of_many("same-cities", behind, origins, figures)
+            one = no_surer_than(Estimate(*bounds, origin), SAME_CITIES_ERROR)
+            found[i, j] = estimates_of([one], origins)[0]
+            missing[i, j] = False
 
 
 def _by_models(
     names: Sequence[str],
-    found: EstimateArrays,
+    found: EstimateArray,
     missing: Bools,
     catalogue: Catalogue,
     origins: Origins,
@@ -106,23 +112,17 @@ def _by_models(
     regions = [catalogue.region(name) for name in names]
     placed = np.array([one.is_placed for one in regions])
     src, dst = np.nonzero(missing & placed[:, None] & placed)
-    modelled: dict[tuple[int, int], tuple[float, float, float]] = {}
-    for i, j in zip(src.tolist(), dst.tolist(), strict=True):
-        if (j, i) in modelled:  # the model is symmetric
-            modelled[i, j] = modelled[j, i]
-        elif rtt := baseline_rtt_ms(regions[i], regions[j]):
-            modelled[i, j] = rtt.low, rtt.expected, rtt.high
-    if modelled:
-        src, dst = np.array(list(modelled)).T
-        low, expected, high = np.array(list(modelled.values())).T
-        there = EstimateArrays.none(len(src))
-        number = np.full(len(src), origins.number_of(BY_BACKBONE), np.int32)
-        found.put((src, dst), there.with_bounds(low, expected, high, number))
+    expected, distance_km = backbone.rtts_ms(regions, src, dst)
+    error = 1 + backbone.P90_ERROR
+    least = np.maximum(backbone.FIBRE_MS_PER_KM * distance_km, expected / error)
+    bounds = np.minimum(expected, least), expected, expected * error
+    number = origins.number_of(BY_BACKBONE)
+    found[src, dst] = with_bounds(no_estimates(len(src)), *bounds, number)
 
 
 def losses_pct(samples: LinkSamples) -> Floats:
     """Return the packet loss of n regions' links, shape (n, n); NaN where not measured."""
     found = np.full((len(samples.names), len(samples.names)), np.nan)
     counted = samples.counted("loss_pct")
-    found[counted.src, counted.dst] = counted.groups.medians(counted.rows["value"])
+    found[counted.ends] = counted.groups.medians(counted.rows["value"])
     return found

@@ -1,33 +1,63 @@
-"""A site's caps and window: measured, or as measured on other VMs of its type."""
+"""A site's caps and window: measured, or as measured on other VMs of its type.
+
+Caps come from one-to-many and many-to-one probes, where the peers did not hold these back. Of
+burstable VMs, what lasts counts: tests out of one, towards any destination, draw on one token
+bucket. Short ones find its peak, which plans of long transfers can't have. Where tests that ran
+until the bucket was empty show one (:mod:`probes.analysis.series.token_bucket`), the VM's cap is
+the rate after that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from statistics import median
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.graph import CAP_ERROR, flow_cap_gbps, within
+from planner.model.baseline.graph import CAP_ERROR, within
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate, Figures, Method, Origin
+from planner.model.estimate import Estimate, Figures, Kind, Method, Origin, RateCut
 from planner.model.link import Site
-from planner.model.link_array import EstimateArrays, Origins
+from planner.model.link_array import Origins
 from planner.model.throughput import MBIT_PER_MB
-from planner.model.units import MBPS_PER_GBPS, MS_PER_S
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.spreads import window_error
+from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
+from probes.analysis.series.late_cuts import fall_of
+from probes.analysis.series.token_bucket import FEWEST_TESTS, BurstTest, TokenBucket, token_bucket
 from probes.estimation.aggregates import AggregateTests
-from probes.estimation.caps import measured_caps
-from probes.estimation.groups import Floats, Groups, Ints, bounds_of
-from probes.estimation.link_samples import LinkSamples, number_of, own_marks, steady_values
-from probes.estimation.origins import are_own, no_surer_than, of_rows
-from probes.estimation.site_arrays import egress, flow_caps_gbps, ingress
-from probes.samples import Rows
+from probes.estimation.agreement import figures_with
+from probes.estimation.current_samples import evaluated
+from probes.estimation.estimates import are_own, bounds_of, estimate_at, no_surer_than, of_rows
+from probes.estimation.flows import flow_caps_gbps
+from probes.estimation.groups import Floats, Groups, Ints, median_bounds
+from probes.estimation.link_samples import (
+    CAP_NOISE,
+    LinkSamples,
+    number_of,
+    own_marks,
+    steady_values,
+)
+from probes.samples import Rows, Sample, Samples
 
+MOST_OPEN_CAP = 1.25
+"""A cap whose upper bound is further above its value was not reached."""
+FEWEST_DESTINATIONS = 2
+"""With one, it may be the link that has a bucket."""
 WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
 CALIBRATION_RTT_MS = 20.0
 CALIBRATION_SHARE_OF_CAP = 0.8
+
+CapMetric: TypeAlias = Literal["egress_cap_mbps", "ingress_cap_mbps"]
+_CAPS: tuple[CapMetric, CapMetric] = ("egress_cap_mbps", "ingress_cap_mbps")
+
+
+# ---- caps ----------------------------------------------------------------------------------------
 
 
 def with_caps(
@@ -35,7 +65,7 @@ def with_caps(
     samples: LinkSamples,
     tests: AggregateTests,
     stated_gbps: Mapping[str, tuple[float | None, float | None]],
-    rtts_ms: EstimateArrays,
+    rtts_ms: Floats,
     catalogue: Catalogue,
     origins: Origins,
 ) -> dict[str, Site]:
@@ -43,121 +73,272 @@ def with_caps(
 
     A VM without a measured cap has the one that was stated for it, else that of others of its
     type.
-    """
-    calibrated = with_windows(sites, samples, rtts_ms.expected, catalogue)
-    measured_out, measured_in = measured_caps(calibrated, samples, rtts_ms.expected)
-    carried = BusiestLinks(samples.names, tests, origins)
-    capped = {}
-    for number, (name, site) in enumerate(sites.items()):
-        stated_out, stated_in = map(_stated, stated_gbps.get(name, (None, None)))
-        out = measured_out.of.get(name) or stated_out or measured_out.of.get(site.vm_type)
-        into = measured_in.of.get(name) or stated_in or measured_in.of.get(site.vm_type)
-        capped[name] = replace(
-            site,
-            egress_gbps=carried.raised(
-                out or site.egress_gbps, measured_out.at_least.get(name), "src", number
-            ),
-            ingress_gbps=carried.raised(
-                into or site.ingress_gbps, measured_in.at_least.get(name), "dst", number
-            ),
-        )
-    return capped
-
-
-class BusiestLinks:
-    """Which measured links carried most out of each region, and into it.
-
-    A link of which there is one short test alone is sure only if another carried as much. The most
-    of many such tests would be the luckiest of them, and a cap is shared by all paths of a plan.
 
     Parameters
     ----------
-    names : sequence of str
-        The regions.
+    sites : mapping
+        Of n regions.
+    samples : LinkSamples
     tests : AggregateTests
+    stated_gbps : mapping
+        Region to egress and ingress cap.
+    rtts_ms : array, shape (n, n)
+    catalogue : Catalogue
     origins : Origins
     """
-
-    def __init__(self, names: Sequence[str], tests: AggregateTests, origins: Origins) -> None:
-        self._names, self._tests, self._origins = names, tests, origins
-        order = np.argsort(-tests.alone.expected, kind="stable")
-        own = are_own(origins, tests.alone.origin)
-        self._most: dict[str, Ints] = {}
-        self._sure: dict[str, Ints] = {}
-        for end, regions in (("src", tests.src), ("dst", tests.dst)):
-            # What others alone report of one link raises no cap of all.
-            measured = np.zeros(len(names), np.bool_)
-            measured[regions[own]] = True
-            ranked = order[(own | ~measured[regions])[order]]
-            self._most[end] = most = _first_of_each(regions, ranked, len(names))
-            # The first is sure unless it is a lone test; after one, any other is.
-            lone = most[most >= 0]
-            lone = lone[tests.is_lone[lone]]
-            self._sure[end] = _first_of_each(
-                regions, ranked[~np.isin(ranked, lone)] if len(lone) else ranked, len(names)
-            )
-
-    def raised(self, cap: Estimate, at_least: Estimate | None, end: str, region: int) -> Estimate:
-        """Return a cap, or the last of what was carried that exceeds it.
-
-        Parameters
-        ----------
-        cap : Estimate
-        at_least : Estimate | None
-            The most that a probe of it carried.
-        end : str
-            ``src`` for what the VM sends, ``dst`` for what it receives.
-        region : int
-            Place of its region.
-        """
-        carried, method = self._tests.alone.expected, cap.origin.method
-        if at_least and at_least.expected > cap.expected:
-            figures = (at_least.origin.figures or Figures())._replace(raised_from=method)
-            cap = replace(at_least, origin=at_least.origin._replace(figures=figures))
-        sure, most = int(self._sure[end][region]), int(self._most[end][region])
-        if sure >= 0 and carried[sure] > cap.expected:
-            cap = self._carried_by(sure, method)
-        if most >= 0 and carried[most] > cap.high:
-            cap = replace(cap, high=carried[most].item())
-        return cap
-
-    def _carried_by(self, link: int, raised_from: Method) -> Estimate:
-        alone = self._tests.alone.at(link, self._origins)
-        assert alone is not None
-        between = self._names[self._tests.src[link]], self._names[self._tests.dst[link]]
-        figures = Figures(between=between, raised_from=raised_from)
-        origin = alone.origin._replace(method="link-above-cap", figures=figures)
-        return Estimate(alone.low, alone.expected, alone.high, origin, alone.prior)
+    caps = _measured_caps(with_windows(sites, samples, rtts_ms, catalogue), samples, rtts_ms)
+    busiest = [_busiest_links(ends, tests, origins, len(sites)) for ends in tests.pairs]
+    names, capped = list(sites), {}
+    for number, (name, site) in enumerate(sites.items()):
+        usual = site.egress_gbps, site.ingress_gbps
+        stated, raised = stated_gbps.get(name, (None, None)), []
+        for direction, (most, sure) in enumerate(busiest):
+            measured, held_gbps = caps[direction], stated[direction]
+            cap = measured.of.get(name)
+            if cap is None and held_gbps is not None:
+                cap = within(held_gbps, CAP_ERROR, Origin("baseline", "fleet-file"))
+            cap = cap or measured.of.get(site.vm_type) or usual[direction]
+            method = cap.origin.method
+            at_least = measured.at_least.get(name)
+            if at_least and at_least.expected > cap.expected:
+                cap = _raised(at_least, at_least.origin, method)
+            if (link := sure[number]) >= 0 and tests.alone["expected"][link] > cap.expected:
+                alone = estimate_at(tests.alone, link, origins)
+                src, dst = (names[ends[link]] for ends in tests.pairs)
+                origin = alone.origin._replace(
+                    method="link-above-cap", figures=Figures(between=(src, dst))
+                )
+                cap = _raised(alone, origin, method)
+            if (link := most[number]) >= 0 and tests.alone["expected"][link] > cap.high:
+                cap = replace(cap, high=tests.alone["expected"][link].item())
+            raised.append(cap)
+        capped[name] = replace(site, egress_gbps=raised[0], ingress_gbps=raised[1])
+    return capped
 
 
-def _first_of_each(regions: Ints, ranked: Ints, count: int) -> Ints:
-    """Return the first link of each region in an order; -1 where it has none."""
-    found = np.full(count, -1)
-    found[regions[ranked[::-1]]] = ranked[::-1]  # the last to be written stays
+def _raised(cap: Estimate, origin: Origin, raised_from: Method) -> Estimate:
+    figures = (origin.figures or Figures())._replace(raised_from=raised_from)
+    return replace(cap, origin=origin._replace(figures=figures))
+
+
+def _busiest_links(
+    regions: Ints, tests: AggregateTests, origins: Origins, count: int
+) -> tuple[Ints, Ints]:
+    """Return which measured link of each region carried most, and which surely did; -1 for none.
+
+    A link of which there is one short test alone is sure only if another carried as much. The most
+    of many such tests would be the luckiest of them, and a cap is shared by all paths of a plan.
+    """
+    order = np.argsort(-tests.alone["expected"], kind="stable")
+    own = are_own(origins, tests.alone["origin"])
+    # What others alone report of one link raises no cap of all.
+    measured = np.zeros(count, np.bool_)
+    measured[regions[own]] = True
+    ranked = order[(own | ~measured[regions])[order]]
+
+    def first_of_each(ranked: Ints) -> Ints:
+        found = np.full(count, -1)
+        found[regions[ranked[::-1]]] = ranked[::-1]  # the last to be written stays
+        return found
+
+    most = first_of_each(ranked)
+    # The first is sure unless it is a lone test; after one, any other is.
+    lone = most[most >= 0]
+    lone = lone[tests.is_lone[lone]]
+    return most, first_of_each(ranked[~np.isin(ranked, lone)])
+
+
+class _MeasuredCaps(NamedTuple):
+    """Caps of one direction, in Gbit/s.
+
+    Attributes
+    ----------
+    of : dict
+        Region, and VM type for regions without one, to the cap that was reached.
+    at_least : dict
+        Region to the most that its VM carried while its peers were the limit.
+    """
+
+    of: dict[str, Estimate]
+    at_least: dict[str, Estimate]
+
+
+def _measured_caps(
+    sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats
+) -> list[_MeasuredCaps]:
+    """Return the egress and the ingress caps.
+
+    A VM that was loaded from or towards peers shows its cap only if the links could have carried
+    more together. A link carries what the peer's own probe of the other direction showed, and no
+    more than its connections' windows over its round-trip time. Where the sum came up to that, the
+    peers were the limit, and the probe is a lower bound.
+
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions, with windows as flows have shown them.
+    samples : LinkSamples
+    rtts_ms : array, shape (n, n)
+    """
+    index = {name: number for number, name in enumerate(samples.names)}
+
+    def rtt_ms(src: str, dst: str) -> float:
+        return float(rtts_ms[index[src], index[dst]])  # NaN where it is not known
+
+    probes = [list(samples.samples[samples.counted(one, rtts_ms).places]) for one in _CAPS]
+    seen_mbps: list[dict[str, float]] = []
+    for found in probes:
+        values: dict[str, list[float]] = defaultdict(list)
+        for probe in found:
+            for name in {probe.src, sites[probe.src].vm_type or probe.src}:
+                values[name].append(probe.value)
+        seen_mbps.append({name: median(of_name) for name, of_name in values.items()})
+    caps = []
+    for metric, found, of_peers in zip(_CAPS, probes, reversed(seen_mbps), strict=True):
+        held_back = np.zeros(len(found), np.bool_)
+        for place, probe in enumerate(found):
+            with evaluated(samples.samples, samples.counted(metric).places[place]):
+                detail = probe.read_detail()
+                high_mbps, peers = detail.get("high_mbps"), detail.get("together_mbps")
+                # The probe itself may say that its VM was not fully loaded.
+                most_mbps = high_mbps if isinstance(high_mbps, int | float) else 0.0
+                could_gbps = inf
+                if isinstance(peers, dict) and peers and all(peer in sites for peer in peers):
+                    could_gbps = _peers_could_gbps(probe, list(peers), of_peers, sites, rtt_ms)
+                at_limit = probe.value / MBPS_PER_GBPS >= HELD_BACK * could_gbps
+                held_back[place] = at_limit or most_mbps > probe.value * MOST_OPEN_CAP
+        caps.append(_caps_of(metric, samples, sites, held_back))
+    return caps
+
+
+def _caps_of(
+    metric: CapMetric, samples: LinkSamples, sites: Mapping[str, Site], held_back: np.ndarray
+) -> _MeasuredCaps:
+    """Return the caps that probes of one direction show, and those that peers held back."""
+    counted, caps = samples.counted(metric), _MeasuredCaps({}, {})
+    rows, own = counted.rows, own_marks(samples.marks)
+    of_type: dict[str, list[tuple[bool, Rows]]] = defaultdict(list)
+    for link, region, mark in zip(counted.groups, counted.ends[0], counted.marks, strict=True):
+        name, figures = samples.names[region], figures_with(None, samples.marks[mark])
+        held, reached = rows[link][held_back[link]], rows[link][~held_back[link]]
+        if len(held):
+            gbps = float(held["value"].max()) / MBPS_PER_GBPS
+            origin = of_rows(held, "inferred", "cap-probe-lower-bound", figures)
+            bounds = gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE
+            caps.at_least[name] = Estimate(*bounds, origin)
+        if len(reached):
+            caps.of[name] = _cap(reached, "measured", "cap-probe", figures)
+            of_type[sites[name].vm_type].append((bool(own[mark]), reached))
+    for vm_type, found in of_type.items():
+        if vm_type:
+            own_ones = [reached for is_own, reached in found if is_own]
+            together = np.concatenate(own_ones or [reached for _, reached in found])
+            cap = _cap(together, "inferred", "caps-of-vm-type", Figures(vm_type=vm_type))
+            caps.of[vm_type] = no_surer_than(cap, CAP_NOISE)
+    return caps
+
+
+def _cap(rows: Rows, kind: Kind, method: Method, figures: Figures | None) -> Estimate:
+    gbps = rows["value"] / MBPS_PER_GBPS
+    return Estimate(*median_bounds(gbps.tolist(), CAP_NOISE), of_rows(rows, kind, method, figures))
+
+
+def _peers_could_gbps(
+    probe: Sample,
+    peers: Sequence[str],
+    seen_mbps: Mapping[str, float],
+    sites: Mapping[str, Site],
+    rtt_ms: Callable[[str, str], float],
+) -> float:
+    """Return what the links of a probe could carry together."""
+    outward = probe.metric == "egress_cap_mbps"
+    could_gbps = 0.0
+    for peer in peers:
+        site = sites[peer]
+        believed = site.ingress_gbps if outward else site.egress_gbps
+        known_mbps = seen_mbps.get(peer, seen_mbps.get(site.vm_type))
+        peer_gbps = believed.expected if known_mbps is None else known_mbps / MBPS_PER_GBPS
+        pair = (probe.src, peer) if outward else (peer, probe.src)
+        if probe.connections and (apart_ms := rtt_ms(*pair)) > 0:
+            window_mb = sites[pair[1]].window_mb.expected
+            flow_gbps = BITS_PER_BYTE * window_mb / apart_ms  # MB/ms is GB/s
+            peer_gbps = min(peer_gbps, probe.connections / len(peers) * flow_gbps)
+        could_gbps += peer_gbps
+    return could_gbps
+
+
+# ---- token buckets -------------------------------------------------------------------------------
+
+
+def with_buckets(sites: Mapping[str, Site], fallen: Samples) -> dict[str, Site]:
+    """Return sites with the caps that last, where VMs have buckets that pauses fill.
+
+    Parameters
+    ----------
+    sites : mapping
+    fallen : Samples
+        Tests whose rate fell, of links whose rate falls.
+    """
+    found, listed = dict(sites), list(fallen)
+    for region in dict.fromkeys(sample.src for sample in listed):
+        places = [place for place, sample in enumerate(listed) if sample.src == region]
+        if len({listed[place].dst for place in places}) < FEWEST_DESTINATIONS:
+            continue
+        with evaluated(fallen, places[0]):
+            bursts = [burst for place in places if (burst := _burst_of(listed[place]))]
+            bucket = token_bucket(sorted(bursts)) if len(bursts) >= FEWEST_TESTS else None
+        site = found[region]
+        if bucket is None:
+            continue
+        lasts_gbps = bucket.sustained_mbps / MBPS_PER_GBPS
+        if bucket.refilling == "bucket" and lasts_gbps < site.egress_gbps.expected:
+            cap = _bucket_cap(bucket, bursts, fallen.rows[places])
+            found[region] = replace(site, egress_gbps=cap)
     return found
 
 
-def _stated(cap_gbps: float | None) -> Estimate | None:
-    if cap_gbps is None:
+def _burst_of(sample: Sample) -> BurstTest | None:
+    """Return a test as one of a bucket; None unless its rate fell once, for good."""
+    fall = fall_of(sample)
+    if fall is None:
         return None
-    return within(cap_gbps, CAP_ERROR, Origin("baseline", "fleet-file"))
+    end_s = sample.measured_at_s + fall["at_s"] + (sample.duration_s or 0.0)
+    names = ("at_s", "at_gb", "before_mbps", "after_mbps", "after_gb")
+    return BurstTest(sample.measured_at_s, end_s, *(fall[name] for name in names))
+
+
+def _bucket_cap(bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows) -> Estimate:
+    peak_gbps, lasts_gbps = bucket.peak_mbps / MBPS_PER_GBPS, bucket.sustained_mbps / MBPS_PER_GBPS
+    refill_mbps = bucket.refill_mbps
+    cut = RateCut(
+        bucket.volume_gb * BITS_PER_BYTE / peak_gbps,
+        bucket.volume_gb,
+        peak_gbps,
+        lasts_gbps,
+        "burst",
+        None if refill_mbps is None else refill_mbps / MBPS_PER_GBPS,
+    )
+    after_gbps = [burst.sustained_mbps / MBPS_PER_GBPS for burst in bursts]
+    origin = of_rows(rows, "measured", "token-bucket", Figures(rate_cut=cut))
+    return Estimate(*median_bounds(after_gbps, CAP_NOISE), origin)
+
+
+# ---- windows -------------------------------------------------------------------------------------
 
 
 def most_calibrating_mbps(
-    source: Site, destination: Site, rtt_ms: Estimate | None, catalogue: Catalogue
-) -> float | None:
-    """Return the highest throughput of a flow that calibrates its receiver's window.
+    sites: Mapping[str, Site], rtts_ms: Floats, catalogue: Catalogue
+) -> Floats:
+    """Return the highest throughput of flows that calibrate their receivers' windows.
 
-    None where none does: too near, or of a round-trip time that is not known.
+    Shape (n, n); minus infinity where none does: too near, or of a round-trip time that is not
+    known.
     """
-    if rtt_ms is None or rtt_ms.expected < CALIBRATION_RTT_MS:
-        return None
-    cap_gbps = min(
-        flow_cap_gbps(source, catalogue),
-        source.egress_gbps.expected,
-        destination.ingress_gbps.expected,
-    )
-    return CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * cap_gbps)
+    egress = bounds_of(site.egress_gbps for site in sites.values())["expected"]
+    ingress = bounds_of(site.ingress_gbps for site in sites.values())["expected"]
+    sends = np.minimum(flow_caps_gbps(sites, catalogue), egress)
+    most = CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * np.minimum(sends[:, None], ingress))
+    return np.where(rtts_ms >= CALIBRATION_RTT_MS, most, -inf)
 
 
 def with_windows(
@@ -174,57 +355,42 @@ def with_windows(
     catalogue : Catalogue
     """
     counted = samples.counted("per_flow_mbps", rtts_ms)
-    listed, rows = list(sites.values()), counted.rows
-    src, dst = number_of(rows["src"]), number_of(rows["dst"])
-    distances = rtts_ms[src, dst]
-    cap_gbps = np.minimum(flow_caps_gbps(listed, catalogue)[src], egress(listed).expected[src])
-    cap_gbps = np.minimum(cap_gbps, ingress(listed).expected[dst])
-    shows = distances >= CALIBRATION_RTT_MS
-    shows &= rows["value"] <= CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * cap_gbps)
+    ends = number_of(counted.rows["src"]), number_of(counted.rows["dst"])
+    shows = counted.rows["value"] <= most_calibrating_mbps(sites, rtts_ms, catalogue)[ends]
     is_own = counted.groups.spread(own_marks(samples.marks)[counted.marks])[shows]
-    steady = steady_values(rows, "per_flow_mbps", rtts_ms)[shows]
-    rows, distances, dst = rows[shows], distances[shows], dst[shows]
+    steady = steady_values(counted.rows, "per_flow_mbps", rtts_ms)[shows]
+    rows, distances, dst = counted.rows[shows], rtts_ms[ends][shows], ends[1][shows]
     windows = steady * distances / MS_PER_S / MBIT_PER_MB
-    types = {name: number for number, name in enumerate(dict.fromkeys(s.vm_type for s in listed))}
-    of_type = np.array([types[site.vm_type] for site in listed])[dst]
-
-    def own_first(flows: Ints) -> Ints:
-        """Return the own prober's of some flows; where there are none, all."""
-        own_ones = flows[is_own[flows]]
-        return own_ones if len(own_ones) else flows
-
-    into, of_types = _places_by(dst), _places_by(of_type)
+    vm_types = [site.vm_type for site in sites.values()]
+    types = {name: number for number, name in enumerate(dict.fromkeys(vm_types))}
+    into = _places_by(dst, is_own)
+    of_types = _places_by(np.array([types[name] for name in vm_types])[dst], is_own)
     by_type: dict[str, Estimate] = {}
+    for vm_type, number in types.items():
+        if vm_type and number in of_types:
+            used = of_types[number]
+            origin = of_rows(rows[used], "inferred", "flows-into-vm-type", Figures(vm_type=vm_type))
+            bounds = median_bounds(windows[used].tolist(), WINDOW_SPREAD_OF_TYPE)
+            by_type[vm_type] = no_surer_than(Estimate(*bounds, origin), WINDOW_SPREAD_OF_TYPE)
     calibrated = {}
     for number, (name, site) in enumerate(sites.items()):
+        window_mb = by_type.get(site.vm_type, site.window_mb)
         if number in into:
-            used = own_first(into[number])
-            window_mb = _window(windows[used], rows[used], distances[used])
-            site = replace(site, window_mb=window_mb)
-        elif site.vm_type and types[site.vm_type] in of_types:
-            if site.vm_type not in by_type:
-                used = own_first(of_types[types[site.vm_type]])
-                by_type[site.vm_type] = _window_of_type(site.vm_type, windows[used], rows[used])
-            site = replace(site, window_mb=by_type[site.vm_type])
-        calibrated[name] = site
+            used = into[number]
+            # Tests lie about it by their own noise besides.
+            error = 1 + window_error(distances[used].tolist())
+            expected = median(windows[used].tolist())
+            origin = of_rows(rows[used], "measured", "flows-into-region")
+            window_mb = Estimate(expected / error, expected, expected * error, origin)
+        calibrated[name] = replace(site, window_mb=window_mb)
     return calibrated
 
 
-def _places_by(keys: Ints) -> dict[int, Ints]:
-    """Return where each key is."""
-    order = np.argsort(keys, kind="stable")
-    return {int(keys[order[one.start]]): order[one] for one in Groups.of(keys[order])}
-
-
-def _window(windows_mb: Floats, rows: Rows, rtts_ms: Floats) -> Estimate:
-    """Return a receiver's window, about which tests lie by their own noise besides."""
-    error = window_error(rtts_ms.tolist())
-    expected = median(windows_mb.tolist())
-    origin = of_rows(rows, "measured", "flows-into-region")
-    return Estimate(expected / (1 + error), expected, expected * (1 + error), origin)
-
-
-def _window_of_type(vm_type: str, windows_mb: Floats, rows: Rows) -> Estimate:
-    bounds = bounds_of(windows_mb.tolist(), WINDOW_SPREAD_OF_TYPE)
-    origin = of_rows(rows, "inferred", "flows-into-vm-type", Figures(vm_type=vm_type))
-    return no_surer_than(Estimate(*bounds, origin), WINDOW_SPREAD_OF_TYPE)
+def _places_by(keys: Ints, is_own: np.ndarray) -> dict[int, Ints]:
+    """Return where each key is: the own prober's samples; where there are none, all."""
+    order, found = np.argsort(keys, kind="stable"), {}
+    for one in Groups.of(keys[order]):
+        places = order[one]
+        own = places[is_own[places]]
+        found[int(keys[places[0]])] = own if len(own) else places
+    return found

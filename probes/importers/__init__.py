@@ -12,38 +12,61 @@ lazily and in bounded memory. Two kinds of trouble are kept apart:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from io import BufferedReader
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from planner.model.errors import InputError
-from probes.importers.detection import refuse_another
+from planner.model.errors import FormatError, InputError
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import refuse_binary, unreadable
 from probes.samples import Sample
 
-__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "read"]
+__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "looks_like", "read"]
 
-_MODULES = {
-    "iperf3": "iperf3",
-    "iperf": "iperf_text",
-    "ping": "ping",
-    "nuttcp": "nuttcp",
-    "smokeping": "smokeping",
-    "blackbox": "blackbox",
-    "skyplane-throughput": "skyplane",
-    "skyplane-latency": "skyplane",
-    "csv": "csv_samples",
-    "parquet": "parquet",
+
+class _Format(NamedTuple):
+    """A format: the module and the function that read it, and how messages call it."""
+
+    module: str
+    reader: str
+    described: str
+    names_regions: bool = True
+
+
+_FORMATS = {
+    "iperf3": _Format("iperf3", "read", "iperf3 JSON output", names_regions=False),
+    "iperf": _Format("iperf_text", "read", "iperf's text output", names_regions=False),
+    "ping": _Format("ping", "read", "ping output", names_regions=False),
+    "nuttcp": _Format("nuttcp", "read", "nuttcp output", names_regions=False),
+    "smokeping": _Format(
+        "smokeping", "read", "Smokeping's data as rrdtool prints them", names_regions=False
+    ),
+    "blackbox": _Format("blackbox", "read", "an answer of Prometheus"),
+    "skyplane-throughput": _Format("skyplane", "read_throughput", "Skyplane's raw throughput file"),
+    "skyplane-latency": _Format("skyplane", "read_latency", "Skyplane's raw latency file"),
+    "csv": _Format("csv_samples", "read", "a CSV file of measurements"),
+    "parquet": _Format("parquet", "read", "a Parquet file"),
 }
-_READERS = {"skyplane-throughput": "read_throughput", "skyplane-latency": "read_latency"}
-FORMATS: tuple[str, ...] = tuple(_MODULES)
+FORMATS: tuple[str, ...] = tuple(_FORMATS)
 """The formats that :func:`read` knows, as the command line spells them."""
-
 HEAD_BYTES = 65_536
 """Of a file, by which its format is recognised."""
-_NAMES_NO_REGIONS = ("iperf3", "iperf", "ping", "nuttcp", "smokeping")
+
+_PING = re.compile(r"^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", re.MULTILINE)
+_NUTTCP = re.compile(r"^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)", re.MULTILINE)
+_IPERF3_JSON = re.compile(r"\{.*?\"(?:start|intervals|error|event)\"", re.DOTALL)
+_PROMETHEUS = re.compile(r'\{\s*"status"\s*:\s*"(?:success|error)"')
+_SMOKEPING = re.compile(r"(?:\w+ +){0,3}loss +median +ping1 ")
+_IPERF_TEXT = re.compile(
+    r"^(?:Connecting to host|\[ ID\] Interval|Client connecting to|Server listening on|"
+    r"\[ *\d+\] local \S+ port|iperf3: error - )",
+    re.MULTILINE,
+)
+_WINDOWS_PING = re.compile(r"^Pinging .* with \d+ bytes of data", re.MULTILINE)
+
+_PARQUET = b"PAR1"
 
 
 def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -71,10 +94,10 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     FormatError
         While iterating, if the file is damaged or not of the format that was named.
     """
-    if format_name not in _MODULES:
+    if format_name not in _FORMATS:
         remedy = f"Choose one of {', '.join(FORMATS)}."
         raise InputError("format", "is not known", value=format_name, remedy=remedy)
-    if format_name in _NAMES_NO_REGIONS:
+    if not _FORMATS[format_name].names_regions:
         (src, _), (dst, _) = options.ends(format_name)
         if src == dst:
             raise InputError(
@@ -93,11 +116,11 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     except OSError as error:
         raise unreadable(error, options.name) from error
     try:
-        refuse_another(head, format_name, options.name)
+        _refuse_another(head, format_name, options.name)
         refuse_binary(head, options.name, is_text=format_name != "parquet")
-        module = import_module(f"probes.importers.{_MODULES[format_name]}")
-        reader = getattr(module, _READERS.get(format_name, "read"))
-        yield from addressed(reader(buffered, options), options)
+        module, reader = _FORMATS[format_name][:2]
+        rows = getattr(import_module(f"probes.importers.{module}"), reader)(buffered, options)
+        yield from addressed(rows, options)
     finally:
         buffered.detach()  # whoever opened the stream closes it
 
@@ -109,3 +132,62 @@ def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[I
             yield row._replace(address=options.address)
         else:
             yield row
+
+
+def looks_like(head: bytes) -> str:
+    """Return the format that the first bytes of a file suggest; ``""`` if none is known."""
+    if head.startswith(_PARQUET):
+        return "parquet"
+    text = head.decode("utf-8-sig", errors="replace").lstrip()
+    first_line = text.partition("\n")[0]
+    columns = {cell.strip(' "\r').lower() for cell in first_line.split(",")}
+    received = {"throughput_received", "throughput_recieved"}  # from November 2022 on
+    if {"src_region", "dst_region"} <= columns and received & columns:
+        return "skyplane-throughput"
+    if {"src_region", "dst_region", "avg_rtt"} <= columns:
+        return "skyplane-latency"
+    if {"src", "dst"} <= columns:
+        return "csv"
+    if _PROMETHEUS.match(text):
+        return "blackbox"
+    if _SMOKEPING.match(text):
+        return "smokeping"
+    if _IPERF3_JSON.match(text) or (text.startswith("warning:") and '"start":' in text):
+        return "iperf3"
+    if _PING.search(text):
+        return "ping"
+    if _IPERF_TEXT.search(text):
+        return "iperf"
+    return "nuttcp" if _NUTTCP.search(text) else ""
+
+
+def _refuse_another(head: bytes, wanted: str, name: str) -> None:
+    """Refuse a file that is plainly of another format than the one named.
+
+    Raises
+    ------
+    FormatError
+        Naming what the file looks like and the command that reads it.
+    """
+    found = looks_like(head)
+    if found == wanted:
+        return
+    if found:
+        raise FormatError(
+            name,
+            f"looks like {_FORMATS[found].described}, not {_FORMATS[wanted].described}",
+            remedy=f"Use `relayd import {found}`.",
+        )
+    text = head.decode("utf-8", errors="replace")
+    if _WINDOWS_PING.search(text):
+        raise FormatError(
+            name,
+            "looks like the output of ping on Windows, which is rounded to whole ms",
+            remedy="Measure from Linux or macOS.",
+        )
+    if text.lstrip().startswith("src,dest,src_tier,dest_tier,cost"):
+        raise FormatError(
+            name,
+            "looks like Skyplane's price file, which holds no measurement",
+            remedy="Prices belong into a catalogue (TOML).",
+        )

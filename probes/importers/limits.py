@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,20 +35,6 @@ def number(cell: str) -> float | None:
         return None if "_" in cell else float(cell)
     except ValueError:
         return None
-
-
-def numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
-    """Read the figures of many cells; None where one of them is none."""
-    try:
-        found = list(map(float, cells))
-    except ValueError:
-        return None
-    return None if "_" in "".join(cells) else np.array(found, np.float64)
-
-
-def are_times(times_s: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which are times in seconds since 1970."""
-    return (times_s >= MIN_TIME_S) & (times_s <= MAX_TIME_S)
 
 
 def connections(cell: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from planner.model.errors import RelaydError
 from planner.model.link_array import LinkArray
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.estimation.current_samples import LinkShift
+from probes.estimation.current_samples import LinkShift, SeriesError
 from probes.estimation.estimator import Dispute
 from probes.importers.physics import PhysicalGate
 from probes.samples import Sample, Samples
@@ -26,6 +27,10 @@ from relayd.store.metadata import Metadata
 from relayd.store.samples.decisions import HEEDED, Decision, all_heeded, last_decision
 from relayd.store.samples.reading import BEGUN, FAILED
 from relayd.store.samples.retention import vm_votes
+
+LOG = logging.getLogger(__name__)
+MOST_NAMED = 20
+"""Series that were left out, in an event."""
 
 
 def make_snapshot(
@@ -79,7 +84,7 @@ def _saved(
     samples_through: int,
     decisions_through: int,
 ) -> Snapshot:
-    estimator, estimates = found.estimator, found.estimator.estimates()
+    estimator, estimates = found.estimator, found.estimator.estimates
     created_at_s = time.time()
     as_of_s = estimator.newest_s or created_at_s
     content = f"{samples_through} {decisions_through} {catalogue.digest} {created_at_s}"
@@ -96,6 +101,8 @@ def _saved(
     event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
     if found.impossible:
         event["impossible"] = found.impossible
+    if found.left_out:
+        event["left_out"] = found.left_out[:MOST_NAMED]
     # Before the snapshot: after a crash in between, the next attempt finds the same again.
     if unconfirmed := [one for one in estimator.disputes() if one.counts]:
         with store.database.transaction():
@@ -126,10 +133,13 @@ class Estimation(NamedTuple):
     estimator : Estimator
     impossible : int
         Samples that can't be measurements, stored before that was looked at: nothing rests on them.
+    left_out : list of str
+        Series that can't be evaluated: nothing rests on them either.
     """
 
     estimator: Estimator
     impossible: int
+    left_out: list[str]
 
     @property
     def network(self) -> Network:
@@ -168,8 +178,17 @@ def estimated(
         more = Samples.of(accepted)
         more.rows["id"] = np.arange(through + 1, through + 1 + len(more))
         samples = Samples.concat([samples, more])
-    votes = vm_votes(store)
-    return Estimation(Estimator(samples, catalogue, chosen, stated_gbps, votes), impossible)
+    votes, left_out = vm_votes(store), list[str]()
+    while True:
+        try:
+            estimator = Estimator(samples, catalogue, chosen, stated_gbps, votes)
+            assert estimator.estimates
+        except SeriesError as error:
+            LOG.warning("the snapshot leaves out %s", error)
+            left_out.append(str(error))
+            samples = error.others(samples)
+        else:
+            return Estimation(estimator, impossible, left_out)
 
 
 def _possible(samples: Samples, gate: PhysicalGate) -> np.ndarray:

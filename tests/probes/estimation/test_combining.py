@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,8 @@ from planner.model.estimate import Estimate, EstimateDrift, Origin, Prior
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import AGGREGATE_LAWS, LawSpread
 from probes.estimation import Estimator
-from probes.estimation.combining import class_law
 from probes.estimation.coverage import Coverage
+from probes.estimation.laws import class_law
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 
@@ -88,7 +89,7 @@ def test_a_class_that_has_changed_is_learned() -> None:
     """As when Google Cloud's links went over private addresses: four times the law."""
     draw = random.Random(4)
     ratios = [math.log(4) + draw.gauss(0, 0.1) for _ in range(40)]
-    found = class_law(ratios, [], LawSpread(0.17, 0.07))
+    found = class_law(np.array(ratios), np.zeros(0), LawSpread(0.17, 0.07))
     assert found.shift == pytest.approx(math.log(4), abs=0.05)
     assert 0.1 < found.spread.above < 0.2
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from planner.model.document import document_of
 from planner.model.errors import InputError
 from planner.model.network import Network
-from probes.samples import Sample
+from probes.estimation import current_samples
+from probes.estimation.current_samples import LinkShift
+from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store
+from relayd.store.events import Events
 from relayd.store.samples.decisions import Selection, decide, decisions, selected
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import compact
@@ -146,3 +151,33 @@ def test_impossible_samples_of_old_stores_do_not_count(store: Store) -> None:
     ingest(store, Batch("a.csv", "csv", "0" * 64, {"trust": True}), [cap._replace(value=9e4)])
     trusted = _network(store).sites[SRC].egress_gbps
     assert trusted.expected == pytest.approx(90.0)
+
+
+def test_one_series_that_can_not_be_evaluated_keeps_no_other_from_a_snapshot(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = _tests(4900.0, 20)
+    append(store, good, "campaign 1")
+    honest = _network(store)
+    append(store, [one._replace(src=DST, dst=SRC) for one in good], "campaign 2")
+    rows_of = current_samples._shifts
+
+    def failing(samples: Samples, within: slice) -> Iterator[LinkShift]:
+        if samples[within.start].src == DST:
+            raise ValueError("strange")
+        return rows_of(samples, within)
+
+    monkeypatch.setattr(current_samples, "_shifts", failing)
+    made = make_snapshot(store, CATALOGUE)
+    assert made is not None
+    told = f"aggregate_mbps of {DST} > {SRC} (ValueError: strange)"
+    event = Events(store.database).last("snapshot", made.id)
+    assert event is not None
+    assert event.detail["left_out"] == [told]
+    assert told in caplog.text
+    network = _network(store)
+    assert network.link(SRC, DST).aggregate_gbps == honest.link(SRC, DST).aggregate_gbps
+    back = store.snapshots.links(made.id).link(DST, SRC)
+    assert back is not None
+    assert back.aggregate_gbps == network.link(DST, SRC).aggregate_gbps
+    assert back.aggregate_gbps.source != "measured"

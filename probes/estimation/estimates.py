@@ -1,0 +1,206 @@
+"""EstimateArray that are made at once, as structured arrays, and their few origins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import nan
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
+from planner.model.link_array import Origins
+from probes.estimation.agreement import figures_with, is_own
+from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.link_samples import CountedSamples
+from probes.samples import ADDRESSES, Rows
+
+ESTIMATE = np.dtype(
+    [
+        ("low", "f8"),
+        ("expected", "f8"),
+        ("high", "f8"),
+        ("origin", "i4"),
+        ("samples", "i4"),
+        ("links", "i4"),
+        ("newest_s", "f8"),
+        ("oldest_s", "f8"),
+    ]
+)
+"""An estimate; its origin is a number among :class:`.Origins`. NaN where there is none."""
+EstimateArray: TypeAlias = NDArray[np.void]
+"""Structured, of :data:`ESTIMATE`."""
+_NOTHING = np.array((nan, nan, nan, 0, 0, 0, nan, nan), ESTIMATE)
+_BOUNDS = np.dtype([("low", "f8"), ("expected", "f8"), ("high", "f8")])
+_ADDRESSES: tuple[Addresses | None, ...] = (*ADDRESSES, "both")
+
+
+def no_estimates(*shape: int) -> EstimateArray:
+    """Return an array without an estimate."""
+    return np.full(shape, _NOTHING)
+
+
+def bounds_of(estimates: Iterable[Estimate]) -> NDArray[np.void]:
+    """Return the bounds of estimates as an array with fields of their names."""
+    return np.array([(one.low, one.expected, one.high) for one in estimates], _BOUNDS)
+
+
+def estimates_of(estimates: Iterable[Estimate], origins: Origins) -> EstimateArray:
+    """Return estimates as an array of their number."""
+    rows = []
+    for one in estimates:
+        origin = one.origin
+        times = (nan if at_s is None else at_s for at_s in (origin.newest_s, origin.oldest_s))
+        counts = origins.number_of(origin), origin.samples, origin.links
+        rows.append((one.low, one.expected, one.high, *counts, *times))
+    return np.array(rows, ESTIMATE)
+
+
+def estimate_at(estimates: EstimateArray, place: int, origins: Origins) -> Estimate:
+    """Return one of some estimates."""
+    low, expected, high, number, samples, links, *times = estimates[place].item()
+    newest_s, oldest_s = (None if at_s != at_s else at_s for at_s in times)
+    origin = origins.all[number]._replace(
+        samples=samples, links=links, newest_s=newest_s, oldest_s=oldest_s
+    )
+    return Estimate(low, expected, high, origin)
+
+
+def are_known(estimates: EstimateArray) -> Bools:
+    """Return where there is an estimate."""
+    found: Bools = ~np.isnan(estimates["expected"])
+    return found
+
+
+def with_bounds(
+    estimates: EstimateArray, low: Floats, expected: Floats, high: Floats, origin: Any
+) -> EstimateArray:
+    """Return other estimates that rest on the same samples."""
+    found = estimates.copy()
+    found["low"], found["expected"], found["high"], found["origin"] = low, expected, high, origin
+    return found
+
+
+def measured(
+    counted: CountedSamples,
+    marks: Sequence[Figures | None],
+    bounds: tuple[Floats, Floats, Floats],
+    origins: Origins,
+    extra: Ints | None = None,
+    figures_of: Callable[[int], Figures | None] = lambda _: None,
+) -> EstimateArray:
+    """Return estimates of links, each from its own samples.
+
+    Parameters
+    ----------
+    counted : CountedSamples
+    marks : sequence of Figures or None
+        Of :class:`.LinkSamples`.
+    bounds : (low, expected, high)
+        Of each link.
+    origins : Origins
+    extra : array of int, optional
+        Of each link, what makes its figures other ones than those of another link.
+    figures_of : callable
+        Returns the figures for such a number.
+    """
+    rows, groups, of_link = counted[1:]
+    further = np.zeros(len(of_link), np.int64) if extra is None else extra
+    keys = np.stack([of_link, _address_places(rows, groups), further])
+    unique, number = np.unique(keys, axis=1, return_inverse=True)
+    made = []
+    for mark, place, more in unique.T.tolist():
+        figures = figures_with(figures_of(more), marks[mark])
+        origin = Origin("measured", "median-of-samples", address=_ADDRESSES[place], figures=figures)
+        made.append(origins.number_of(origin))
+    of_origin = np.array(made, np.int32)[number.reshape(-1)]
+    found = with_bounds(no_estimates(len(of_link)), *bounds, of_origin)
+    found["samples"], found["links"] = groups.counts, 1
+    found["newest_s"] = groups.reduced(np.maximum, rows["measured_at_s"])
+    found["oldest_s"] = groups.reduced(np.minimum, rows["measured_at_s"])
+    return found
+
+
+def _address_places(rows: Rows, groups: Groups) -> Ints:
+    """Return over which kinds of address the samples of each group are."""
+    least = groups.reduced(np.minimum, rows["address"]).astype(np.int64)
+    most = groups.reduced(np.maximum, rows["address"])
+    return np.where(least == 0, 0, np.where(least == most, least, 3))
+
+
+def changed(
+    origins: Origins, numbers: NDArray[Any], change: Callable[[Origin], Origin]
+) -> NDArray[np.int32]:
+    """Return the numbers of origins after a change of each."""
+    used, place = np.unique(numbers, return_inverse=True)
+    new = [origins.number_of(change(origins.all[number])) for number in used.tolist()]
+    return np.array(new, np.int32)[place.reshape(np.shape(numbers))]
+
+
+def are_of(kind: Kind, origins: Origins, numbers: NDArray[Any]) -> Bools:
+    """Return where an estimate is of a kind."""
+    return _hold(lambda origin: origin.kind == kind, origins, numbers)
+
+
+def are_own(origins: Origins, numbers: NDArray[Any]) -> Bools:
+    """Return where samples of the own prober are behind an estimate, or there is but one source."""
+    return _hold(lambda origin: is_own(origin.figures), origins, numbers)
+
+
+def _hold(test: Callable[[Origin], bool], origins: Origins, numbers: NDArray[Any]) -> Bools:
+    found: Bools = np.array([test(origin) for origin in origins.all], np.bool_)[numbers]
+    return found
+
+
+def own_first(origins: Origins, numbers: NDArray[Any]) -> Bools:
+    """Return which of some estimates to go by: the own prober's, or all where it has none.
+
+    What is learned of a class of links must not follow from links that somebody else alone has
+    reported, while the own prober has measured others of the class.
+    """
+    own = are_own(origins, numbers)
+    return own if own.any() else np.ones(len(own), np.bool_)
+
+
+def of_many(
+    method: Method, behind: EstimateArray, origins: Origins, figures: Figures | None = None
+) -> Origin:
+    """Return the origin of what was inferred from several links."""
+    newest_s, oldest_s = np.fmax.reduce(behind["newest_s"]), np.fmin.reduce(behind["oldest_s"])
+    return Origin(
+        "inferred",
+        method,
+        int(behind["samples"].sum()),
+        int(behind["links"].sum()),
+        None if np.isnan(newest_s) else float(newest_s),
+        None if np.isnan(oldest_s) else float(oldest_s),
+        _joined({origins.all[number].address for number in np.unique(behind["origin"]).tolist()}),
+        figures,
+    )
+
+
+def of_rows(rows: Rows, kind: Kind, method: Method, figures: Figures | None = None) -> Origin:
+    """Return the origin of what was made from samples of any links."""
+    pairs = len(np.unique(rows[["src", "dst"]]))
+    at_s = rows["measured_at_s"]
+    address = _joined({_ADDRESSES[place] for place in np.unique(rows["address"]).tolist()})
+    return Origin(
+        kind, method, len(rows), pairs, float(at_s.max()), float(at_s.min()), address, figures
+    )
+
+
+def no_surer_than(estimate: Estimate, error: float) -> Estimate:
+    """Return an estimate with bounds at least this relative error away."""
+    return replace(
+        estimate,
+        low=min(estimate.low, estimate.expected / (1 + error)),
+        high=max(estimate.high, estimate.expected * (1 + error)),
+    )
+
+
+def _joined(found: set[Addresses | None]) -> Addresses | None:
+    if None in found:
+        return None
+    return found.pop() if len(found) == 1 else "both"
