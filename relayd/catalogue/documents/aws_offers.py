@@ -12,12 +12,15 @@ what any service pays (no operation) from a region to the internet and to other 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import date
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import PriceDocument
-from relayd.catalogue.documents.price_list import INTERNET, PriceList, must_be_usd, price_of
+from relayd.catalogue.documents.opening import Dollars, PriceDocument, Row, Usd, Volume, checked
+from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 _HEAD_LINES = 5
 _LINUX = {
@@ -28,7 +31,23 @@ _LINUX = {
     "termtype": {"OnDemand"},
     "marketoption": {"OnDemand", ""},
 }
-_UNITS = {"vm": {"Hrs"}, "traffic": {"GB"}}
+
+
+class _About(Row):
+    offer: Literal["AmazonEC2", "AWSDataTransfer"] = Field(alias="offercode")
+
+
+class _VmPrice(Row):
+    currency: Dollars
+    unit: Literal["Hrs"]
+    usd: Usd = Field(alias="priceperunit")
+
+
+class _TrafficPrice(Row):
+    currency: Dollars
+    unit: Literal["GB"]
+    usd: Usd = Field(alias="priceperunit")
+    from_gb: Volume = Field(0.0, alias="startingrange")
 
 
 def recognises(document: PriceDocument) -> bool:
@@ -39,7 +58,7 @@ def recognises(document: PriceDocument) -> bool:
     return bool(document.head and document.head[0] and document.head[0][0] == "FormatVersion")
 
 
-def read(document: PriceDocument) -> PriceList:
+def read(document: PriceDocument, found: PriceList) -> None:
     """Read a price list.
 
     Raises
@@ -48,18 +67,11 @@ def read(document: PriceDocument) -> PriceList:
         If it is of another service, not in USD, or a price or unit can't be.
     """
     about, rows = _of_json(document) if document.is_json else _of_csv(document)
-    service = about.get("offercode", "")
-    if service not in {"AmazonEC2", "AWSDataTransfer"}:
-        remedy = "Give those of AmazonEC2 and AWSDataTransfer."
-        problem = "is a price list of another service"
-        raise FormatError(str(document.path), problem, value=service, remedy=remedy)
-    found = PriceList(as_of=_day(document, about.get("publicationdate", "")))
+    with suppress(ValueError):
+        document.modified_on = date.fromisoformat(about.get("publicationdate", "")[:10]).isoformat()
+    add = _add_vm if checked(_About, str(document.path), about).offer == "AmazonEC2" else _add_gb
     for place, row in rows:
-        if service == "AmazonEC2":
-            _add_vm(found, place, row)
-        else:
-            _add_traffic(found, place, row)
-    return found
+        add(found, place, row)
 
 
 def _add_vm(found: PriceList, place: str, row: Mapping[str, str]) -> None:
@@ -69,11 +81,11 @@ def _add_vm(found: PriceList, place: str, row: Mapping[str, str]) -> None:
     if not (name and region and in_region and wanted):
         found.left_out["prices other than Linux VMs on demand in a region"] += 1
         return
-    usd = _usd(place, row, "vm")
+    usd = checked(_VmPrice, place, row).usd
     found.add_vm(place, f"aws:{name}", f"aws:{region}", usd)
 
 
-def _add_traffic(found: PriceList, place: str, row: Mapping[str, str]) -> None:
+def _add_gb(found: PriceList, place: str, row: Mapping[str, str]) -> None:
     source, usage = row.get("fromregioncode", ""), row.get("usagetype", "")
     kind = row.get("transfertype", "")
     destination = ""
@@ -85,17 +97,8 @@ def _add_traffic(found: PriceList, place: str, row: Mapping[str, str]) -> None:
     if not (source and destination and in_region) or row.get("operation"):
         found.left_out["prices other than traffic out of a region"] += 1
         return
-    from_gb = price_of(place, row.get("startingrange", "0"), most=1e12, what="range")
-    found.add_traffic(f"aws:{source}", destination, from_gb, _usd(place, row, "traffic"))
-
-
-def _usd(place: str, row: Mapping[str, str], kind: str) -> float:
-    must_be_usd(place, row.get("currency"))
-    unit = row.get("unit", "")
-    if unit not in _UNITS[kind]:
-        remedy = f"Known is {', '.join(_UNITS[kind])}."
-        raise FormatError(place, "has a unit that is not known", value=unit, remedy=remedy)
-    return price_of(place, row.get("priceperunit", ""))
+    price = checked(_TrafficPrice, place, row)
+    found.add_traffic(f"aws:{source}", destination, price.from_gb, price.usd)
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -142,10 +145,3 @@ def _rows_of(path: str, found: dict[str, Any]) -> _Rows:
 
 def _plain(name: str) -> str:
     return name.casefold().replace(" ", "").replace("/", "")
-
-
-def _day(document: PriceDocument, text: str) -> str:
-    try:
-        return date.fromisoformat(text[:10]).isoformat()
-    except ValueError:
-        return document.modified_on

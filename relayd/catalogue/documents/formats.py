@@ -18,7 +18,7 @@ class PriceFormat(NamedTuple):
     name: str
     title: str
     recognises: Callable[[PriceDocument], bool]
-    read: Callable[[PriceDocument], PriceList]
+    read: Callable[[PriceDocument, PriceList], None]
 
 
 FORMATS = (
@@ -72,7 +72,8 @@ def read_prices(paths: Iterable[Path]) -> Reading:
             known = ", ".join(one.title for one in FORMATS)
             remedy = f"Known are {known}; docs/catalogue.md says how they look."
             raise FormatError(str(path), "is of no format that is known", remedy=remedy)
-        reading.prices.merge(found.read(document))
+        found.read(document, reading.prices)
+        reading.prices.as_of = max(reading.prices.as_of, document.modified_on)
         reading.files[path] = found
     if reading.prices.is_empty:
         places = ", ".join(str(path) for path in reading.files)[:200]

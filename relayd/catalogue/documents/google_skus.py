@@ -11,11 +11,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated
+
+from pydantic import AliasPath, Field
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import PriceDocument, text_of
-from relayd.catalogue.documents.price_list import PriceList, must_be_usd, price_of
+from relayd.catalogue.documents.opening import (
+    Dollars,
+    PriceDocument,
+    Row,
+    Text,
+    Usd,
+    checked,
+    items_of,
+)
+from relayd.catalogue.documents.price_list import PriceList
 
 _PART = re.compile(
     r"(?:(?P<family>[A-Z]\d[A-Z]?)(?: Predefined| AMD| Arm)? Instance|Compute optimized)"
@@ -33,13 +43,32 @@ _GIB_PER_VCPU = {
 _EXCEPTIONS = {"gcp:n2-highmem-128", "gcp:c4-standard-2", "gcp:c4-highmem-2"}  # of other memory
 
 
+_EXPRESSION = ("pricingInfo", 0, "pricingExpression")
+_PRICE = (*_EXPRESSION, "tieredRates", 0, "unitPrice")
+
+
+class _Sku(Row):
+    description: Text = ""
+    usage_type: str = Field("", validation_alias=AliasPath("category", "usageType"))
+
+
+class _Price(Row):
+    service_regions: list[str]
+    unit: str = Field(validation_alias=AliasPath(*_EXPRESSION, "usageUnit"))
+    currency: Dollars = Field(validation_alias=AliasPath(*_PRICE, "currencyCode"))
+    units: Usd = Field(0.0, validation_alias=AliasPath(*_PRICE, "units"))
+    nanos: Annotated[float, Field(ge=0, le=1e9)] = Field(
+        0.0, validation_alias=AliasPath(*_PRICE, "nanos")
+    )
+
+
 def recognises(document: PriceDocument) -> bool:
     """Whether it is a page of SKUs."""
     page = document.json
     return isinstance(page, dict) and isinstance(page.get("skus"), list)
 
 
-def read(document: PriceDocument) -> PriceList:
+def read(document: PriceDocument, found: PriceList) -> None:
     """Read the prices of cores and memory on demand.
 
     Raises
@@ -47,26 +76,21 @@ def read(document: PriceDocument) -> PriceList:
     FormatError
         If a price is not in USD, of another unit, or can't be.
     """
-    found = PriceList(as_of=document.modified_on)
-    for number, sku in enumerate(document.json["skus"], 1):
-        place = f"{document.path}, SKU {number}"
-        described = _PART.fullmatch(text_of(place, sku, "description"))
-        category = sku.get("category")
-        if (
-            not described
-            or not isinstance(category, dict)
-            or category.get("usageType") != "OnDemand"
-        ):
+    for place, row in items_of(str(document.path), document.json["skus"]):
+        sku = checked(_Sku, place, row)
+        described = _PART.fullmatch(sku.description)
+        if not described or sku.usage_type != "OnDemand":
             found.left_out["SKUs other than cores and memory on demand"] += 1
             continue
         family, part = (described["family"] or "C2").lower(), described["part"]
-        usd = _usd(place, sku, _UNIT[part])
-        regions = sku.get("serviceRegions")
-        if not isinstance(regions, list):
-            raise FormatError(place, "has serviceRegions that are no list", value=regions)
-        for region in regions:
+        price = checked(_Price, place, row)
+        if price.unit != _UNIT[part]:
+            problem = "has a unit that can't be"
+            remedy = f"It should be {_UNIT[part]}."
+            raise FormatError(place, problem, value=price.unit, remedy=remedy)
+        usd = price.units + price.nanos * 1e-9
+        for region in price.service_regions:
             found.add_part(place, family, f"gcp:{region}", part, usd)
-    return found
 
 
 def prices_of_types(
@@ -95,18 +119,3 @@ def prices_of_types(
                     for region, both in by_family[named["family"]].items()
                 }
     return found
-
-
-def _usd(place: str, sku: Mapping[str, Any], unit: str) -> float:
-    try:
-        expression = sku["pricingInfo"][0]["pricingExpression"]
-        used, price = expression["usageUnit"], expression["tieredRates"][0]["unitPrice"]
-        currency, units, nanos = price["currencyCode"], price.get("units", 0), price.get("nanos", 0)
-    except (AttributeError, KeyError, IndexError, TypeError):
-        problem = "has pricingInfo that is not as Google describes it"
-        raise FormatError(place, problem, remedy="Download it again.") from None
-    must_be_usd(place, currency)
-    if used != unit:
-        remedy = f"It should be {unit}."
-        raise FormatError(place, "has a unit that is not known", value=used, remedy=remedy)
-    return price_of(place, units) + price_of(place, nanos, most=1e9, what="nanos") * 1e-9

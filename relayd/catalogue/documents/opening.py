@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from planner.model.errors import FormatError
 
@@ -19,6 +23,49 @@ _MOST_TABLE_BYTES = 2 * 2**30
 _MOST_FILES = 5000
 _HEAD_LINES = 8  # AWS's tables begin with five lines about themselves
 PROVIDERS = ("aws", "azure", "gcp")
+
+Text = Annotated[str, BeforeValidator(lambda value: value or "")]
+"""Empty where it is null or missing."""
+Dollars = Literal["USD"]
+Usd = Annotated[float, Field(ge=0, le=10_000)]
+Volume = Annotated[float, Field(ge=0, le=1e12)]
+
+
+class Row(BaseModel):
+    """An object or a row of a document, of which a reader names the fields that it needs."""
+
+    model_config = ConfigDict(alias_generator=to_camel, allow_inf_nan=False)
+
+
+R = TypeVar("R", bound=Row)
+
+
+def checked(model: type[R], place: str, row: object) -> R:
+    """Return a row of a document as what it must be.
+
+    Raises
+    ------
+    FormatError
+        Names the place and the first field that is missing or can't be.
+    """
+    try:
+        return model.model_validate(row)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    if not field:
+        raise FormatError(place, "must be an object", value=row)
+    if fault["type"] == "missing":
+        raise FormatError(place, f"lacks {field}", remedy="Download it again.")
+    problem = f"has a {field} that can't be"
+    raise FormatError(place, problem, value=fault["input"], remedy=f"{fault['msg']}.")
+
+
+def items_of(where: str, items: object) -> Iterator[tuple[str, Any]]:
+    """Yield each item of a list with its place, for messages."""
+    if not isinstance(items, list):
+        raise FormatError(where, "must be a list", value=items)
+    return ((f"{where}, item {number}", item) for number, item in enumerate(items, 1))
 
 
 class PriceDocument:
@@ -31,20 +78,24 @@ class PriceDocument:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        size = _regular(path).st_size
-        self.is_json = self._begins_as_json()
+        with _readable(path):
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                remedy = "Name a file or a folder."
+                raise FormatError(str(path), "is not a regular file", remedy=remedy)
+            with path.open("rb") as file:
+                begins = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        self.is_json = begins in {b"{", b"["}
+        self.modified_on = datetime.fromtimestamp(found.st_mtime, UTC).date().isoformat()
         most = _MOST_JSON_BYTES if self.is_json else _MOST_TABLE_BYTES
-        if size > most:
+        if found.st_size > most:
+            size = f"{found.st_size >> 20:,} MiB"
             remedy = "Import a part of it" + (
                 ", or the same list as CSV, which AWS offers too." if self.is_json else "."
             )
-            problem = f"is larger than {most >> 20:,} MiB"
-            raise FormatError(str(path), problem, value=f"{size >> 20:,} MiB", remedy=remedy)
-
-    @property
-    def modified_on(self) -> str:
-        """The date of the file."""
-        return datetime.fromtimestamp(_regular(self.path).st_mtime, UTC).date().isoformat()
+            raise FormatError(
+                str(path), f"is larger than {most >> 20:,} MiB", value=size, remedy=remedy
+            )
 
     @cached_property
     def json(self) -> Any:
@@ -58,11 +109,12 @@ class PriceDocument:
         if not self.is_json:
             return None
         try:
-            return json.loads(self.path.read_bytes().decode("utf-8-sig"))
-        except UnicodeDecodeError:
-            raise _not_utf8(self.path) from None
+            with _readable(self.path):
+                return json.loads(self.path.read_bytes().decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            problem = f"is not valid JSON ({_clipped(error)})"
+            if isinstance(error, FormatError):
+                raise
+            problem = f"is not valid JSON ({str(error)[:100]})"
             raise FormatError(str(self.path), problem, remedy="Download it again.") from None
 
     @cached_property
@@ -88,13 +140,9 @@ class PriceDocument:
         rows = islice(self._rows(), after, None)
         names = next(rows, [])
         if missing := [name for name in needed if name not in names]:
-            remedy = f"It has {', '.join(names)[:200]}."
-            raise FormatError(
-                str(self.path), f"lacks the column {', '.join(missing)}", remedy=remedy
-            )
-        for number, row in enumerate(rows, after + 2):
-            if not row:
-                continue
+            problem = f"lacks the column {', '.join(missing)}"
+            raise FormatError(str(self.path), problem, remedy=f"It has {', '.join(names)[:200]}.")
+        for number, row in enumerate(filter(None, rows), after + 2):
             place = f"{self.path}, row {number}"
             if len(row) != len(names):
                 problem = f"has {len(row)} columns where the head has {len(names)}"
@@ -102,22 +150,24 @@ class PriceDocument:
             yield place, dict(zip(names, row, strict=True))
 
     def _rows(self) -> Iterator[list[str]]:
-        try:
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
-                yield from csv.reader(file, strict=True)
-        except UnicodeDecodeError:
-            raise _not_utf8(self.path) from None
-        except csv.Error as error:
-            raise FormatError(str(self.path), f"is not a table ({error})") from None
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
+        with _readable(self.path), self.path.open(encoding="utf-8-sig", newline="") as file:
+            yield from csv.reader(file, strict=True)
 
-    def _begins_as_json(self) -> bool:
-        try:
-            with self.path.open("rb") as file:
-                return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"{", b"["}
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while a file is read into an error that names it."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"can't be read ({error.strerror or error})"
+        remedy = "Name a file or folder that is there."
+        raise FormatError(str(path), problem, remedy=remedy) from None
+    except UnicodeDecodeError:
+        remedy = "Archives must be unpacked first; text must be UTF-8."
+        raise FormatError(str(path), "is not UTF-8 text", remedy=remedy) from None
+    except csv.Error as error:
+        raise FormatError(str(path), f"is not a table ({error})") from None
 
 
 def files_of(path: Path) -> list[Path]:
@@ -126,7 +176,7 @@ def files_of(path: Path) -> list[Path]:
     A folder is SkyPilot's (``aws/vms.csv``, ``azure/vms.csv``, ``gcp/vms.csv``), or one with files
     of the others, JSON or CSV.
     """
-    try:
+    with _readable(path):
         if not path.is_dir():
             return [path]
         if path.name in PROVIDERS and (path / "vms.csv").is_file():
@@ -135,51 +185,9 @@ def files_of(path: Path) -> list[Path]:
         found = [file for file in found if file.is_file()]
         if not found:
             found = sorted(f for f in path.iterdir() if f.suffix.lower() in {".json", ".csv"})
-    except OSError as error:
-        raise _unreadable(path, error) from None
     if not found:
         remedy = "SkyPilot's folder has aws/vms.csv or the like; others have .json or .csv files."
         raise FormatError(str(path), "is a folder without price documents", remedy=remedy)
     if len(found) > _MOST_FILES:
         raise FormatError(str(path), f"has over {_MOST_FILES:,} files", value=len(found))
     return found
-
-
-def text_of(place: str, row: object, name: str) -> str:
-    """Return a text of a JSON object; an empty one where it is missing.
-
-    Raises
-    ------
-    FormatError
-        If it is no object, or the value is not text.
-    """
-    if not isinstance(row, Mapping):
-        raise FormatError(place, "must be an object", value=row)
-    value = row.get(name) or ""
-    if not isinstance(value, str):
-        raise FormatError(place, f"has a {name} that is not text", value=value)
-    return value
-
-
-def _regular(path: Path) -> Any:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    if not stat.S_ISREG(found.st_mode):
-        raise FormatError(str(path), "is not a regular file", remedy="Name a file or a folder.")
-    return found
-
-
-def _unreadable(path: Path, error: OSError) -> FormatError:
-    problem = f"can't be read ({error.strerror or error})"
-    return FormatError(str(path), problem, remedy="Name a file or folder that is there.")
-
-
-def _not_utf8(path: Path) -> FormatError:
-    remedy = "Archives must be unpacked first; text must be UTF-8."
-    return FormatError(str(path), "is not UTF-8 text", remedy=remedy)
-
-
-def _clipped(error: Exception) -> str:
-    return str(error)[:100]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from math import isfinite, nan
 from typing import TypeAlias
 
 from planner.model.errors import FormatError
@@ -18,7 +17,6 @@ Tiers: TypeAlias = tuple[tuple[float, float | None], ...]
 
 Quota: TypeAlias = tuple[int, int, str]
 
-_MOST_USD = 10_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,98}")
 
 
@@ -56,7 +54,7 @@ class PriceList:
         Raises
         ------
         FormatError
-            If a name or the price can't be; says the place in the document.
+            If a name can't be; says the place in the document.
         """
         _must_be_name(place, "VM type", type_id)
         _must_be_name(place, "region", region)
@@ -81,15 +79,14 @@ class PriceList:
         by_start[from_gb] = max(usd, by_start.get(from_gb, 0.0))
 
     def add_quota(self, place: str, region: str, family: str, vcpus: int, used: int) -> None:
-        """Add what an account may run; of several for one region, the one that leaves least counts.
+        """Add what an account may run; of several for a region, the one that leaves least counts.
 
         Raises
         ------
         FormatError
             If the region's name can't be.
         """
-        if not _NAME.fullmatch(region.partition(":")[2]):
-            raise FormatError(place, "has an odd name of a region", value=region)
+        _must_be_name(place, "region", region)
         quota = (vcpus, used, place)
         before = self.quotas.get((region, family), quota)
         self.quotas[region, family] = min(before, quota, key=lambda one: one[0] - one[1])
@@ -110,53 +107,12 @@ class PriceList:
             found[pair] = tuple((usd, end) for (_, usd), end in zip(starts, ends, strict=True))
         return found
 
-    def merge(self, other: PriceList) -> None:
-        """Add what a further document says."""
-        for type_id, by_region in other.vm_usd_per_h.items():
-            for region, usd in by_region.items():
-                self.add_vm("", type_id, region, usd)
-        for (family, region), parts in other.parts.items():
-            for part, usd in parts.items():
-                self.add_part("", family, region, part, usd)
-        for pair, by_start in other.traffic.items():
-            for from_gb, usd in by_start.items():
-                self.add_traffic(*pair, from_gb, usd)
-        for (region, family), (vcpus, used, place) in other.quotas.items():
-            self.add_quota(place, region, family, vcpus, used)
-        self.as_of = max(self.as_of, other.as_of)
-        self.left_out.update(other.left_out)
-
     @property
     def is_empty(self) -> bool:
         """Whether there is no price in it, and no quota."""
         return not (self.vm_usd_per_h or self.traffic or self.parts or self.quotas)
 
 
-def price_of(place: str, value: object, *, most: float = _MOST_USD, what: str = "price") -> float:
-    """Read a price in USD, or another figure from 0 to some most.
-
-    Raises
-    ------
-    FormatError
-        If it is no such number.
-    """
-    try:
-        usd = float(value) if isinstance(value, int | float | str) else nan
-    except (ValueError, OverflowError):
-        raise FormatError(place, f"has a {what} that is not a number", value=value) from None
-    if not isfinite(usd) or not 0 <= usd <= most:
-        remedy = f"It may be from 0 to {most:,.0f}."
-        raise FormatError(place, f"has a {what} that can't be", value=value, remedy=remedy)
-    return usd
-
-
 def _must_be_name(place: str, what: str, name: str) -> None:
     if not _NAME.fullmatch(name.partition(":")[2]):
         raise FormatError(place, f"has an odd name of a {what}", value=name)
-
-
-def must_be_usd(place: str, currency: object) -> None:
-    """Refuse another currency than USD."""
-    if currency != "USD":
-        remedy = "relayd counts in US dollars: get the document with currency USD."
-        raise FormatError(place, "is not in USD", value=currency, remedy=remedy)

@@ -12,14 +12,36 @@ Quotas on other things than vCPUs of VMs on demand are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import ceil, floor, isfinite, nan
-from typing import Any
+from math import ceil, floor
+from typing import Annotated, Any
 
-from planner.model.errors import FormatError
+from pydantic import AliasChoices, AliasPath, BeforeValidator, Field
+
 from planner.model.quotas.vcpus import MOST_VCPUS, family_key
-from relayd.catalogue.documents.opening import PriceDocument, text_of
+from relayd.catalogue.documents.opening import PriceDocument, Row, Text, checked, items_of
 from relayd.catalogue.documents.price_list import PriceList
+
+# Older versions of az write text. True is no figure, for all that Python makes 1 of it.
+_Figure = Annotated[
+    float, Field(ge=0), BeforeValidator(lambda value: None if isinstance(value, bool) else value)
+]
+
+
+class _Item(Row):
+    arn: Text = Field("", alias="QuotaArn")
+    family: str = Field(
+        validation_alias=AliasChoices("QuotaCode", "metric", AliasPath("name", "value"))
+    )
+
+
+class _Quota(Row):
+    limit: _Figure = Field(validation_alias=AliasChoices("Value", "limit"))
+    used: _Figure = Field(0.0, validation_alias=AliasChoices("currentValue", "usage"))
+
+
+class _Region(Row):
+    name: str
+    quotas: list[Any]
 
 
 def recognises_aws(document: PriceDocument) -> bool:
@@ -43,7 +65,7 @@ def _first_has(items: object, *names: str) -> bool:
     return isinstance(first, dict) and all(name in first for name in names)
 
 
-def read_aws(document: PriceDocument) -> PriceList:
+def read_aws(document: PriceDocument, found: PriceList) -> None:
     """Read the applied quotas of EC2 in a region.
 
     Raises
@@ -51,75 +73,36 @@ def read_aws(document: PriceDocument) -> PriceList:
     FormatError
         Of this and the other readers: if a figure or name can't be.
     """
-    found = PriceList(as_of=document.modified_on)
-    for place, item in _items(str(document.path), document.json["Quotas"]):
-        # arn:aws:servicequotas:us-east-1:123456789012:ec2/L-1216C47A
-        arn = text_of(place, item, "QuotaArn").split(":")
-        region = arn[3] if len(arn) > 3 else ""
-        _add(found, place, f"aws:{region}", text_of(place, item, "QuotaCode"), item, "Value")
-    return found
+    _add(found, str(document.path), document.json["Quotas"])
 
 
-def read_azure(document: PriceDocument) -> PriceList:
+def read_azure(document: PriceDocument, found: PriceList) -> None:
     """Read what may run and runs in the region that the file is named after."""
-    found = PriceList(as_of=document.modified_on)
     region = f"azure:{document.path.stem.lower().removeprefix('azure-')}"
-    for place, item in _items(str(document.path), document.json):
-        family = text_of(place, item.get("name"), "value")
-        _add(found, place, region, family, item, "limit", "currentValue")
-    return found
+    _add(found, str(document.path), document.json, region)
 
 
-def read_gcp(document: PriceDocument) -> PriceList:
+def read_gcp(document: PriceDocument, found: PriceList) -> None:
     """Read the quotas of one region, or of several."""
-    found = PriceList(as_of=document.modified_on)
     described = document.json if isinstance(document.json, list) else [document.json]
-    for where, region in _items(str(document.path), described):
-        name = text_of(where, region, "name")
-        for place, item in _items(where, region.get("quotas")):
-            metric = text_of(place, item, "metric")
-            _add(found, place, f"gcp:{name}", metric, item, "limit", "usage")
-    return found
+    for where, row in items_of(str(document.path), described):
+        region = checked(_Region, where, row)
+        _add(found, where, region.quotas, f"gcp:{region.name}")
 
 
-def _items(where: str, items: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not isinstance(items, list):
-        raise FormatError(where, "has quotas that are no list", value=items)
-    for number, item in enumerate(items, 1):
-        place = f"{where}, item {number}"
-        if not isinstance(item, dict):
-            raise FormatError(place, "must be an object", value=item)
-        yield place, item
-
-
-def _add(
-    found: PriceList,
-    place: str,
-    region: str,
-    family: str,
-    item: dict[str, Any],
-    limit: str,
-    used: str = "",
-) -> None:
-    """Add a quota, where it is one on vCPUs of VMs on demand."""
-    if family_key(family) is None:
-        found.left_out["quotas on other things"] += 1
-        return
-    most = _figure(place, item, limit)
-    if most > MOST_VCPUS:
-        found.left_out["quotas without a limit"] += 1
-        return
-    in_use = min(_figure(place, item, used), MOST_VCPUS) if used else 0.0
-    # Small VMs of Google Cloud are parts of a vCPU.
-    found.add_quota(place, region, family, floor(most), ceil(in_use))
-
-
-def _figure(place: str, item: dict[str, Any], name: str) -> float:
-    value = item.get(name)
-    try:  # older versions of az write text
-        figure = float(value) if isinstance(value, int | float | str) else nan
-    except (ValueError, OverflowError):
-        figure = nan
-    if isinstance(value, bool) or not isfinite(figure) or figure < 0:
-        raise FormatError(place, f"has a {name} that can't be", value=value)
-    return figure
+def _add(found: PriceList, where: str, items: object, region: str = "") -> None:
+    """Add those quotas that are on vCPUs of VMs on demand."""
+    for place, row in items_of(where, items):
+        item = checked(_Item, place, row)
+        if family_key(item.family) is None:
+            found.left_out["quotas on other things"] += 1
+            continue
+        quota = checked(_Quota, place, row)
+        if quota.limit > MOST_VCPUS:
+            found.left_out["quotas without a limit"] += 1
+            continue
+        # arn:aws:servicequotas:us-east-1:123456789012:ec2/L-1216C47A
+        of = region or f"aws:{':'.join(item.arn.split(':')[3:4])}"
+        # Small VMs of Google Cloud are parts of a vCPU.
+        used = ceil(min(quota.used, MOST_VCPUS))
+        found.add_quota(place, of, item.family, floor(quota.limit), used)

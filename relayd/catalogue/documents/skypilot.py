@@ -7,11 +7,15 @@ USD for an hour.
 
 from __future__ import annotations
 
-from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import PROVIDERS, PriceDocument
-from relayd.catalogue.documents.price_list import PriceList, price_of
+from pydantic import Field
 
-_COLUMNS = ("InstanceType", "Price", "Region")
+from planner.model.errors import FormatError
+from relayd.catalogue.documents.opening import PROVIDERS, PriceDocument, Row, Usd, checked
+from relayd.catalogue.documents.price_list import PriceList
+
+
+class _Vm(Row):
+    usd_per_h: Usd = Field(alias="Price")
 
 
 def recognises(document: PriceDocument) -> bool:
@@ -22,7 +26,7 @@ def recognises(document: PriceDocument) -> bool:
     return document.path.name == "vms.csv" or {"InstanceType", "SpotPrice", "Region"} <= names
 
 
-def read(document: PriceDocument) -> PriceList:
+def read(document: PriceDocument, found: PriceList) -> None:
     """Read the prices of a provider.
 
     Raises
@@ -34,12 +38,10 @@ def read(document: PriceDocument) -> PriceList:
     if provider not in PROVIDERS:
         remedy = f"SkyPilot keeps it in a folder that says so: {', '.join(PROVIDERS)}."
         raise FormatError(str(document.path), "does not say of which provider", remedy=remedy)
-    found = PriceList(as_of=document.modified_on)
-    for place, row in document.table(_COLUMNS):
+    for place, row in document.table(("InstanceType", "Price", "Region")):
         if not row["InstanceType"] or not row["Price"]:
             found.left_out["rows without a VM type or an on-demand price"] += 1
             continue
         name = row["InstanceType"].removeprefix("Standard_" if provider == "azure" else "")
-        usd = price_of(place, row["Price"])
+        usd = checked(_Vm, place, row).usd_per_h
         found.add_vm(place, f"{provider}:{name}", f"{provider}:{row['Region']}", usd)
-    return found
