@@ -37,7 +37,8 @@ from probes.lab.controller import Lab
 from probes.lab.measuring import lateness_of
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 
 ROOT = Path(__file__).resolve().parents[1]
 SCALED_KEYS = ("egress_mbps", "ingress_mbps")

@@ -34,8 +34,7 @@ from probes.campaign.tasks import ProbeOutcome, ProbeTask
 from probes.samples import Sample
 from relayd.__main__ import main as relayd
 from relayd.catalogue.loading import load_catalogue
-from relayd.catalogue.overlay_files import add_overlay
-from relayd.catalogue.overlays import overlays_in_force
+from relayd.catalogue.overlays import add_overlay, overlays_in_force
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.backup import backup, restore

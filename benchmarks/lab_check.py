@@ -38,7 +38,8 @@ from probes.lab.measuring import (
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.sites import children_of
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 
 CAP_MBPS = 100.0
 WINDOW_BYTES = 500_000

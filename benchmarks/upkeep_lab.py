@@ -23,7 +23,8 @@ from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.profiles import load_profile, topology_of
 from relayd.campaigns.running import CampaignReport, CampaignRunner
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
 from relayd.watch.settings import FIRST_S
 

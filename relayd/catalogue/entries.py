@@ -1,24 +1,76 @@
-"""The entries that catalogue files may hold, with their fields and bounds."""
+"""The entries that catalogue files may hold, with their fields, bounds and rules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from planner.model.quotas.vcpus import MOST_VCPUS
+from planner.model.baseline.backbone import HUBS_OF_AREA
+from planner.model.catalogue import EgressPrice, Region, Tier, VmType
+from planner.model.errors import CatalogueError
+from planner.model.quotas.vcpus import MOST_VCPUS, VcpuQuota, family_key
 from planner.model.units import GB_PER_GIB
 
-RegionId: TypeAlias = Annotated[
-    str, Field(pattern=r"^[a-z][a-z0-9-]*:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
+_RESERVED_PROVIDERS = {"provider", "country", "continent", "city", "set"}
+PRICES = ("usd_per_gb", "usd_per_gib", "tiers")
+
+
+def _form(pattern: str, problem: str, remedy: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text) or len(text) > 100:
+            raise CatalogueError("", problem, value=text, remedy=remedy)
+        return text
+
+    return AfterValidator(check)
+
+
+_Id = Annotated[
+    str,
+    _form(
+        r"[a-z][a-z0-9-]*:[A-Za-z0-9][A-Za-z0-9._-]*",
+        "must look like provider:name",
+        "Write, for example, aws:us-east-1 or onprem:berlin.",
+    ),
+]
+_PlainName = Annotated[
+    str,
+    _form(
+        r"[a-z][a-z0-9-]*",
+        "is not a plain name",
+        "Use small letters, digits and hyphens, beginning with a letter.",
+    ),
+]
+_RuleName = Annotated[
+    str,
+    _form(
+        r"[A-Za-z0-9][A-Za-z0-9 ._-]*",
+        "is not a plain name",
+        "Use letters, digits, dots, hyphens and spaces.",
+    ),
+]
+_Country = Annotated[
+    str,
+    _form(
+        r"([A-Z]{2})?",
+        "must be a country code",
+        "Use two capital letters (ISO 3166-1), such as DE.",
+    ),
+]
+_Date = Annotated[
+    str,
+    _form(r"\d{4}-(0[1-9]|1[0-2])(-\d\d)?", "must be a date", 'Write "2022-05" or "2022-05-31".'),
 ]
 _Text = Annotated[str, Field(max_length=500)]
 _Gbps = Annotated[float, Field(gt=0, le=10_000)]
 _Price = Annotated[float, Field(ge=0, le=10_000)]
-_Date = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])(-\d\d)?$")]
 _Vcpus = Annotated[int, Field(ge=0, le=MOST_VCPUS)]
 _Terms = Annotated[list[_Text], Field(min_length=1)]
+_Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class CatalogueEntry(BaseModel):
@@ -27,12 +79,22 @@ class CatalogueEntry(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
+class _Sourced(CatalogueEntry):
+    source: _Text = ""
+    as_of: _Date | None = None
+
+    @property
+    def dated(self) -> str:
+        """The source with its date."""
+        return self.source + (f", as of {self.as_of}" if self.as_of else "")
+
+
 class RegionEntry(CatalogueEntry):
     """A ``[[region]]``; one with coordinates joins the baseline graph unless it says no."""
 
-    id: RegionId
+    id: _Id
     city: _Text = ""
-    country: Annotated[str, Field(pattern=r"^([A-Z]{2})?$")] = ""
+    country: _Country = ""
     continent: Literal["", "NAM", "SAM", "EU", "AF", "AS", "OC"] = ""
     area: _Text = ""
     latitude_deg: Annotated[float, Field(ge=-90, le=90)] | None = None
@@ -41,11 +103,33 @@ class RegionEntry(CatalogueEntry):
     access: Literal["", "restricted", "government", "china", "sovereign"] = ""
     private_network: _Text = ""
 
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        if self.id.partition(":")[0] in _RESERVED_PROVIDERS:
+            problem = "has a provider that is a word of rules"
+            raise CatalogueError("id", problem, value=self.id, remedy="Rename it.")
+        if self.area and self.area not in HUBS_OF_AREA:
+            remedy = f"Use one of {', '.join(HUBS_OF_AREA)}, or leave it out."
+            raise CatalogueError("area", "is not known", value=self.area, remedy=remedy)
+        if (self.latitude_deg is None) != (self.longitude_deg is None):
+            missing = "latitude_deg" if self.latitude_deg is None else "longitude_deg"
+            raise CatalogueError(missing, "is missing", remedy="Give both coordinates or neither.")
+        if self.baseline and self.latitude_deg is None:
+            remedy = "Give latitude_deg and longitude_deg: the baseline is computed from them."
+            raise CatalogueError("baseline", "needs coordinates", value=True, remedy=remedy)
+        return self
 
-class VmTypeEntry(CatalogueEntry):
+    def region(self) -> Region:
+        """Return the region that it describes."""
+        known = self.latitude_deg is not None
+        baseline = known if self.baseline is None else self.baseline
+        return Region(**{**self.model_dump(), "baseline": baseline})
+
+
+class VmTypeEntry(_Sourced):
     """A ``[[vm_type]]``."""
 
-    id: RegionId
+    id: _Id
     vcpus: Annotated[int, Field(ge=1, le=10_000)]
     egress_gbps: _Gbps
     ingress_gbps: _Gbps
@@ -53,20 +137,20 @@ class VmTypeEntry(CatalogueEntry):
     window_mb: Annotated[float, Field(gt=0, le=10_000)]
     price_usd_per_h: _Price
     burstable: bool = False
-    source: _Text = ""
-    as_of: _Date | None = None
     region_egress_gbps: _Gbps | None = None
     burst_gbps: _Gbps | None = None
     tier1_gbps: _Gbps | None = None
 
+    def vm_type(self) -> VmType:
+        """Return the VM type that it describes."""
+        return VmType(**{**self.model_dump(exclude={"as_of"}), "source": self.dated})
 
-class VmPriceEntry(CatalogueEntry):
+
+class VmPriceEntry(_Sourced):
     """A ``[[vm_price]]``: what a VM type costs in some regions of its provider."""
 
-    type: RegionId
+    type: _Id
     usd_per_h: Annotated[dict[_Text, _Price], Field(min_length=1)]
-    source: _Text = ""
-    as_of: _Date | None = None
 
 
 def prices_by_region(vm_type: str, usd_per_h: Mapping[str, float]) -> dict[str, float]:
@@ -78,8 +162,8 @@ def prices_by_region(vm_type: str, usd_per_h: Mapping[str, float]) -> dict[str, 
 class DiscountEntry(CatalogueEntry):
     """An entry of ``[discounts]``: shares that a contract takes off."""
 
-    egress: Annotated[float, Field(ge=0, lt=1)] | None = None
-    vm: Annotated[float, Field(ge=0, lt=1)] | None = None
+    egress: _Share | None = None
+    vm: _Share | None = None
 
 
 class TierEntry(CatalogueEntry):
@@ -90,33 +174,69 @@ class TierEntry(CatalogueEntry):
     up_to_gb: Annotated[float, Field(gt=0)] | None = None
     up_to_gib: Annotated[float, Field(gt=0)] | None = None
 
-    def as_gb(self) -> tuple[float, float | None]:
+    def tier(self) -> Tier:
         """Return USD per GB and the end in GB of 10^9 bytes, whatever it is billed by."""
-        usd = self.usd_per_gb
+        usd, end = self.usd_per_gb, self.up_to_gb
         if usd is None:
             usd = (self.usd_per_gib or 0.0) / GB_PER_GIB
-        end = self.up_to_gb
         if self.up_to_gib is not None:
             end = self.up_to_gib * GB_PER_GIB
-        return usd, end
+        return Tier(usd, inf if end is None else end)
 
 
-class EgressEntry(CatalogueEntry):
+class EgressEntry(_Sourced):
     """An ``[[egress]]``: a flat ``usd_per_gb`` or ``usd_per_gib``, or ``tiers``."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=100)]
+    name: _RuleName
     sources: _Terms = Field(alias="from")
     destinations: _Terms = Field(alias="to")
     usd_per_gb: _Price | None = None
     usd_per_gib: _Price | None = None
     tiers: Annotated[list[TierEntry], Field(min_length=1)] | None = None
-    source: _Text = ""
-    as_of: _Date | None = None
     # The rule whose price an import stated more exactly: a user's own price for it goes before.
     in_place_of: _Text = ""
 
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        stated = [price for price in PRICES if getattr(self, price) is not None]
+        if len(stated) != 1:
+            problem = f"and {stated[0]} are both given" if stated else "and usd_per_gb are missing"
+            if stated and "tiers" not in stated:
+                problem = "are missing, and usd_per_gb and usd_per_gib are both given"
+            raise CatalogueError("tiers", problem, remedy="Give a flat `usd_per_gb`, or `tiers`.")
+        tiers = self.tiers or ()
+        if any((tier.usd_per_gb is None) == (tier.usd_per_gib is None) for tier in tiers):
+            remedy = "Give usd_per_gb in each, or usd_per_gib."
+            raise CatalogueError("tiers", "need one price each", remedy=remedy)
+        if any(None not in (tier.up_to_gb, tier.up_to_gib) for tier in tiers):
+            raise CatalogueError("tiers", "have two ends", remedy="Give up_to_gb, or up_to_gib.")
+        *ends, last = [tier.tier().up_to_gb for tier in tiers] or [inf]
+        if last < inf:
+            remedy = "Leave up_to_gb out of the last."
+            problem = "must end with one that has no end"
+            raise CatalogueError("tiers", problem, value=last, remedy=remedy)
+        if inf in ends:
+            remedy = "Give up_to_gb in all the others."
+            raise CatalogueError("tiers", "may have no end only in the last", remedy=remedy)
+        if any(end >= after for end, after in pairwise(ends)):
+            remedy = "Sort them from small to large volumes."
+            raise CatalogueError("tiers", "must ascend in up_to_gb", value=ends, remedy=remedy)
+        return self
 
-class VcpuQuotaEntry(CatalogueEntry):
+    def price(self) -> EgressPrice:
+        """Return the price rule that it states."""
+        flat = TierEntry(usd_per_gb=self.usd_per_gb, usd_per_gib=self.usd_per_gib)
+        return EgressPrice(
+            self.name,
+            tuple(self.sources),
+            tuple(self.destinations),
+            tuple(tier.tier() for tier in self.tiers or [flat]),
+            self.dated,
+            self.as_of or "",
+        )
+
+
+class VcpuQuotaEntry(_Sourced):
     """A ``[[vcpu_quota]]``."""
 
     region: Annotated[str, Field(min_length=1, max_length=500)]
@@ -124,39 +244,67 @@ class VcpuQuotaEntry(CatalogueEntry):
     vcpus: _Vcpus
     used_vcpus: _Vcpus = 0
     types: _Terms | None = None
-    source: _Text = ""
-    as_of: _Date | None = None
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        if not self.types and not family_key(self.family):
+            problem = "is not one whose VM types relayd knows"
+            remedy = 'Say which count: `types = ["m5.*", "c5.*"]`.'
+            raise CatalogueError("family", problem, value=self.family, remedy=remedy)
+        return self
+
+    def quota(self) -> VcpuQuota:
+        """Return the quota that it states."""
+        figures = self.model_dump(exclude={"as_of"})
+        return VcpuQuota(**{**figures, "types": tuple(self.types or ()), "source": self.dated})
 
 
-PlainName: TypeAdapter[str] = TypeAdapter(
-    Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=100)]
-)
-AliasMembers: TypeAdapter[list[str]] = TypeAdapter(
-    Annotated[list[RegionId], Field(min_length=1)], config=ConfigDict(strict=True)
-)
-Ratio: TypeAdapter[float] = TypeAdapter(
-    Annotated[float, Field(gt=0, le=100)], config=ConfigDict(strict=True, allow_inf_nan=False)
-)
-TypeId: TypeAdapter[str] = TypeAdapter(RegionId, config=ConfigDict(strict=True))
-MODELS: dict[str, type[CatalogueEntry]] = {
-    "region": RegionEntry,
-    "vm_type": VmTypeEntry,
-    "vm_price": VmPriceEntry,
-    "egress": EgressEntry,
-    "vcpu_quota": VcpuQuotaEntry,
+class Kind(NamedTuple):
+    """A kind of entry.
+
+    Attributes
+    ----------
+    value : TypeAdapter
+    keys : tuple of str
+        The fields that tell entries of it from each other; none where it is a table, whose keys do.
+    name : TypeAdapter
+        Of a table's keys.
+    fields : list of str
+        What its entries may have, as files have it.
+    """
+
+    value: TypeAdapter[Any]
+    keys: tuple[str, ...] = ()
+    name: TypeAdapter[str] = TypeAdapter(_PlainName)
+    fields: Sequence[str] = ()
+
+
+def fields_of(model: type[CatalogueEntry]) -> list[str]:
+    """Return the names of a table's fields, as files have them, its own before the source."""
+    own = sorted(model.model_fields.items(), key=lambda field: field[0] in _Sourced.model_fields)
+    return [field.alias or name for name, field in own]
+
+
+def _listed(model: type[CatalogueEntry], *keys: str) -> Kind:
+    return Kind(TypeAdapter(model), keys, fields=fields_of(model))
+
+
+KINDS = {
+    "region": _listed(RegionEntry, "id"),
+    "vm_type": _listed(VmTypeEntry, "id"),
+    "vm_price": _listed(VmPriceEntry, "type"),
+    "egress": _listed(EgressEntry, "name"),
+    "vcpu_quota": _listed(VcpuQuotaEntry, "region", "family"),
+    "aliases": Kind(TypeAdapter(Annotated[list[_Id], Field(min_length=1)])),
+    "default_vm_types": Kind(TypeAdapter(_Id)),
+    "vm_price_ratios": Kind(
+        TypeAdapter(Annotated[float, Field(gt=0, le=100, strict=True, allow_inf_nan=False)]),
+        name=TypeAdapter(_Id),
+    ),
+    "discounts": Kind(
+        TypeAdapter(DiscountEntry), name=TypeAdapter(str), fields=fields_of(DiscountEntry)
+    ),
 }
-SOURCED = {"vm_type", "vm_price", "egress", "vcpu_quota"}
-PRICES = ("usd_per_gb", "usd_per_gib", "tiers")
-KEYS = {
-    "region": ("id",),
-    "vm_type": ("id",),
-    "vm_price": ("type",),
-    "egress": ("name",),
-    "vcpu_quota": ("region", "family"),
-}
-TABLES = {
-    "aliases": "alias",
-    "default_vm_types": "default_vm_types",
-    "vm_price_ratios": "vm_price_ratios",
-    "discounts": "discount",
-}
+"""By what they are called in a file."""
+OTHER_ALIAS: TypeAdapter[str] = TypeAdapter(_PlainName)
+"""An alias that means the same as another one."""

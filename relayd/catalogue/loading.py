@@ -8,7 +8,6 @@ cache only saves time: when it can't be read or written, relayd reads the files 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
@@ -16,38 +15,19 @@ from hashlib import blake2b
 from math import inf
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from platformdirs import user_cache_dir
 
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
-from planner.model.errors import CatalogueError
 from planner.model.quotas.vcpus import VcpuQuota
-from relayd.catalogue.faults import CatalogueFile, Layer
-from relayd.catalogue.lists import document_of_list
-from relayd.catalogue.overlays import overlays_in_force
+from relayd.catalogue.files import CatalogueFile, files_in_force
 from relayd.version import __version__
 
-BUILT_IN = (
-    "regions.toml",
-    "regions-further.toml",
-    "aliases.toml",
-    "vm-types.csv",
-    "vm-types.toml",
-    "vm-prices.csv",
-    "egress-prices.toml",
-)
 # Part of the digest: raise it when the same files have come to mean something else.
 SCHEMA_VERSION = 7
-_PACKAGE = Path(__file__).resolve().parents[1]
 _CACHES_KEPT = 8
-
-
-class _Source(NamedTuple):
-    name: str
-    content: bytes
-    layer: Layer
 
 
 def load_catalogue(
@@ -73,49 +53,20 @@ def load_catalogue(
         If a file can't be read, is not TOML, breaks a rule (names the entry, field, value and
         remedy), or if two of the user's files contradict each other.
     """
-    files = _sources(user_files, overlays)
+    files = files_in_force(user_files, overlays)
     digest = _digest(files)
     cache = _cache_folder()
     if cache is not None and (cached := _from_cache(cache, digest)) is not None:
         return cached
-    content = _checked(files)
+    from relayd.catalogue.merging import merged  # pydantic: only where the cache does not serve
+
+    catalogue = merged(files, digest)
     if cache is not None:
-        _to_cache(cache, digest, content)
-    return catalogue_of(content, digest)
+        _to_cache(cache, digest, content_of(catalogue))
+    return catalogue
 
 
-def documents_in_force(user_files: Sequence[Path] = ()) -> list[CatalogueFile]:
-    """Return all files of the catalogue as they were read, the lowest layer first."""
-    return _as_documents(_sources(user_files, None))
-
-
-def built_in_folder() -> Path:
-    """Return the folder of the built-in tables: ``configs/`` in a checkout, else in the package."""
-    packaged = _PACKAGE / "_configs"
-    return packaged if packaged.is_dir() else _PACKAGE.parent / "configs"
-
-
-def _sources(user_files: Sequence[Path], overlays: Sequence[Path] | None) -> list[_Source]:
-    folder = built_in_folder()
-    imported = overlays_in_force() if overlays is None else overlays
-    files = [_Source(name, _content(folder / name), "built-in") for name in BUILT_IN]
-    files += [_Source(str(path), _content(path), "overlay") for path in imported]
-    return files + [_Source(str(p), _content(p), "user") for p in dict.fromkeys(user_files)]
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CatalogueError(
-            str(path),
-            f"can't be read ({error.strerror or error})",
-            remedy="Give a catalogue file that exists and that you may read; install relayd"
-            " again if it is one of its own.",
-        ) from None
-
-
-def _digest(files: Sequence[_Source]) -> str:
+def _digest(files: Sequence[CatalogueFile]) -> str:
     digest = blake2b(f"relayd catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
     for file in files:
         # The name is told apart from its folder: it ends up in the catalogue as a source.
@@ -123,43 +74,6 @@ def _digest(files: Sequence[_Source]) -> str:
         digest.update(f"\n{name!r} {file.layer} {len(file.content)}\n".encode())
         digest.update(file.content)
     return digest.hexdigest()
-
-
-def _checked(files: Sequence[_Source]) -> dict[str, Any]:
-    from relayd.catalogue.schema import check  # pydantic: only where the cache does not serve
-
-    return check(_as_documents(files))
-
-
-def _as_documents(files: Sequence[_Source]) -> list[CatalogueFile]:
-    return [CatalogueFile(f.name, _document(f), f.layer) for f in files]
-
-
-def _document(file: _Source) -> dict[str, Any]:
-    if file.layer == "built-in" and file.name.endswith(".csv"):
-        return document_of_list(file.name, file.content.decode())
-    try:
-        return tomllib.loads(file.content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        number = 1 + file.content.count(b"\n", 0, error.start)
-        raise CatalogueError(
-            f"{file.name}, line {number}",
-            "is not UTF-8 text",
-            remedy="Save the file as UTF-8; TOML knows no other encoding.",
-        ) from None
-    except (ValueError, RecursionError) as error:
-        # "Invalid value (at line 3, column 5)", or "(at end of document)"
-        problem, _, place = str(error).removesuffix(")").partition(" (at ")
-        line_of_error = place.partition("line ")[2].partition(",")[0]
-        lines = file.content.decode("utf-8-sig").split("\n")
-        line = lines[int(line_of_error) - 1].strip() if line_of_error else ""
-        raise CatalogueError(
-            f"{file.name}, {place}" if place else file.name,
-            f"is not valid TOML: {problem[:1].lower()}{problem[1:]}",
-            value=line or None,
-            remedy="Text is written in quotes, lists in [ ], and a table begins with `[[region]]`"
-            " or the like.",
-        ) from None
 
 
 # --- from plain values to the catalogue -------------------------------------------------------

@@ -6,15 +6,21 @@ first. They lie in ``RELAYD_CATALOGUE_DIR``, else in the user's data folder.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from platformdirs import user_data_path
 
 from planner.model.errors import InputError
 
-NAME = r"\d{4}-\d{4}-\d\d-\d\d-[a-z0-9-]+\.toml"
+_NAME = r"\d{4}-\d{4}-\d\d-\d\d-[a-z0-9-]+\.toml"
+_UNDONE = "undone"
+_MOST = 9999
 
 
 def overlay_folder() -> Path:
@@ -36,4 +42,127 @@ def overlays_in_force(folder: Path | None = None) -> list[Path]:
             f"can't be read ({error.strerror})",
             remedy="Make it readable, or name another folder in RELAYD_CATALOGUE_DIR.",
         ) from None
-    return [Path(where, name) for name in sorted(names) if re.fullmatch(NAME, name)]
+    return [Path(where, name) for name in sorted(names) if re.fullmatch(_NAME, name)]
+
+
+def add_overlay(text: str, source: str, on: date) -> Path:
+    """Write an overlay as a whole or not at all, and return its path.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+    source : str
+        A word for the file's name, such as ``azure-retail``.
+    on : date
+    """
+    folder = overlay_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".part") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+            number = _last_number(folder)
+            while number < _MOST:
+                number += 1
+                path = folder / f"{number:04}-{on.isoformat()}-{source}.toml"
+                if any(folder.glob(f"{number:04}-*.toml")):
+                    continue
+                try:
+                    # Unlike a renaming, a link replaces nothing that another process wrote.
+                    path.hardlink_to(file.name)
+                except FileExistsError:
+                    continue
+                _sync(folder)
+                return path
+    except OSError as error:
+        problem = f"can't be written ({error.strerror})"
+        remedy = "Free some space or make it writable; nothing has changed."
+        raise InputError(str(folder), problem, remedy=remedy) from None
+    raise InputError(str(folder), "is full of overlays", remedy="Undo some of them.")
+
+
+def undo_overlay(name: str | None = None) -> list[Path]:
+    """Set the newest overlay aside, or the one that is named and all after it.
+
+    An overlay holds what differs from those before it, so none of them counts without those.
+
+    Returns
+    -------
+    list of Path
+        Where they lie now, the newest first.
+    """
+    in_force = overlays_in_force()
+    if not in_force:
+        raise InputError("undo", "finds no overlay", remedy="The catalogue is as relayd ships it.")
+    names = [path.name for path in in_force]
+    if name is None:
+        first = len(names) - 1
+    else:
+        fitting = [k for k, known in enumerate(names) if name in {known, known[:4], known[:-5]}]
+        if not fitting:
+            raise InputError("undo", "is no overlay", value=name, remedy=f"Known: {names}.")
+        first = fitting[0]
+    aside = in_force[0].parent / _UNDONE
+    try:
+        aside.mkdir(exist_ok=True)
+        undone = [path.replace(aside / path.name) for path in reversed(in_force[first:])]
+        _sync(aside.parent)
+    except OSError as error:
+        remedy = "Make the folder writable, or move the overlay away by hand."
+        raise InputError(
+            str(aside), f"can't be written ({error.strerror})", remedy=remedy
+        ) from None
+    return undone
+
+
+def _last_number(folder: Path) -> int:
+    """Return the highest number in use, also among what was undone: none is used twice."""
+    files = [*folder.glob("*.toml"), *(folder / _UNDONE).glob("*.toml")]
+    return max((int(f.name[:4]) for f in files if re.fullmatch(_NAME, f.name)), default=0)
+
+
+def _sync(folder: Path) -> None:
+    """Make names durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# --- TOML ---------------------------------------------------------------------------------------
+
+
+def toml_of(document: Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]) -> str:
+    """Return a document of tables and lists of tables as TOML."""
+    lines: list[str] = []
+    for name, content in document.items():
+        alone = isinstance(content, Mapping)
+        for table in [content] if isinstance(content, Mapping) else content:
+            lines.append(f"[{name}]" if alone else f"[[{name}]]")
+            lines += [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items())
+        return f"{{ {inside} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    if isinstance(value, str):
+        return _text(value)
+    return json.dumps(value)  # numbers and truth values are written alike
+
+
+def _text(words: str) -> str:
+    # JSON's escapes are TOML's, but for one character that TOML wants escaped, too.
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from planner.fields.specified import fields_of
 from planner.model.errors import InputError
-from relayd.catalogue.loading import built_in_folder
+from relayd.catalogue.files import built_in_folder
 from relayd.questions.registry import QUESTIONS
 
 FILE = "glossary.toml"

@@ -16,7 +16,8 @@ from planner.model.baseline import backbone
 from probes.lab.controller import Lab
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 from scripts.reproduce.laboratory import Note, lab_of, noted
 from scripts.reproduce.point import Point
 

@@ -31,7 +31,8 @@ from probes.lab.measuring import (
 )
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 from scripts.reproduce.point import Point, latency_points
 
 ECHOES = 5

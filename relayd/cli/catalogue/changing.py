@@ -18,9 +18,7 @@ from planner.transfer.plan import Plan
 from relayd.catalogue.comparison import CatalogueComparison, PriceMove, compared
 from relayd.catalogue.documents.formats import Reading, read_prices
 from relayd.catalogue.loading import load_catalogue
-from relayd.catalogue.overlay_files import add_overlay, undo_overlay
-from relayd.catalogue.overlays import overlays_in_force
-from relayd.catalogue.toml_text import toml_of
+from relayd.catalogue.overlays import add_overlay, overlays_in_force, toml_of, undo_overlay
 from relayd.cli import text
 from relayd.cli.options import store_location
 from relayd.settings import load_settings

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from planner.model.aliases import resolve_many
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InputError
-from relayd.catalogue.faults import CatalogueFile
-from relayd.catalogue.loading import documents_in_force, load_catalogue
+from relayd.catalogue.files import CatalogueFile, files_in_force
+from relayd.catalogue.loading import load_catalogue
 from relayd.cli import text
 from relayd.settings import load_settings
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Show the layers of the catalogue, or the figures of what is named."""
     files = [*load_settings().catalogues, *(Path(name) for name in options.catalogue)]
     catalogue = load_catalogue(files)  # says what is wrong, if anything is
-    layers = documents_in_force(files)
+    layers = files_in_force(files)
     if options.names:
         return _figures(options, catalogue, layers)
     rows = [_layer(file) for file in layers]
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _layer(file: CatalogueFile) -> dict[str, Any]:
-    document: Mapping[str, Any] = file.document
+    document: Mapping[str, Any] = file.document()
     counts: Counter[str] = Counter()
     dates = []
     for kind in _ARRAYS:
@@ -142,7 +142,7 @@ def _meant(name: str, catalogue: Catalogue) -> list[str]:
 def _of(name: str, layers: Sequence[CatalogueFile]) -> Iterator[_Statement]:
     """Yield what each file says of a name, the lowest layer first."""
     for file in layers:
-        document: Mapping[str, Any] = file.document
+        document: Mapping[str, Any] = file.document()
         head = document.get("overlay", {})
         stated = {field: head[field] for field in ("source", "as_of") if head.get(field)}
         for kind, key in _ARRAYS.items():

@@ -17,7 +17,7 @@ from probes.lab import profiles
 from probes.lab.controller import Lab, labs
 from probes.lab.counters import lateness_quantile_ms
 from probes.lab.topology import Topology
-from relayd.catalogue.loading import built_in_folder
+from relayd.catalogue.files import built_in_folder
 from relayd.cli import text
 from relayd.cli.options import number, wan_of
 from relayd.sources.wan import Wan

@@ -18,7 +18,8 @@ from probes.lab.profiles import (
     topology_of_network,
 )
 from probes.lab.topology import GOODPUT_SHARE
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 
 FOLDER = built_in_folder()
 

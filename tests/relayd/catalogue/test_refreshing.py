@@ -16,9 +16,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from relayd.__main__ import main
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
-from relayd.catalogue.overlay_files import undo_overlay
-from relayd.catalogue.overlays import overlays_in_force
-from relayd.catalogue.toml_text import toml_of
+from relayd.catalogue.overlays import overlays_in_force, toml_of, undo_overlay
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from tests.properties import examples

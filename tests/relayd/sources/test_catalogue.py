@@ -21,7 +21,8 @@ from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
 from planner.model.errors import CatalogueError, DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota
-from relayd.catalogue.loading import built_in_folder, catalogue_of, content_of, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from tests.properties import cases, examples

@@ -16,7 +16,8 @@ import pytest
 
 from planner.model.baseline.modelled_links import baseline_network
 from planner.model.pricing import CataloguePrices
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
 
 CATALOGUE = load_catalogue()

@@ -16,7 +16,8 @@ from planner.model.pricing import CataloguePrices
 from planner.model.throughput import LAW_VM_EGRESS_GBPS
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
-from relayd.catalogue.loading import built_in_folder, load_catalogue
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
 from scripts.catalogue_tables import TABLES
 from tests.shared_data import shared
 
