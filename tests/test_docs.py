@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from relayd.cli.commands import build_parser, parse
-from relayd.cli.data.commands import FORMATS, METRICS
+from relayd.cli.other_commands import FORMATS, METRICS
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
 from tests.shared_data import shared
 

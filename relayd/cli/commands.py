@@ -52,17 +52,12 @@ def build_parser(only: str | None = None) -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     add_question_commands(commands, only)
     if only not in NAMES:
-        from relayd.cli.catalogue.commands import add_catalogue_commands
-        from relayd.cli.data.commands import add_data_commands
-        from relayd.cli.help.commands import add_help_commands
         from relayd.cli.measuring.commands import add_measuring_commands
-        from relayd.cli.serving.commands import add_serving_commands
+        from relayd.cli.other_commands import add_other_commands, add_serving_commands
 
-        add_data_commands(commands)
-        add_catalogue_commands(commands)
+        add_other_commands(commands)
         add_measuring_commands(commands)
         add_serving_commands(commands)
-        add_help_commands(commands)
     return parser
 
 

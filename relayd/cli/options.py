@@ -15,8 +15,9 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
 from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
-from relayd.store import Location, default_path, parse_location
+from relayd.store import Location, Store, default_path, open_store, parse_location
 from relayd.store.location import SERVICE_SCHEMES, address_in
+from relayd.store.opening import Mode
 from relayd.times import seconds_of
 
 MOST_WHOLE = 2**53
@@ -68,6 +69,11 @@ def _copy_of(url: str, catalogue: list[str], ca: str | None) -> Wan:
 def store_location(options: argparse.Namespace, settings: Settings) -> Location:
     """Return the location of the store that a command reads and writes."""
     return parse_location(options.db) if options.db else settings.db or default_path()
+
+
+def store_of(options: argparse.Namespace, mode: Mode) -> Store:
+    """Open the store that a command reads and writes."""
+    return open_store(store_location(options, load_settings()), mode=mode)
 
 
 def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:

@@ -11,8 +11,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from planner.model.errors import InputError, not_installed
 from relayd.cli.text import formula_safe, left_table, shown_safely
 
 Row = Mapping[str, Any]
-NOTHING = "None."
-"""What a listing without rows shows."""
 
 
 def print_rows(
@@ -55,7 +53,7 @@ def print_rows(
     if chosen == "parquet":
         _write_parquet(rows, file)
     elif file is not None:
-        _write(file, _text(chosen, name, rows, shown, document))
+        write_text(file, _text(chosen, name, rows, shown, document) + "\n")
     elif chosen == "table":
         page(_text(chosen, name, rows, shown, document))
     else:
@@ -98,10 +96,10 @@ def _text(
         return json.dumps(document() if document else {name: rows}, indent=2)
     if chosen == "csv":
         return _csv(rows)
+    if not rows:
+        return "None."
     if shown:
         return shown()
-    if not rows:
-        return NOTHING
     cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
     return left_table(tuple(rows[0]), cells)
 
@@ -122,11 +120,16 @@ def _csv_cell(value: object) -> object:
     return formula_safe(value) if isinstance(value, str) else value
 
 
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise unwritable(file, error) from None
+def write_text(name: str | Path, text: str) -> None:
+    """Write the file of ``--output``.
+
+    Raises
+    ------
+    InputError
+        If it can't be written.
+    """
+    with _writable(Path(name)):
+        Path(name).write_text(text, encoding="utf-8", newline="")
 
 
 def _write_parquet(rows: Sequence[Row], file: Path | None) -> None:
@@ -137,14 +140,16 @@ def _write_parquet(rows: Sequence[Row], file: Path | None) -> None:
         import pyarrow.parquet
     except ImportError:
         raise not_installed("pyarrow", "parquet", "write Parquet") from None
-    try:
+    with _writable(file):
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(map(dict, rows))), file)
+
+
+@contextmanager
+def _writable(file: Path) -> Iterator[None]:
+    """Name the file of ``--output`` in what goes wrong while it is written."""
+    try:
+        yield
     except OSError as error:
-        raise unwritable(file, error) from None
-
-
-def unwritable(file: Path, error: OSError) -> InputError:
-    """Return that the file of ``--output`` can't be written, and what to do."""
-    remedy = "Name a file in a folder that you may write to."
-    problem = f"can't be written ({error.strerror or error})"
-    return InputError("--output", problem, value=str(file), remedy=remedy)
+        remedy = "Name a file in a folder that you may write to."
+        problem = f"can't be written ({error.strerror or error})"
+        raise InputError("--output", problem, value=str(file), remedy=remedy) from None

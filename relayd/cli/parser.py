@@ -15,29 +15,6 @@ from planner.model.errors import InputError
 _MOST_SHOWN = 30
 
 
-class _Formatter(argparse.HelpFormatter):
-    """Shows many choices in an option's help, where they can be broken, and not in the usage."""
-
-    def _metavar_formatter(
-        self, action: argparse.Action, default_metavar: str
-    ) -> Callable[[int], tuple[str, ...]]:
-        if _many_choices(action):
-            return lambda count: (default_metavar,) * count
-        return super()._metavar_formatter(action, default_metavar)
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if not (many := _many_choices(action)) or all(one in (action.help or "") for one in many):
-            return action.help
-        return f"{action.help}: {', '.join(many)}"
-
-
-def _many_choices(action: argparse.Action) -> Sequence[str]:
-    """Return the choices of an option if they are too many for the usage."""
-    if action.metavar or not isinstance(action.choices, Sequence):
-        return ()
-    return action.choices if sum(map(len, action.choices)) > _MOST_SHOWN else ()
-
-
 class Parser(argparse.ArgumentParser):
     """A parser of a command line, or of the words after one of its commands.
 
@@ -52,8 +29,9 @@ class Parser(argparse.ArgumentParser):
     unfinished = False
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, "formatter_class": _Formatter, **more})
+        super().__init__(**{"allow_abbrev": False, **more})
         self._commands: dict[str, Parser] = {}
+        self._is_intermixing = False
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write help or a version; argparse would say nothing where it can't be written."""
@@ -74,15 +52,19 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse words; those of this command alone, and nothing may be left over."""
-        if self.unfinished:
+        if self.unfinished or self._is_intermixing:
             return super().parse_known_args(args, namespace)
         words = list(args or ())
         self._check_command(words)
-        before = argparse.Namespace(**vars(namespace or argparse.Namespace()))
-        found, left = super().parse_known_args(words, namespace)
-        if any(not word.startswith("-") for word in left) and self._may_intermix():
-            # argparse takes all words by position at the first, and finds none for later ones.
-            found, left = _Intermixed(self).parse(words, before)
+        by_position = self._get_positional_actions()
+        if any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in by_position):
+            found, left = super().parse_known_args(words, namespace)
+        else:
+            self._is_intermixing = True
+            try:  # options may stand after any word
+                found, left = self.parse_known_intermixed_args(words, namespace)
+            finally:
+                self._is_intermixing = False
         if left:
             self._refuse_left(left)
         return found, left
@@ -132,35 +114,14 @@ class Parser(argparse.ArgumentParser):
             self._refuse(word, f"is no option of `{self.prog}`", near)
         self._refuse(left[0], f"is one word too many for `{self.prog}`")
 
-    def _may_intermix(self) -> bool:
-        by_position = self._get_positional_actions()
-        return bool(by_position) and not any(
-            action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in by_position
-        )
-
-
-class _Intermixed:
-    """Parses words by position between options, which argparse does in two passes of its own."""
-
-    def __init__(self, parser: Parser) -> None:
-        self._parser = parser
-
-    def parse(
-        self, words: list[str], namespace: argparse.Namespace
-    ) -> tuple[argparse.Namespace, list[str]]:
-        plain = argparse.ArgumentParser.parse_known_args
-        parser: Any = self._parser
-        parser.parse_known_args = plain.__get__(parser)
-        parser.usage = ""  # it would format one, for nobody
-        try:
-            return parser.parse_known_intermixed_args(words, namespace)  # type: ignore[no-any-return]
-        finally:
-            del parser.parse_known_args
-            parser.usage = None
-
 
 def _near(word: str, known: Any) -> list[str]:
     return get_close_matches(word, [name for name in known if len(name) > 2], 2, 0.7)
+
+
+def group(commands: Any, name: str, help_text: str, title: str, metavar: str) -> Any:
+    """Add a command that has commands of its own; returns what those are added to."""
+    return _added(commands, name, help_text).add_subparsers(title=title, metavar=metavar)
 
 
 def command(commands: Any, name: str, handler: str, help_text: str) -> Parser:
@@ -175,52 +136,60 @@ def command(commands: Any, name: str, handler: str, help_text: str) -> Parser:
     help_text : str
         Without a capital and a full stop.
     """
-    parser: Parser = commands.add_parser(
-        name, help=help_text, description=help_text[0].upper() + help_text[1:] + "."
-    )
+    parser = _added(commands, name, help_text)
     parser.set_defaults(run=late(handler))
-    parser.add_argument(*flags("--json"), action="store_true", help="print JSON")
+    option(parser, "--json", None, "print JSON")
     add_data_options(parser)
+    return parser
+
+
+def _added(commands: Any, name: str, help_text: str) -> Parser:
+    described = help_text[0].upper() + help_text[1:] + "."
+    parser: Parser = commands.add_parser(name, help=help_text, description=described)
     return parser
 
 
 def listing(commands: Any, name: str, handler: str, help_text: str) -> Parser:
     """Add a command that lists rows, in any of several formats."""
     parser = command(commands, name, handler, help_text)
-    parser.add_argument(
-        "--format", choices=("table", "csv", "json", "parquet"), help="(default: by FILE's name)"
-    )
-    parser.add_argument(*flags("--output"), metavar="FILE", help="instead of standard output")
+    formats = ("table", "csv", "json", "parquet")
+    option(parser, "--format", None, "(default: by FILE's name)", choices=formats)
+    option(parser, "--output", "FILE", "instead of standard output")
     return parser
+
+
+def option(to: Any, name: str, metavar: str | None, help_text: str, **more: Any) -> None:
+    """Add an option to a parser or a group of one: a flag, unless it has a metavar or choices.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``--src``, which brings its short flag with it.
+    metavar : str or None
+        Such as ``NAME``; ``NAME...`` for an option that may be repeated.
+    **more
+        As of ``add_argument``. Many choices are listed in the help, where they can be broken.
+    """
+    choices = more.get("choices", ())
+    if metavar and metavar.endswith("..."):
+        more = {"action": "append", "default": [], **more}
+    elif sum(map(len, choices)) > _MOST_SHOWN:
+        metavar = name.removeprefix("--").upper()
+        help_text += f": {', '.join(choices)}"
+    elif not metavar and not choices:
+        more["action"] = "store_true"
+    if metavar:
+        more["metavar"] = metavar.removesuffix("...")
+    to.add_argument(*flags(name), help=help_text, **more)
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the store and further catalogue files."""
-    parser.add_argument(
-        "--db",
-        metavar="FILE|URL",
-        help="the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)",
-    )
-    parser.add_argument(
-        "--ca",
-        metavar="FILE",
-        help="the authority (PEM) that certified the service at --db https://...",
-    )
-    parser.add_argument(
-        "--catalogue",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="a catalogue file of your own; may be repeated",
-    )
-
-
-def group(commands: Any, name: str, help_text: str, title: str, metavar: str) -> Any:
-    """Add a command that has commands of its own; returns what those are added to."""
-    parser = commands.add_parser(
-        name, help=help_text, description=help_text[0].upper() + help_text[1:] + "."
-    )
-    return parser.add_subparsers(title=title, metavar=metavar)
+    at = "the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)"
+    option(parser, "--db", "FILE|URL", at)
+    certified = "the authority (PEM) that certified the service at --db https://..."
+    option(parser, "--ca", "FILE", certified)
+    option(parser, "--catalogue", "FILE...", "a catalogue file of your own; may be repeated")
 
 
 def positive(text: str) -> int:
@@ -244,6 +213,6 @@ def late(handler: str) -> Callable[[argparse.Namespace], int]:
 SHORT = {"--src": "-s", "--dst": "-d", "--connections": "-n", "--json": "-j", "--output": "-o"}
 
 
-def flags(option: str) -> tuple[str, ...]:
+def flags(name: str) -> tuple[str, ...]:
     """Return the names of an option: its short flag, where it has one, and the long one."""
-    return (SHORT[option], option) if option in SHORT else (option,)
+    return (SHORT[name], name) if name in SHORT else (name,)

@@ -9,8 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TypeAlias
 
 from planner.fields.specified import Specified, fields_of
 from planner.model.errors import InputError, RelaydError
@@ -38,13 +36,7 @@ def _run(arguments: list[str]) -> int:
         code = options.run(options)
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
-        renamed = getattr(options, "renamed", {}) | _named_elsewhere(options)
-        about = error, getattr(options, "request", None), renamed
-        as_json = getattr(options, "json", bool({"--json", "-j"} & {*arguments}))
-        text = worded_json(*about) if as_json else f"relayd: {worded(*about)}"
-        if sys.stderr.isatty() and not as_json:
-            text = "\n".join(filled(line, stream=sys.stderr) for line in text.split("\n"))
-        print(text, file=sys.stderr)
+        _print_error(error, options, getattr(options, "json", {"--json", "-j"} & {*arguments}))
         return error.exit_code
     except BrokenPipeError:
         # The reader of a pipe has had enough (`relayd links | head`): not an error.
@@ -63,11 +55,17 @@ def _run(arguments: list[str]) -> int:
     return int(code or 0)
 
 
-def _named_elsewhere(options: argparse.Namespace | None) -> dict[str, str]:
-    """Return the name of what says where the store is, if no option does."""
-    if getattr(options, "db", None) or not os.environ.get("RELAYD_DB"):
-        return {}
-    return {"--db": "RELAYD_DB"}
+def _print_error(error: RelaydError, options: argparse.Namespace | None, as_json: object) -> None:
+    renamed = dict(getattr(options, "renamed", {}))
+    if not getattr(options, "db", None) and os.environ.get("RELAYD_DB"):
+        renamed["--db"] = "RELAYD_DB"  # which says where the store is
+    found = _document(error, getattr(options, "request", None), renamed)
+    text = f"relayd: {found['detail']}"
+    if as_json:
+        text = json.dumps({"error": found}, indent=2, default=str)
+    elif sys.stderr.isatty():
+        text = "\n".join(filled(line, stream=sys.stderr) for line in text.split("\n"))
+    print(text, file=sys.stderr)
 
 
 def _drop_output() -> None:
@@ -75,59 +73,51 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-Renamed: TypeAlias = Mapping[str, str]
-"""Name of a field to what its option is called by a command."""
-NONE: Renamed = MappingProxyType({})
-
-
-def worded(error: RelaydError, request: type[Specified] | None, renamed: Renamed = NONE) -> str:
+def worded(
+    error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str] = {}
+) -> str:
     """Return what went wrong, with options in place of the names of a request's fields.
 
     An error begins with the field's name; a remedy has other fields' names between backticks.
+
+    Parameters
+    ----------
+    error : RelaydError
+    request : type or None
+        The specified class whose fields the command's options are.
+    renamed : mapping
+        Name of a field to what its option is called by a command.
     """
-    text, options = str(error), _option_names(request, renamed)
-    if isinstance(error, InputError):
-        text = _field(error.field, options) + text[len(error.field) :]
-    return _remedy(text, options)
+    return str(_document(error, request, renamed)["detail"])
 
 
-def worded_json(
-    error: RelaydError, request: type[Specified] | None, renamed: Renamed = NONE
-) -> str:
-    """Return what went wrong as a JSON object under ``error``, worded alike.
+def _document(
+    error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str]
+) -> dict[str, object]:
+    """Return what went wrong as JSON has it.
 
     It has ``exit_code`` and ``detail``, and of bad input ``field``, ``problem``, ``value`` and
     ``remedy``; of an unknown or ambiguous region also ``near``.
     """
-    found: dict[str, object] = {
-        "exit_code": error.exit_code,
-        "detail": worded(error, request, renamed),
-    }
-    if isinstance(error, InputError):
-        options = _option_names(request, renamed)
-        found |= {
-            "field": _field(error.field, options),
-            "problem": error.problem,
-            "value": error.value,
-            "remedy": error.remedy and _remedy(error.remedy, options),
-        }
-        near = getattr(error, "near", ()) or getattr(error, "matches", ())
-        found |= {"near": list(near)} if near else {}
-    return json.dumps({"error": found}, indent=2, default=str)
-
-
-def _option_names(request: type[Specified] | None, renamed: Renamed) -> dict[str, str]:
-    fields = fields_of(request).values() if request else ()
-    return {**renamed} | {
+    options = {**renamed} | {
         field.key: renamed.get(field.name, field.option)
-        for field in fields
+        for field in (fields_of(request).values() if request else ())
         if field.option and field.option.startswith("--")
     }
 
+    def told(text: str) -> str:
+        return re.sub(r"`(\w+)`", lambda name: options.get(name[1], name[0]), text)
 
-def _field(name: str, options: Mapping[str, str]) -> str:
-    return re.sub(r"^[\w-]+", lambda found: options.get(found[0], found[0]), name)
-
-
-def _remedy(text: str, options: Mapping[str, str]) -> str:
-    return re.sub(r"`(\w+)`", lambda name: options.get(name[1], name[0]), text)
+    if not isinstance(error, InputError):
+        return {"exit_code": error.exit_code, "detail": told(str(error))}
+    field = re.sub(r"^[\w-]+", lambda found: options.get(found[0], found[0]), error.field)
+    near = getattr(error, "near", ()) or getattr(error, "matches", ())
+    return {
+        "exit_code": error.exit_code,
+        "detail": told(field + str(error)[len(error.field) :]),
+        "field": field,
+        "problem": error.problem,
+        "value": error.value,
+        "remedy": error.remedy and told(error.remedy),
+        **({"near": list(near)} if near else {}),
+    }

@@ -191,6 +191,12 @@ def notes_block(warnings: Sequence[str]) -> list[str]:
     return [styled("\n".join(notes), YELLOW)]
 
 
+def link(src: str, dst: str, address: str | None, to: str = " -> ") -> str:
+    """Return a link, or the VM at its source, and whether it is over private addresses."""
+    ends = f"{src}{to}{dst}" if dst else src
+    return f"{ends} (private)" if address == "private" else ends
+
+
 def percent(share: float | None) -> str:
     """Return a share in percent, never rounded up to all of it."""
     if share is None:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from planner.model.answer import Answer
 from planner.model.errors import InputError
-from relayd.emitting.lanes import emission
+from relayd.emitting.environment import env
+from relayd.emitting.iperf3 import iperf3
+from relayd.emitting.lanes import Emission, emission
+from relayd.emitting.relays import haproxy, socat
+from relayd.emitting.uploads import aws_cli, azcopy, gcloud, rclone
 
 
 class Format(NamedTuple):
-    """One format: where its writer is, and whether lanes end at VMs or at an object store."""
+    """One format: what writes it, and whether lanes end at VMs or at an object store."""
 
-    module: str
-    function: str
+    write: Callable[[Emission], str]
     to_vms: bool
 
 
 FORMATS = {
-    "haproxy": Format("relays", "haproxy", True),
-    "socat": Format("relays", "socat", True),
-    "iperf3": Format("iperf3", "iperf3", True),
-    "rclone": Format("rclone", "rclone", False),
-    "aws-cli": Format("cloud_tools", "aws_cli", False),
-    "azcopy": Format("cloud_tools", "azcopy", False),
-    "gcloud": Format("cloud_tools", "gcloud", False),
-    "env": Format("environment", "env", True),
+    "haproxy": Format(haproxy, True),
+    "socat": Format(socat, True),
+    "iperf3": Format(iperf3, True),
+    "rclone": Format(rclone, False),
+    "aws-cli": Format(aws_cli, False),
+    "azcopy": Format(azcopy, False),
+    "gcloud": Format(gcloud, False),
+    "env": Format(env, True),
 }
 DEFAULT_PORT = 5201  # of iperf3
 
@@ -63,5 +65,4 @@ def emit(
     if to not in FORMATS:
         raise InputError("emit", f"must be one of {', '.join(FORMATS)}", value=to)
     how = FORMATS[to]
-    write = getattr(import_module(f"relayd.emitting.{how.module}"), how.function)
-    return str(write(emission(plan, endpoints, port, to_vms=how.to_vms)))
+    return how.write(emission(plan, endpoints, port, to_vms=how.to_vms))

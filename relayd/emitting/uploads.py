@@ -1,4 +1,4 @@
-"""What scripts that upload to an object store share: lanes, proxies on relays, shares of files.
+"""A plan as a script that uploads to an object store: with rclone, aws, azcopy or gcloud.
 
 A relay passes on what a tool sends through ``HTTPS_PROXY``: an HTTP proxy that takes CONNECT
 (RFC 9110) ends the tool's TCP connection and opens its own, so TCP is split, and TLS still runs
@@ -8,7 +8,10 @@ from end to end. All four tools honour the variable.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
+from typing import NamedTuple
 
+from planner.model.errors import InputError
 from relayd.emitting.lanes import Emission, Lane
 from relayd.emitting.text import addresses, by_number, header, lane_words, script
 
@@ -111,3 +114,221 @@ def _proxy(lane: Lane) -> list[str]:
         return []
     proxy = f'"http://${lane.relay.variable}:${{PROXY_PORT:-{PROXY_PORT}}}"'
     return [*addresses([lane.relay]).splitlines(), f"export HTTPS_PROXY={proxy}"]
+
+
+# --- parts --------------------------------------------------------------------------------------
+
+MIB = 1024**2
+# Each connection should get a few parts, or the last ones are waited for alone.
+PARTS_A_CONNECTION = 4
+# Between two parts a connection is idle for about a round trip; with parts this many times what it
+# sends in one, that is 5 %.
+ROUND_TRIPS_A_PART = 20
+# Beyond this a part that fails costs more than larger ones gain.
+USUAL_MOST_MIB = 64
+
+
+class PartLimits(NamedTuple):
+    """Limits of a store: MiB of a part, and parts of an object."""
+
+    least_mib: int
+    most_mib: int
+    parts: int
+
+
+STORES = {
+    # "Amazon S3 multipart upload limits": 5 MiB (but the last) to 5 GiB, 1 to 10,000 parts.
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html (2026-11)
+    "aws": PartLimits(5, 5 * 1024, 10_000),
+    # "Scalability and performance targets for Blob storage": blocks to 4000 MiB, 50,000 blocks.
+    # https://learn.microsoft.com/azure/storage/blobs/scalability-targets (2026-11)
+    "azure": PartLimits(1, 4000, 50_000),
+    # "Parallel composite uploads": objects to 5 TiB, of at most 32 components, to which gcloud
+    # keeps by itself: it takes larger ones where it must (its property
+    # storage/parallel_composite_upload_component_size, Google Cloud SDK 528.0.0).
+    # https://cloud.google.com/storage/docs/parallel-composite-uploads (2026-11)
+    "gcp": PartLimits(1, 5 * 1024**2 // 32, 5 * 1024**2),
+}
+
+
+def part_mib(lane: Lane, volume_gb: float, limits: PartLimits) -> int:
+    """Return the size of parts in MiB, as if the lane's share were one object.
+
+    Large enough that a connection is hardly idle between parts and that the parts do not exceed
+    the store's number; small enough that each connection gets a few; within the store's sizes.
+    """
+    volume_bytes = volume_gb * 1e9 * lane.share
+    in_flight = lane.throughput_gbps * 1e9 / 8 / lane.connections * lane.rtt_ms / 1000.0
+    busy = in_flight * ROUND_TRIPS_A_PART
+    balanced = volume_bytes / (lane.connections * PARTS_A_CONNECTION)
+    wanted = max(busy, min(balanced, USUAL_MOST_MIB * MIB))
+    # Balance comes before idleness: a part that never runs beside others gains nothing.
+    wanted = min(wanted, balanced)
+    mib = max(ceil(wanted / MIB), ceil(volume_bytes / limits.parts / MIB), limits.least_mib)
+    return min(mib, limits.most_mib)
+
+
+def side_by_side(connections: int) -> tuple[int, int]:
+    """Return how many files to send at once, and how many parts of each.
+
+    Their product is the number of connections, or as little more as there are factors for.
+    """
+    parts = max(p for p in range(1, int(connections**0.5) + 1) if connections % p == 0)
+    if parts * parts * 4 < connections:  # no balanced factors: a prime, for instance
+        parts = int(connections**0.5)
+    return ceil(connections / parts), parts
+
+
+# --- tools --------------------------------------------------------------------------------------
+
+
+_RCLONE_PARTS = {
+    "aws": ["--s3-upload-concurrency", '"$streams"', "--s3-chunk-size", '"$part"'],
+    "azure": ["--azureblob-upload-concurrency", '"$streams"', "--azureblob-chunk-size", '"$part"'],
+}
+
+
+def rclone(emission: Emission) -> str:
+    """Return a script that copies with rclone (1.60 or later).
+
+    Azure Blob and S3 take parts of one file at once; Google Cloud Storage takes a file over one
+    connection, so there all connections are files.
+    """
+    provider = emission.destinations[0].region.partition(":")[0]
+    store = provider if provider in STORES else "aws"  # S3's is what most others offer
+    of_parts = _RCLONE_PARTS.get(store, [])
+
+    def settings(lane: Lane) -> list[str]:
+        files, streams = side_by_side(lane.connections) if of_parts else (lane.connections, 1)
+        lines = [f"files=${{FILES_AT_ONCE:-{files}}}", f"streams=${{PARTS_AT_ONCE:-{streams}}}"]
+        part = part_mib(lane, emission.volume_gb, STORES[store])
+        return [*lines, *([f"part=${{PART:-{part}Mi}}"] if of_parts else [])]
+
+    flags = ["--transfers", '"$files"', "--checkers", '"$files"']
+    flags += ["--multi-thread-streams", '"$streams"', *of_parts]
+    lines = [" ".join(flags[i : i + 2]) for i in range(0, len(flags), 2)]
+    tail = " \\\n".join(f"  {line}" for line in [*lines, '"$@"']) + "\n"
+    one_file = (
+        "One large file alone: set FILES_AT_ONCE=1 and PARTS_AT_ONCE to the connections. Memory: "
+        "files times parts times the size of a part."
+    )
+    return upload(
+        emission,
+        "An upload with rclone",
+        settings,
+        'rclone copy "$SOURCE" "$DESTINATION" \\\n' + tail,
+        'rclone copy "$folder" "$DESTINATION" --files-from-raw "$list" \\\n' + tail,
+        "a remote of rclone and a path, such as store:bucket/path",
+        (one_file, *([PART_NOTE] if of_parts else [])),
+    )
+
+
+def aws_cli(emission: Emission) -> str:
+    """Return a script for the AWS command line, version 1 or 2.
+
+    Settings go into a copy of the user's configuration, which stays as it is. Source of the
+    settings: ``aws help s3-config`` (1.45.11).
+    """
+    _must_be_store(emission, "aws", "aws-cli", "S3")
+
+    def settings(lane: Lane) -> list[str]:
+        part = part_mib(lane, emission.volume_gb, STORES["aws"])
+        return [
+            'cat "${AWS_CONFIG_FILE:-$HOME/.aws/config}" > "$temporary/config" 2> /dev/null || :',
+            'export AWS_CONFIG_FILE="$temporary/config"',
+            # The other client, crt, ignores the number of requests.
+            "aws configure set s3.preferred_transfer_client classic",
+            f"aws configure set s3.max_concurrent_requests {lane.connections}",
+            f"part=${{PART:-{part}MB}}",
+            'aws configure set s3.multipart_chunksize "$part"',
+            'aws configure set s3.multipart_threshold "$part"',
+        ]
+
+    return upload(
+        emission,
+        "An upload with the AWS command line",
+        settings,
+        'aws s3 cp --recursive "$SOURCE" "$DESTINATION" "$@"\n',
+        # Links carry the share of files, which the tool follows.
+        _LINKED + 'aws s3 cp --recursive "$share" "$DESTINATION" "$@"\n',
+        "s3://bucket/path",
+        (PART_NOTE,),
+        temporary=True,
+    )
+
+
+def azcopy(emission: Emission) -> str:
+    """Return a script for AzCopy 10.
+
+    Source of the settings: "Optimize the performance of AzCopy with Azure Storage"
+    (https://learn.microsoft.com/azure/storage/common/storage-use-azcopy-optimize, 2026-11).
+    """
+    _must_be_store(emission, "azure", "azcopy", "Azure Blob")
+
+    def settings(lane: Lane) -> list[str]:
+        part = part_mib(lane, emission.volume_gb, STORES["azure"])
+        return [f"export AZCOPY_CONCURRENCY_VALUE={lane.connections}", f"part=${{PART:-{part}}}"]
+
+    flags = '--recursive --as-subdir=false --block-size-mb "$part" "$@"\n'
+    return upload(
+        emission,
+        "An upload with AzCopy",
+        settings,
+        'azcopy copy "$SOURCE" "$DESTINATION" \\\n  ' + flags,
+        'azcopy copy "$folder" "$DESTINATION" --list-of-files "$list" \\\n  ' + flags,
+        "https://account.blob.core.windows.net/container with its SAS",
+        (PART_NOTE,),
+    )
+
+
+def gcloud(emission: Emission) -> str:
+    """Return a script for ``gcloud storage``.
+
+    Source of the settings: the properties of ``gcloud topic configurations`` in section
+    ``storage`` (Google Cloud SDK 528.0.0), each of which has an environment variable.
+    """
+    _must_be_store(emission, "gcp", "gcloud", "Google Cloud Storage")
+
+    def settings(lane: Lane) -> list[str]:
+        threads, processes = side_by_side(lane.connections)
+        part = part_mib(lane, emission.volume_gb, STORES["gcp"])
+        composite = "export CLOUDSDK_STORAGE_PARALLEL_COMPOSITE_UPLOAD"
+        return [
+            f"export CLOUDSDK_STORAGE_PROCESS_COUNT={processes}",
+            f"export CLOUDSDK_STORAGE_THREAD_COUNT={threads}",
+            f"part=${{PART:-{part}Mi}}",
+            f"{composite}_ENABLED=True",
+            f'{composite}_THRESHOLD="$part"',
+            f'{composite}_COMPONENT_SIZE="$part"',
+        ]
+
+    return upload(
+        emission,
+        "An upload with gcloud storage",
+        settings,
+        'gcloud storage cp --recursive "$SOURCE/*" "$DESTINATION" "$@"\n',
+        _LINKED + 'gcloud storage cp --recursive "$share/*" "$DESTINATION" "$@"\n',
+        "gs://bucket/path/",
+        (PART_NOTE,),
+    )
+
+
+# A folder of links to the lane's files, for tools that take no list.
+_LINKED = """\
+share=$temporary/share
+mkdir "$share"
+while IFS= read -r file; do
+  mkdir -p "$share/$(dirname "./$file")"
+  ln -s "$folder/$file" "$share/$file"
+done < "$list"
+"""
+
+
+def _must_be_store(emission: Emission, provider: str, tool: str, store: str) -> None:
+    dst = emission.destinations[0].region
+    if dst.partition(":")[0] != provider:
+        raise InputError(
+            "emit",
+            f"is {tool}, which uploads to {store}, and the plan ends in {dst}",
+            remedy="`--emit rclone` uploads to any store.",
+        )

@@ -3,25 +3,102 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
+from uuid import uuid4
 
-from planner.model.errors import InfeasibleError, InputError, not_installed
-from planner.model.units import BYTES_PER_GB, usd_text
-from relayd.fs.forecasting import CopyForecast, forecast_of
-from relayd.fs.reporting import LABEL, reported
+from planner.model.errors import InfeasibleError, InputError, RelaydError, not_installed
+from planner.model.units import BYTES_PER_GB, duration_text, gbps_text, usd_text, volume_text
+from planner.transfer.plan import Plan
+from relayd.client.blocking import RemoteWan
 from relayd.sources.opening import opened
 from relayd.sources.wan import Wan
-
-if TYPE_CHECKING:
-    from relayd.client.blocking import RemoteWan
 
 DEFAULT_STREAMS = 8
 PIECE_BYTES = 8_000_000
 """That are read at a time: a part of a multipart upload is at least 5 MiB."""
+LABEL = "relayd.fs.copy"
+REPORT_EVERY_S = 5.0
+LAST_WORD_S = 10.0
+"""How long the end of a copy waits for the last report at most."""
+_MOST_PROBLEM = 200
+STORES_DIFFER = (
+    "These are rates between VMs: an object store, or this machine's disk, may be slower."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyForecast:
+    """What a copy will cost and take.
+
+    Attributes
+    ----------
+    files : int
+    volume_gb : float
+    links : tuple of Plan
+        Of the links that the data takes, source to this machine and on; none within one region.
+    """
+
+    files: int
+    volume_gb: float
+    links: tuple[Plan, ...]
+
+    @property
+    def egress_usd(self) -> float:
+        """Egress fees of all links together."""
+        return sum(plan.cost_usd.egress for plan in self.links)
+
+    @property
+    def throughput_gbps(self) -> float | None:
+        """Rate of the slowest link; None within one region, where nothing is known of it."""
+        return min((plan.throughput_gbps for plan in self.links), default=None)
+
+    @property
+    def throughput_gbps_low(self) -> float | None:
+        """Its low bound."""
+        return min((plan.throughput_gbps_low for plan in self.links), default=None)
+
+    @property
+    def throughput_gbps_high(self) -> float | None:
+        """Its high bound."""
+        return min((plan.throughput_gbps_high for plan in self.links), default=None)
+
+    @property
+    def duration_s(self) -> float | None:
+        """Time of the slowest link, as data passes through this machine while it arrives."""
+        return max((plan.duration_s for plan in self.links), default=None)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions that the data passes through; none within one region."""
+        ends = [(link.paths[0].regions[0], link.paths[0].regions[-1]) for link in self.links]
+        return (*(src for src, _ in ends[:1]), *(dst for _, dst in ends))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know of the figures."""
+        told = dict.fromkeys(text for plan in self.links for text in plan.warnings)
+        return (*told, STORES_DIFFER)
+
+    def __str__(self) -> str:
+        """Say price and time in a sentence."""
+        what = f"{self.files:,} file{'s' if self.files != 1 else ''}, {volume_text(self.volume_gb)}"
+        if self.duration_s is None:
+            return f"{what} within one region: no egress fee, and no forecast of the time."
+        route = " and on ".join(f"{src} -> {dst}" for src, dst in pairwise(self.regions))
+        rates = (self.throughput_gbps, self.throughput_gbps_low, self.throughput_gbps_high)
+        rate, low, high = (gbps_text(gbps or 0.0) for gbps in rates)
+        return (
+            f"{what}, {route}: {usd_text(self.egress_usd)} USD of egress fees, "
+            f"{duration_text(self.duration_s)} at {rate} Gbit/s ({low} to {high})."
+        )
+
 
 Confirm = Callable[[CopyForecast], bool]
 
@@ -204,10 +281,19 @@ def _forecast(
 ) -> CopyForecast:
     if streams < 1:
         raise InputError("streams", "must be at least 1", value=streams)
+    volume_gb = sum(file.size for file in job.files) / BYTES_PER_GB
+    asked: dict[str, Any] = {
+        "relays": "none",
+        "vms": 1,
+        "connections": min(streams, len(job.files)),
+    }
     with opened(wan) as known:
-        volume_gb = sum(file.size for file in job.files) / BYTES_PER_GB
-        at_once = min(streams, len(job.files))
-        return forecast_of(known, len(job.files), volume_gb, (src, here or src, dst), at_once)
+        plans = [
+            known.plan(one, other, volume_gb=volume_gb, **asked)
+            for one, other in pairwise((src, here or src, dst))
+            if one != other and volume_gb > 0
+        ]
+    return CopyForecast(len(job.files), volume_gb, tuple(plans))
 
 
 def _asking(budget_usd: float | None) -> Confirm:
@@ -253,3 +339,98 @@ def _copy(job: _Job, file: _File, moved: Callable[[int], None]) -> int:
         )
     writes.commit()
     return sent
+
+
+# --- reports ------------------------------------------------------------------------------------
+
+Moved = Callable[[int], None]
+"""Is called with the bytes of each piece that was written."""
+
+
+@contextmanager
+def reported(wan: Wan | RemoteWan | None, forecast: CopyForecast, label: str) -> Iterator[Moved]:
+    """Report what is copied inside, if `wan` is a service and the copy leaves its region."""
+    regions = forecast.regions
+    if not isinstance(wan, RemoteWan) or len(set(regions)) < len(regions) or not regions:
+        yield lambda _: None
+        return
+    reports = _Reports(wan, forecast, label)
+    try:
+        yield reports.moved
+    except KeyboardInterrupt:
+        reports.end("cancelled", "it was interrupted")
+        raise
+    except BaseException as error:
+        reports.end("failed", str(error) or type(error).__name__)
+        raise
+    reports.end("finished")
+
+
+class _Reports:
+    def __init__(self, wan: RemoteWan, forecast: CopyForecast, label: str) -> None:
+        self._wan, self._forecast = wan, forecast
+        self._id = uuid4().hex[:16]
+        self._label = label
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._end: dict[str, Any] = {}
+        self._is_silenced = False
+        self._thread = threading.Thread(target=self._run, name="copy-reports", daemon=True)
+        self._thread.start()
+
+    def moved(self, size: int) -> None:
+        with self._lock:
+            self._bytes += size
+
+    def end(self, state: str, problem: str = "") -> None:
+        self._end = {"state": state}
+        if state != "finished":
+            self._end |= {"problem": problem[:_MOST_PROBLEM], "moved_gb": self._moved_gb}
+        self._over.set()
+        self._thread.join(LAST_WORD_S)
+
+    @property
+    def _moved_gb(self) -> float:
+        return min(self._bytes / BYTES_PER_GB, self._forecast.volume_gb)
+
+    def _run(self) -> None:
+        has_begun = self._say(self._begin)
+        while not self._over.wait(REPORT_EVERY_S):
+            has_begun = has_begun or self._say(self._begin)
+            if has_begun:
+                self._say(lambda: self._wan.report_transfer(self._id, self._moved_gb))
+        if has_begun or self._say(self._begin):
+            self._say(lambda: self._wan.end_transfer(self._id, **self._end))
+
+    def _begin(self) -> object:
+        links, regions = self._forecast.links, self._forecast.regions
+        return self._wan.begin_transfer(
+            regions[0],
+            regions[-1],
+            volume_gb=self._forecast.volume_gb,
+            id=self._id,
+            label=self._label,
+            plan=links[0] if len(links) == 1 else self._figures(),
+        )
+
+    def _figures(self) -> dict[str, Any]:
+        told = self._forecast
+        return {
+            "paths": [{"regions": told.regions, "throughput_gbps": told.throughput_gbps}],
+            "throughput_gbps": told.throughput_gbps,
+            "throughput_gbps_low": told.throughput_gbps_low,
+            "duration_s": told.duration_s,
+            "cost_usd": sum(link.cost_usd.total for link in told.links),
+        }
+
+    def _say(self, call: Callable[[], object]) -> bool:
+        """Return whether the service took it; the first time that it did not, say why."""
+        try:
+            call()
+        except RelaydError as error:
+            if not self._is_silenced:
+                self._is_silenced = True
+                sys.stderr.write(f"The copy goes on, but can't be reported: {error}\n")
+            return False
+        return True

@@ -30,8 +30,7 @@ from planner.schedule.request import TimedTransfer
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import ServiceError
-from relayd.fs.copying import DEFAULT_STREAMS
-from relayd.fs.forecasting import CopyForecast
+from relayd.fs.copying import DEFAULT_STREAMS, CopyForecast
 from relayd.questions.registry import QUESTIONS
 from relayd.times import seconds_of, utc_text
 

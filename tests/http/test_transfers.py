@@ -8,7 +8,7 @@ import pytest
 
 import relayd.fs
 from relayd.client.blocking import RemoteWan
-from relayd.fs.reporting import reported
+from relayd.fs.copying import reported
 from tests.http.running import served
 from tests.http.test_tokens import make
 

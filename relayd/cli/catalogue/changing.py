@@ -41,50 +41,8 @@ class _Change(NamedTuple):
     overlay: str
 
 
-def diff(options: argparse.Namespace) -> int:
-    """Print what an import would change."""
-    show_changes(_read(options), options)
-    return 0
-
-
-def run_import(options: argparse.Namespace) -> int:
-    """Lay the prices of documents over the catalogue."""
-    if options.dry_run:
-        return diff(options)
-    lay(_read(options), options)
-    return 0
-
-
-def show_changes(reading: Reading, options: argparse.Namespace) -> None:
-    """Print what laying prices over the catalogue would change."""
-    _report(_change(reading, options), None, options)
-
-
-def lay(reading: Reading, options: argparse.Namespace) -> None:
-    """Write the overlay of what was read, if it changes anything, and print what it changes."""
-    change = _change(reading, options)
-    path = None
-    if change.comparison.document:
-        path = add_overlay(change.overlay, reading.name, _today())
-        record(options, "catalogue import", path)
-    _report(change, path, options)
-
-
-def undo(options: argparse.Namespace) -> int:
-    """Set overlays aside."""
-    undone = undo_overlay(options.overlay)
-    for path in undone:
-        record(options, "catalogue undo", path)
-    if options.json:
-        left = [str(path) for path in overlays_in_force()]
-        print(json.dumps({"undone": [str(path) for path in undone], "overlays": left}, indent=2))
-        return 0
-    for path in undone:
-        print(f"Undone: {path.name}, kept in {path.parent}")
-    return 0
-
-
-def _read(options: argparse.Namespace) -> Reading:
+def run(options: argparse.Namespace) -> int:
+    """Lay the prices of documents over the catalogue, or print what that would change."""
     reading = read_prices([Path(name) for name in options.paths])
     if options.as_of:
         try:
@@ -92,7 +50,35 @@ def _read(options: argparse.Namespace) -> Reading:
         except ValueError:
             remedy = "Write it as 2026-11-22."
             raise InputError("--as-of", "is no date", value=options.as_of, remedy=remedy) from None
-    return reading
+    lay(reading, options)
+    return 0
+
+
+def lay(reading: Reading, options: argparse.Namespace) -> None:
+    """Print what prices change, and, unless it is a dry run, write the overlay if they do."""
+    change = _change(reading, options)
+    path = None
+    if change.comparison.document and not options.dry_run:
+        path = add_overlay(change.overlay, reading.name, _today())
+        _record(options, "catalogue import", path)
+    if options.json:
+        print(json.dumps(_as_json(change, path), indent=2))
+    else:
+        _report(change, path)
+
+
+def undo(options: argparse.Namespace) -> int:
+    """Set overlays aside."""
+    undone = undo_overlay(options.overlay)
+    for path in undone:
+        _record(options, "catalogue undo", path)
+    if options.json:
+        left = [str(path) for path in overlays_in_force()]
+        print(json.dumps({"undone": [str(path) for path in undone], "overlays": left}, indent=2))
+        return 0
+    for path in undone:
+        print(f"Undone: {path.name}, kept in {path.parent}")
+    return 0
 
 
 def _change(reading: Reading, options: argparse.Namespace) -> _Change:
@@ -130,10 +116,7 @@ def _today() -> date:
 # ---- what is printed ---------------------------------------------------------------------------
 
 
-def _report(change: _Change, path: Path | None, options: argparse.Namespace) -> None:
-    if options.json:
-        print(json.dumps(_as_json(change, path), indent=2))
-        return
+def _report(change: _Change, path: Path | None) -> None:
     found, prices = change.comparison, change.reading.prices
     print(text.styled(_headline(change, path), text.BOLD))
     dated = f", as of {prices.as_of}" if prices.as_of else ""
@@ -207,9 +190,12 @@ def _as_json(change: _Change, path: Path | None) -> dict[str, object]:
     found, prices = change.comparison, change.reading.prices
 
     def moves(all_of: Sequence[PriceMove]) -> dict[str, object]:
-        up, down, same = _counts(all_of)
+        counts = dict(zip(("up", "down", "same"), _counts(all_of), strict=True))
         listed = [m._asdict() for m in all_of if abs(m.ratio - 1) > MOVED]
-        return {"known": len(all_of), "up": up, "down": down, "same": same, "moved": listed}
+        return {"known": len(all_of), **counts, "moved": listed}
+
+    def planned(plan: Plan) -> dict[str, object]:
+        return {"verdict": plan.verdict, "usd": plan.cost_usd.total}
 
     return {
         "overlay": None if path is None else str(path),
@@ -230,8 +216,8 @@ def _as_json(change: _Change, path: Path | None) -> dict[str, object]:
                 "src": effect.src,
                 "dst": effect.dst,
                 "changes": effect.changes,
-                "before": {"verdict": effect.before.verdict, "usd": effect.before.cost_usd.total},
-                "after": {"verdict": effect.after.verdict, "usd": effect.after.cost_usd.total},
+                "before": planned(effect.before),
+                "after": planned(effect.after),
             }
             for effect in change.effects
         ],
@@ -251,7 +237,7 @@ def _percent(move: PriceMove) -> str:
     return f"{move.ratio - 1:+.1%}" if move.before else "from 0"
 
 
-def record(options: argparse.Namespace, action: str, overlay: Path) -> None:
+def _record(options: argparse.Namespace, action: str, overlay: Path) -> None:
     """Record a change of an overlay, where there is a store; what fails is said, and no more."""
     where = store_location(options, load_settings())
     if isinstance(where, Path) and not where.exists():

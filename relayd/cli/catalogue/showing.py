@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 from planner.model.aliases import resolve_many
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InputError
+from relayd.catalogue.entries import prices_by_region
 from relayd.catalogue.files import CatalogueFile, files_in_force
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli import text
 from relayd.settings import load_settings
 
-_ARRAYS = {
-    "region": "id",
-    "vm_type": "id",
-    "vm_price": "type",
-    "egress": "name",
-    "vcpu_quota": "region",
+# Lists of a file, with what names an entry, and what entries are.
+_LISTS = {
+    "region": ("id", "regions"),
+    "vm_type": ("id", "VM types"),
+    "vm_price": ("type", "VM prices"),
+    "egress": ("name", "egress prices"),
+    "vcpu_quota": ("region", "vCPU quotas"),
 }
 _TABLES = ("aliases", "vm_price_ratios", "default_vm_types", "discounts")
 _LAYERS = {"built-in": "relayd's own", "overlay": "imported", "user": "your own"}
@@ -72,36 +74,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _layer(file: CatalogueFile) -> dict[str, Any]:
-    document: Mapping[str, Any] = file.document()
+    document = file.document()
     counts: Counter[str] = Counter()
-    dates = []
-    for kind in _ARRAYS:
+    dates = [document.get("overlay", {}).get("as_of", "")]
+    for kind, (_, entries) in _LISTS.items():
         for entry in document.get(kind, ()):
-            counts[_plural(kind)] += len(entry.get("usd_per_h", {})) if kind == "vm_price" else 1
-            if entry.get("as_of"):
-                dates.append(str(entry["as_of"]))
-    for kind in _TABLES:
-        if kind in document:
-            counts[kind.replace("_", " ")] += len(document[kind])
-    if as_of := document.get("overlay", {}).get("as_of"):
-        dates.append(as_of)
+            counts[entries] += len(entry.get("usd_per_h", {})) if kind == "vm_price" else 1
+            dates.append(str(entry.get("as_of", "")))
+    counts.update({kind.replace("_", " "): len(document.get(kind, ())) for kind in _TABLES})
+    dates = list(filter(None, dates))
     return {
         "file": file.name,
         "layer": file.layer,
-        "entries": dict(counts),
+        "entries": dict(+counts),
         "oldest": min(dates, default=""),
         "newest": max(dates, default=""),
     }
-
-
-def _plural(kind: str) -> str:
-    return {
-        "region": "regions",
-        "vm_type": "VM types",
-        "vm_price": "VM prices",
-        "egress": "egress prices",
-        "vcpu_quota": "vCPU quotas",
-    }[kind]
 
 
 def _figures(
@@ -142,19 +130,16 @@ def _meant(name: str, catalogue: Catalogue) -> list[str]:
 def _of(name: str, layers: Sequence[CatalogueFile]) -> Iterator[_Statement]:
     """Yield what each file says of a name, the lowest layer first."""
     for file in layers:
-        document: Mapping[str, Any] = file.document()
+        document = file.document()
         head = document.get("overlay", {})
         stated = {field: head[field] for field in ("source", "as_of") if head.get(field)}
-        for kind, key in _ARRAYS.items():
+        for kind, (key, _) in _LISTS.items():
             for entry in document.get(kind, ()):
                 entry = {**stated, **entry}
                 if entry[key] == name:
                     yield from _of_entry(kind, key, entry, file.name)
                 elif kind == "vm_price":
-                    by_region = {
-                        _full(entry["type"], r): usd
-                        for r, usd in entry.get("usd_per_h", {}).items()
-                    }
+                    by_region = prices_by_region(entry["type"], entry.get("usd_per_h", {}))
                     if name in by_region:
                         one = {**entry, "usd_per_h": {name: by_region[name]}}
                         yield from _of_entry(kind, key, one, file.name)
@@ -163,10 +148,6 @@ def _of(name: str, layers: Sequence[CatalogueFile]) -> Iterator[_Statement]:
         for kind in _TABLES:
             if name in document.get(kind, {}):
                 yield _Statement(name, kind, document[kind][name], file.name, "", "")
-
-
-def _full(type_id: str, region: str) -> str:
-    return region if ":" in region else f"{type_id.partition(':')[0]}:{region}"
 
 
 def _of_entry(kind: str, key: str, entry: Mapping[str, Any], file: str) -> Iterator[_Statement]:

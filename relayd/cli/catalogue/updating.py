@@ -16,7 +16,7 @@ from relayd.catalogue.documents.formats import read_prices
 from relayd.catalogue.downloading import Downloads, session
 from relayd.catalogue.feeds import FEEDS
 from relayd.catalogue.overlays import overlay_folder
-from relayd.cli.catalogue.changing import lay, show_changes
+from relayd.cli.catalogue.changing import lay
 from relayd.cli.text import redrawn
 
 _MOST_BYTES = 8 * 2**30
@@ -52,11 +52,7 @@ def run(options: argparse.Namespace) -> int:
         problem = f"can't be written ({error.strerror})"
         remedy = "Free some space or make it writable; nothing has changed."
         raise InputError(str(overlay_folder()), problem, remedy=remedy) from None
-    reading = read_prices(files)
-    if options.dry_run:
-        show_changes(reading, options)
-    else:
-        lay(reading, options)
+    lay(read_prices(files), options)
     if "aws" in regions and not regions["aws"]:
         print(
             "VM prices of AWS are some hundred MB a region: name regions, such as --region "

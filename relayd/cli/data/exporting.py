@@ -13,11 +13,9 @@ from typing import TextIO
 from planner.model.document import document_of
 from planner.model.errors import InputError
 from planner.model.network import Network
-from relayd.cli.options import store_location, time_s, wan_of
-from relayd.cli.output import unwritable
+from relayd.cli.options import store_of, time_s, wan_of
+from relayd.cli.output import write_text
 from relayd.cli.text import formula_safe
-from relayd.settings import load_settings
-from relayd.store import open_store
 from relayd.store.samples.data_set import write_data_set
 
 FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
@@ -28,39 +26,27 @@ def run(options: argparse.Namespace) -> int:
     if options.what == "samples":
         return _write_samples(options)
     if options.format == "parquet" or options.since:
-        raise InputError(
-            "--since" if options.since else "--format parquet",
-            "is of samples",
-            remedy="Write `relayd export samples -o FOLDER`, or `relayd links` for a table.",
-        )
-    wan = wan_of(options)
-    network = wan.network
-    write = WRITERS[options.format or "json"]
-    if not options.output:
-        write(network, sys.stdout)
-        return 0
+        field = "--since" if options.since else "--format parquet"
+        remedy = "Write `relayd export samples -o FOLDER`, or `relayd links` for a table."
+        raise InputError(field, "is of samples", remedy=remedy)
     made = io.StringIO(newline="")
-    write(network, made)
-    try:
-        Path(options.output).write_text(made.getvalue(), encoding="utf-8", newline="")
-    except OSError as error:
-        raise unwritable(Path(options.output), error) from None
+    WRITERS[options.format or "json"](wan_of(options).network, made)
+    if options.output:
+        write_text(options.output, made.getvalue())
+    else:
+        sys.stdout.write(made.getvalue())
     return 0
 
 
 def _write_samples(options: argparse.Namespace) -> int:
     if options.format not in (None, "parquet"):
-        raise InputError(
-            "--format",
-            "is none that samples are exported in",
-            value=options.format,
-            remedy="Write --format parquet, or leave it out.",
-        )
+        problem, remedy = "is none that samples are exported in", "Write --format parquet."
+        raise InputError("--format", problem, value=options.format, remedy=remedy)
     if not options.output:
         raise InputError("--output", "is needed", remedy="Name a new folder: -o FOLDER.")
     since_s = time_s(options.since, "--since") if options.since else None
     folder = Path(options.output)
-    with open_store(store_location(options, load_settings()), mode="read") as store:
+    with store_of(options, "read") as store:
         written = write_data_set(store.samples, folder, since_s=since_s)
     if options.json:
         print(json.dumps({"folder": str(folder), "samples": written}))
@@ -80,9 +66,7 @@ def write_csv(network: Network, stream: TextIO) -> None:
     """Write one row a link; `relayd import csv` reads its figures back."""
     writer = csv.writer(stream, lineterminator="\n")
     bounds = [f"{name}_{part}" for name in FIGURES for part in ("low", "high", "source")]
-    writer.writerow(
-        ["src", "dst", "rtt_ms", "per_flow_mbps", "aggregate_gbps", "loss_pct", *bounds]
-    )
+    writer.writerow(["src", "dst", *FIGURES, "loss_pct", *bounds])
     for link in network:
         figures = [getattr(link, name) for name in FIGURES]
         ends = map(formula_safe, (link.src, link.dst))

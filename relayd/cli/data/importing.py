@@ -98,12 +98,9 @@ def _files(path: Path, options: argparse.Namespace) -> list[_Input]:
     """Return the files that a name stands for: a data set has many."""
     if not path.is_dir():
         if options.newest:
-            raise InputError(
-                "--newest",
-                "is of data sets, and this is a file",
-                value=str(path),
-                remedy="Name a folder of Parquet files, such as `relayd export samples` writes.",
-            )
+            problem = "is of data sets, and this is a file"
+            remedy = "Name a folder of Parquet files, such as `relayd export samples` writes."
+            raise InputError("--newest", problem, value=str(path), remedy=remedy)
         return [_Input(_readable(path), path.name)]
     if options.format != "parquet":
         raise InputError(str(path), "is a folder", remedy="Name the files in it.")
@@ -116,9 +113,8 @@ def _readable(path: Path) -> Path:
     try:
         path.open("rb").close()
     except OSError as error:
-        raise InputError(
-            str(path), f"can't be read ({error.strerror})", remedy="Name a file that you may read."
-        ) from None
+        problem = f"can't be read ({error.strerror})"
+        raise InputError(str(path), problem, remedy="Name a file that you may read.") from None
     return path
 
 
@@ -145,16 +141,11 @@ def _import(
         address=options.address,
         name=name,
     )
+    kept = ("src", "dst", "src_vm", "dst_vm", "measured_at_s", "force", "address")
     described = {
-        "src": chosen.src,
-        "dst": chosen.dst,
-        "src_vm": chosen.src_vm,
-        "dst_vm": chosen.dst_vm,
-        "measured_at_s": chosen.measured_at_s,
+        **{field: getattr(chosen, field) for field in kept},
         "tiers": list(chosen.tiers),
-        "force": chosen.force,
         "trust": options.trust,
-        "address": chosen.address,
         **({"newest": MOST_JUDGED} if file.data_set else {}),
     }
     batch = Batch(name, options.format, digest, described)

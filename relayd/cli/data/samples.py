@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
+from planner.model.network import Snapshot
 from probes.samples import Metric
 from relayd.cli import text
-from relayd.cli.options import agreed, catalogue_of, region_id, store_location, time_s, whole_number
+from relayd.cli.options import agreed, catalogue_of, region_id, store_of, time_s, whole_number
 from relayd.cli.output import print_rows
 from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.snapshots.effects import MOVED, Effect, effects_of
-from relayd.store import open_store
 from relayd.store.changes import this_user
 from relayd.store.samples.decisions import (
     Decision,
@@ -28,12 +29,15 @@ from relayd.store.samples.decisions import (
 from relayd.store.samples.quarantine import QuarantineFilter, accept, quarantined, reject, to_decide
 from relayd.times import utc_text
 
+MOST_SHOWN = 20
+_DONE: dict[Decision, str] = {"retract": "retracted", "restore": "restored", "confirm": "confirmed"}
+
 
 def batches(options: argparse.Namespace) -> int:
     """List batches, the newest first, with the token, address or file that they are from."""
     if options.disputed:
         return disputed(options)
-    with open_store(store_location(options, load_settings()), mode="read") as store:
+    with store_of(options, "read") as store:
         newest = store.samples.batches()[: -options.last - 1 : -1]
     rows: list[dict[str, Any]] = [
         {
@@ -54,115 +58,32 @@ def batches(options: argparse.Namespace) -> int:
 
 def apart(options: argparse.Namespace) -> int:
     """List samples in quarantine, the newest first, with the reasons."""
-    with open_store(store_location(options, load_settings()), mode="read") as store:
+    with store_of(options, "read") as store:
         found = quarantined(store.database, QuarantineFilter(options.state), limit=options.last)
-    rows = [
-        {
-            "number": row.id,
-            "batch": row.batch_id,
-            "from": row.reporter or row.batch,
-            "link": f"{row.sample.src} > {row.sample.dst}",
-            "metric": row.sample.metric,
-            "value": row.sample.value,
-            "measured at": utc_text(row.sample.measured_at_s),
-            "reason": row.reason,
-        }
-        | (
+    rows: list[dict[str, Any]] = []
+    for row in found:
+        rows.append(
             {
-                "decided by": row.decided_by,
-                "decided at": utc_text(row.decided_at_s),
-                "because": row.decided_because,
+                "number": row.id,
+                "batch": row.batch_id,
+                "from": row.reporter or row.batch,
+                "link": f"{row.sample.src} > {row.sample.dst}",
+                "metric": row.sample.metric,
+                "value": row.sample.value,
+                "measured at": utc_text(row.sample.measured_at_s),
+                "reason": row.reason,
             }
-            if row.decided_at_s is not None
-            else {}
         )
-        for row in found
-    ]
+        if row.decided_at_s is not None:
+            at = utc_text(row.decided_at_s)
+            rows[-1] |= {"decided by": row.decided_by, "decided at": at}
+            rows[-1] |= {"because": row.decided_because}
     return print_rows(options, "quarantine", rows)
-
-
-MOST_SHOWN = 20
-_DONE: dict[Decision, str] = {"retract": "retracted", "restore": "restored", "confirm": "confirmed"}
-
-
-def run_decision(options: argparse.Namespace) -> int:
-    """Show what a decision does to estimates, ask, decide, and take a snapshot."""
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
-    decision: Decision = options.decision
-    selection = _selection(options, catalogue)
-    with open_store(store_location(options, settings), mode="write") as store:
-        through = store.samples.last_id()  # what comes while the user thinks was not shown
-        ids = frozenset(selected(store.database, decision, selection, through=through))
-        changed: list[Effect] = []
-        if ids:
-            changed = effects_of(store, catalogue, change=(decision, ids))
-        if not options.json:
-            _show(decision, len(ids), changed)
-        done = 0
-        if ids and agreed(f"{decision.capitalize()} them?", options, "--yes"):
-            done = decide(
-                store.database,
-                decision,
-                selection,
-                who=this_user(),
-                reason=options.reason,
-                through=through,
-            )
-        snapshot = make_snapshot(store, catalogue) if done else None
-    if options.json:
-        content = {
-            "decision": decision,
-            "selected": len(ids),
-            "changed": [effect._asdict() for effect in changed],
-            _DONE[decision]: done,
-            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
-        }
-        print(json.dumps(content, indent=2))
-    elif done:
-        print(f"{done:,} samples {_DONE[decision]}.")
-        if snapshot:
-            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
-    return 0
-
-
-def run_on_quarantine(options: argparse.Namespace) -> int:
-    """Accept or reject samples in quarantine, after showing what that changes."""
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
-    numbers = [whole_number(text, "NUMBER") for text in options.numbers]
-    accepting, decision = options.decision == "accept", options.decision
-    with open_store(store_location(options, settings), mode="write") as store:
-        samples = to_decide(store.database, numbers, accepting=accepting)
-        changed = effects_of(store, catalogue, accepted=samples) if accepting else []
-        if not options.json:
-            _show(decision, len(samples), changed)
-        is_done, batch = agreed(f"{decision.capitalize()} them?", options, "--yes"), None
-        if is_done:
-            decide_on = accept if accepting else reject
-            batch = decide_on(store.database, numbers, who=this_user(), reason=options.reason)
-        snapshot = make_snapshot(store, catalogue) if batch else None
-    if options.json:
-        content = {
-            "decision": decision,
-            "selected": len(samples),
-            "changed": [effect._asdict() for effect in changed],
-            "done": is_done,
-            "batch": batch,
-            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
-        }
-        print(json.dumps(content, indent=2))
-    elif is_done:
-        where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
-        print(f"{len(samples):,} samples {decision}ed{where}.")
-        if snapshot:
-            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
-    return 0
 
 
 def list_decisions(options: argparse.Namespace) -> int:
     """List what was decided, the newest first."""
-    with open_store(store_location(options, load_settings()), mode="read") as store:
+    with store_of(options, "read") as store:
         found = decisions(store.database)[: options.last]
     rows: list[dict[str, Any]] = [
         {
@@ -179,15 +100,14 @@ def list_decisions(options: argparse.Namespace) -> int:
 
 
 def disputed(options: argparse.Namespace) -> int:
-    """List what contradicts others and does not count, and new levels that nobody confirmed."""
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
-    with open_store(store_location(options, settings), mode="read") as store:
+    """List what contradicts others and does not count, and new levels that none confirmed."""
+    catalogue = catalogue_of(options, load_settings())
+    with store_of(options, "read") as store:
         estimation = estimated(store, catalogue, through=store.samples.last_id())
     found = estimation.estimator.disputes()
     rows: list[dict[str, Any]] = [
         {
-            "link": f"{one.src} > {one.dst}" + (" (private)" if one.address == "private" else ""),
+            "link": text.link(one.src, one.dst, one.address, " > "),
             "metric": one.metric,
             "by": ", ".join(one.sources),
             "samples": f"{one.samples} of {one.of}",
@@ -202,14 +122,82 @@ def disputed(options: argparse.Namespace) -> int:
     return print_rows(options, "disputed", rows)
 
 
+# --- decisions ------------------------------------------------------------------------------------
+
+
+def run_decision(options: argparse.Namespace) -> int:
+    """Show what a decision does to estimates, ask, decide, and take a snapshot."""
+    catalogue = catalogue_of(options, load_settings())
+    decision: Decision = options.decision
+    selection = _selection(options, catalogue)
+    with store_of(options, "write") as store:
+        through = store.samples.last_id()  # what comes while the user thinks was not shown
+        ids = frozenset(selected(store.database, decision, selection, through=through))
+        changed = effects_of(store, catalogue, change=(decision, ids)) if ids else []
+        done = 0
+        if _agreed(options, len(ids), changed):
+            by = {"who": this_user(), "reason": options.reason}
+            done = decide(store.database, decision, selection, **by, through=through)
+        snapshot = make_snapshot(store, catalogue) if done else None
+    told = f"{done:,} samples {_DONE[decision]}." if done else ""
+    return _print(options, len(ids), changed, {_DONE[decision]: done}, snapshot, told)
+
+
+def run_on_quarantine(options: argparse.Namespace) -> int:
+    """Accept or reject samples in quarantine, after showing what that changes."""
+    catalogue = catalogue_of(options, load_settings())
+    numbers = [whole_number(number, "NUMBER") for number in options.numbers]
+    accepting = options.decision == "accept"
+    with store_of(options, "write") as store:
+        samples = to_decide(store.database, numbers, accepting=accepting)
+        changed = effects_of(store, catalogue, accepted=samples) if accepting else []
+        is_done, batch = _agreed(options, len(samples), changed), None
+        if is_done:
+            decide_on = accept if accepting else reject
+            batch = decide_on(store.database, numbers, who=this_user(), reason=options.reason)
+        snapshot = make_snapshot(store, catalogue) if batch else None
+    where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
+    told = f"{len(samples):,} samples {options.decision}ed{where}." if is_done else ""
+    done = {"done": is_done, "batch": batch}
+    return _print(options, len(samples), changed, done, snapshot, told)
+
+
+def _agreed(options: argparse.Namespace, count: int, changed: Sequence[Effect]) -> bool:
+    """Show what a decision changes, and ask, where there is anything to decide."""
+    if not options.json:
+        _show(options.decision, count, changed)
+    return bool(count) and agreed(f"{options.decision.capitalize()} them?", options, "--yes")
+
+
+def _print(
+    options: argparse.Namespace,
+    count: int,
+    changed: Sequence[Effect],
+    done: dict[str, Any],
+    snapshot: Snapshot | None,
+    told: str,
+) -> int:
+    if options.json:
+        content = {
+            "decision": options.decision,
+            "selected": count,
+            "changed": [effect._asdict() for effect in changed],
+            **done,
+            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+        }
+        print(json.dumps(content, indent=2))
+    elif told:
+        print(told)
+        if snapshot:
+            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
+    return 0
+
+
 def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
     if options.metric is not None and options.metric not in get_args(Metric):
-        raise InputError(
-            "--metric",
-            "is not one that relayd knows",
-            value=options.metric,
-            remedy=f"One of {', '.join(get_args(Metric))}.",
-        )
+        remedy = f"One of {', '.join(get_args(Metric))}."
+        problem = "is not one that relayd knows"
+        raise InputError("--metric", problem, value=options.metric, remedy=remedy)
     return Selection(
         source=options.source,
         token=options.token,
@@ -224,13 +212,12 @@ def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
     )
 
 
-def _show(decision: str, count: int, changed: list[Effect]) -> None:
+def _show(decision: str, count: int, changed: Sequence[Effect]) -> None:
     print(f"{count:,} samples to {decision}; {len(changed):,} figures change by over {MOVED:.1%}.")
     if changed:
         rows = [
             (
-                (f"{one.src} > {one.dst}" if one.dst else one.src)
-                + (" (private)" if one.address == "private" else ""),
+                text.link(one.src, one.dst, one.address, " > "),
                 one.figure,
                 *("-" if value is None else f"{value:.4g}" for value in (one.before, one.after)),
                 _change(one),

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from planner.model.units import parse_duration_s
 from relayd.cli import text
-from relayd.cli.options import catalogue_of, store_location
-from relayd.cli.output import NOTHING, print_rows
+from relayd.cli.options import catalogue_of, store_location, store_of
+from relayd.cli.output import print_rows
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
-from relayd.store import Location, open_store
 from relayd.store.backup import backup as copy_to
 from relayd.store.backup import restore as restore_from
 from relayd.store.changes import changes, record_change
@@ -31,7 +30,7 @@ _SHOWN = 20
 def compact(options: argparse.Namespace) -> int:
     """Summarise samples older than a time span, remove reports of transfers; print how many."""
     older_than_s = parse_duration_s(options.older_than, "--older-than")
-    with open_store(_location(options), mode="write") as store:
+    with store_of(options, "write") as store:
         record_change(store.database, "store compact", f"older than {options.older_than}")
         done = make_small(store, older_than_s, period=options.period, files_too=options.files)
         reports = forget_reports(store.database, time.time() - older_than_s)
@@ -51,9 +50,9 @@ def compact(options: argparse.Namespace) -> int:
 
 def rebuild(options: argparse.Namespace) -> int:
     """Make a snapshot of all samples, and the states of series that later ones go on from."""
-    settings = load_settings()
-    with open_store(store_location(options, settings), mode="write") as store:
-        snapshot = make_snapshot(store, catalogue_of(options, settings), anew=True)
+    with store_of(options, "write") as store:
+        catalogue = catalogue_of(options, load_settings())
+        snapshot = make_snapshot(store, catalogue, anew=True)
         samples = store.samples.counts().samples
     if options.json:
         print(json.dumps({"samples": samples, "snapshot": snapshot and snapshot.id}))
@@ -66,8 +65,7 @@ def rebuild(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Let the engine look for damage, and print what it finds; raise StoreError for any."""
-    where = _location(options)
-    with open_store(where, mode="read") as store:
+    with store_of(options, "read") as store:
         counts = store.samples.counts()
         schema, damage, notes = find_damage(store.database)
     if options.json:
@@ -87,7 +85,7 @@ def check(options: argparse.Namespace) -> int:
             print("No damage found.")
     if damage:
         raise failure(
-            where,
+            store.location,
             f"is damaged in {len(damage):,} {'place' if len(damage) == 1 else 'places'}",
             "Look after the disk, then `relayd store restore` a backup into a new store, or "
             "import the files again.",
@@ -98,7 +96,7 @@ def check(options: argparse.Namespace) -> int:
 def backup(options: argparse.Namespace) -> int:
     """Copy the store into a new file."""
     target = Path(options.file)
-    with open_store(_location(options), mode="read") as store:
+    with store_of(options, "read") as store:
         copy_to(store, target)
     size_bytes = target.stat().st_size
     if options.json:
@@ -110,9 +108,9 @@ def backup(options: argparse.Namespace) -> int:
 
 def restore(options: argparse.Namespace) -> int:
     """Make a store of a backup, and say what is in it."""
-    where = _location(options)
+    where = store_location(options, load_settings())
     restore_from(Path(options.file), where)
-    with open_store(where, mode="write") as store:
+    with store_of(options, "write") as store:
         record_change(store.database, "store restore", Path(options.file).name)
         counts = store.samples.counts()
     if options.json:
@@ -128,20 +126,13 @@ def _held(counts: Counts) -> str:
     )
 
 
-def _location(options: argparse.Namespace) -> Location:
-    return store_location(options, load_settings())
-
-
 def list_changes(options: argparse.Namespace) -> int:
     """List what was changed last, the newest first."""
-    with open_store(store_location(options, load_settings()), mode="read") as store:
+    with store_of(options, "read") as store:
         found = changes(store.database, limit=options.last)
+    header = ("at", "who", "from", "what", "of")
     rows = [
         (utc_text(one.at_s), one.who, one.address or "-", one.action, one.subject) for one in found
     ]
-    return print_rows(
-        options,
-        "changes",
-        [change._asdict() for change in found],
-        shown=lambda: left_table(("at", "who", "from", "what", "of"), rows) if rows else NOTHING,
-    )
+    documents = [change._asdict() for change in found]
+    return print_rows(options, "changes", documents, shown=lambda: left_table(header, rows))

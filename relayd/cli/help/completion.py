@@ -9,11 +9,10 @@ from typing import Any
 from planner.model.errors import RelaydError
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.commands import build_parser
-from relayd.cli.options import store_location
+from relayd.cli.options import store_of
 from relayd.cli.parser import Parser
 from relayd.questions.explanations import terms as explained
-from relayd.settings import load_settings
-from relayd.store import Store, open_store
+from relayd.store import Store
 from relayd.transfers.register import transfer_rows
 
 REGIONS = ("REGION", "RULE", "SRC", "DST")
@@ -101,7 +100,7 @@ def transfers(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
 def _stored(options: argparse.Namespace, listed: Callable[[Store], Sequence[str]]) -> Sequence[str]:
     """Return names out of the store that a command line means; none where it can't be read."""
     try:
-        with open_store(store_location(options, load_settings()), mode="read") as store:
+        with store_of(options, "read") as store:
             return listed(store)
     except RelaydError:
         return ()

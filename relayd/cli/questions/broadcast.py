@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from planner.broadcast.plan import BroadcastOption, BroadcastPlan
+from planner.broadcast.plan import BroadcastPlan
 from planner.broadcast.request import BroadcastRequest
-from planner.model.answer import Cost
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.cli import text
 from relayd.cli.questions import printing
@@ -70,34 +70,14 @@ def _proof(plan: BroadcastPlan) -> str:
 
 
 def _comparison(plan: BroadcastPlan) -> str:
-    base = plan.direct.duration_s if plan.direct else None
-
-    def row(
-        name: str, gbps: float | None, time_s: float | None, cost: Cost | None
-    ) -> tuple[str, ...]:
-        if gbps is None or time_s is None or cost is None:
-            return (name, *["-"] * 6)
-        return (
-            name,
-            gbps_text(gbps),
-            duration_text(time_s),
-            usd_text(cost.egress),
-            usd_text(cost.vm),
-            usd_text(cost.total),
-            f"{base / time_s:.2f}x" if base else "-",
-        )
-
-    def option(name: str, of: BroadcastOption | None) -> tuple[str, ...]:
-        return row(name, *((of.throughput_gbps, of.duration_s, of.cost_usd) if of else [None] * 3))
-
     relay = plan.best_relay
-    rows = [
-        option("each copy direct", plan.direct),
-        option(f"all through {relay.relays[0]}" if relay else "all through one region", relay),
-        *([option("best forwarding", plan.optimum)] if plan.optimum else []),
-        row(f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, plan.cost_usd),
+    ways: list[tuple[str, Any]] = [
+        ("each copy direct", plan.direct),
+        (f"all through {relay.relays[0]}" if relay else "all through one region", relay),
+        *([("best forwarding", plan.optimum)] if plan.optimum else []),
+        (f"chosen: {plan.verdict}", plan),
     ]
-    return text.table(("", "Gbit/s", "time", "$ egress", "$ VM", "$ total", "speed"), rows)
+    return printing.ways_table(ways)
 
 
 def _trees(plan: BroadcastPlan, *, all_trees: bool) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relayd.cli.parser import command, group
+from relayd.cli.parser import command, group, option
 from relayd.cli.questions.options import add_options
+from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.questions.registry import QUESTIONS, Question
 
-EMITTED = ("haproxy", "socat", "iperf3", "rclone", "aws-cli", "azcopy", "gcloud", "env")
 HANDLERS = {
     "plan": "relayd.cli.questions.plan:run",
     "shuffle": "relayd.cli.questions.shuffle:run",
@@ -22,9 +22,9 @@ HANDLERS = {
 }
 # What an answer shows beside what the question asks for: options of commands alone.
 SHOWN = {
-    "shuffle": ("--pairs", "list every pair, with its paths"),
-    "broadcast": ("--trees", "list every tree"),
-    "schedule": ("--periods", "list rates and paths over time"),
+    "shuffle": ("--pairs", None, "list every pair, with its paths"),
+    "broadcast": ("--trees", None, "list every tree"),
+    "schedule": ("--periods", None, "list rates and paths over time"),
 }
 NAMES = tuple(dict.fromkeys(question.command.split()[0] for question in QUESTIONS))
 
@@ -49,22 +49,16 @@ def add_question_commands(commands: Any, only: str | None = None) -> None:
 def _add_options(parser: argparse.ArgumentParser, question: Question) -> None:
     add_options(parser, question.request)
     if question.command in SHOWN:
-        option, help_text = SHOWN[question.command]
-        shown = parser.add_argument_group("shown")
-        shown.add_argument(option, action="store_true", help=help_text)
+        option(parser.add_argument_group("shown"), *SHOWN[question.command])
     if question.command == "plan":
-        add_emitting(parser)
+        _add_emitting(parser)
 
 
-def add_emitting(parser: argparse.ArgumentParser) -> None:
+def _add_emitting(parser: argparse.ArgumentParser) -> None:
     """Add the options that turn a plan into what another tool runs."""
     run = parser.add_argument_group("running it")
-    run.add_argument("--emit", choices=EMITTED, help="print what to run with this tool instead")
-    run.add_argument(
-        "--endpoint",
-        metavar="REGION=ADDRESS",
-        action="append",
-        default=[],
-        help="for --emit: address of the VM there, or of several, with commas; repeatable",
-    )
-    run.add_argument("--port", metavar="N", help="for --emit: where relays listen (default 5201)")
+    with_tool = "print what to run with this tool instead"
+    option(run, "--emit", None, with_tool, choices=tuple(FORMATS))
+    address = "for --emit: address of the VM there, or of several, with commas; repeatable"
+    option(run, "--endpoint", "REGION=ADDRESS...", address)
+    option(run, "--port", "N", f"for --emit: where relays listen (default {DEFAULT_PORT})")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from planner.fields.kinds import assignments
-from planner.model.answer import Cost
 from planner.model.errors import InputError
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.transfer.plan import Exploration, LeasedPath, Plan, RelayOption
@@ -160,55 +160,17 @@ def _verdict(plan: Plan) -> str:
 
 
 def _comparison(plan: Plan) -> str:
-    header = ("", "Gbit/s", "time", "RTT", "$ egress", "$ VM", "$ total", "speed", "cost")
-    direct, best = plan.direct, plan.best_relay
-    rows: list[tuple[str, ...]] = []
-
-    def add(
-        name: str, gbps: float | None, time_s: float | None, rtt: float | None, cost: Cost | None
-    ) -> None:
-        if gbps is None or time_s is None or cost is None:
-            rows.append((name, *["-"] * 8))
-            return
-        speed = f"{gbps / direct.throughput_gbps:.2f}x" if direct.throughput_gbps else "-"
-        base = direct.cost_usd.total if direct.cost_usd else 0.0
-        rows.append(
-            (
-                name,
-                gbps_text(gbps),
-                duration_text(time_s),
-                f"{rtt:.0f} ms" if rtt else "-",
-                usd_text(cost.egress),
-                usd_text(cost.vm),
-                usd_text(cost.total),
-                speed,
-                f"{cost.total / base:.2f}x" if base else "-",
-            )
-        )
-
+    direct, best, one = plan.direct, plan.best_relay, plan.one_vm
     misses = "" if direct.feasible or direct.throughput_gbps is None else " (misses the limits)"
-    add(
-        f"direct{misses}", direct.throughput_gbps, direct.duration_s, direct.rtt_ms, direct.cost_usd
-    )
-    if best:
-        add(
-            f"best relay, {best.relay}",
-            best.throughput_gbps,
-            best.duration_s,
-            best.rtt_ms,
-            best.cost_usd,
-        )
-    else:
-        add("best relay (none)", None, None, None, None)
-    longest_rtt = max(path.rtt_ms for path in plan.paths)
-    add(
-        f"chosen: {plan.verdict}", plan.throughput_gbps, plan.duration_s, longest_rtt, plan.cost_usd
-    )
-    one = plan.one_vm
+    ways: list[tuple[str, Any]] = [
+        (f"direct{misses}", direct),
+        (f"best relay, {best.relay}" if best else "best relay (none)", best),
+        (f"chosen: {plan.verdict}", plan),
+    ]
     if one and max(plan.vms.values()) > 1:
         name = "direct" if one.verdict == "direct" else f"{one.verdict}, {', '.join(one.relays)}"
-        add(f"one VM a region: {name}", one.throughput_gbps, one.duration_s, None, one.cost_usd)
-    return text.table(header, rows)
+        ways.append((f"one VM a region: {name}", one))
+    return printing.ways_table(ways)
 
 
 def _paths(plan: Plan) -> str:

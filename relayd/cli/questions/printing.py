@@ -11,7 +11,7 @@ from planner.fields.specified import Specified
 from planner.model.answer import Advice, OneMoreVm, Recommendation
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
-from planner.model.units import duration_text, usd_text
+from planner.model.units import duration_text, gbps_text, usd_text
 from relayd.cli import text
 from relayd.cli.options import wan_of
 from relayd.cli.questions.options import one_thread, request_from
@@ -43,6 +43,40 @@ def with_notes(blocks: Sequence[str], answer: Recommendation) -> str:
 def vms_text(vms: Mapping[str, int]) -> str:
     """Return VMs such as ``2 at aws:us-east-1, 1 at aws:sa-east-1``."""
     return ", ".join(f"{count} at {region}" for region, count in vms.items())
+
+
+def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
+    """Return named ways to send beside each other: rate, time, cost, and ratios to the first.
+
+    A way is any part of an answer with ``duration_s`` and ``cost_usd``; None where there is none.
+    """
+    header = ("", "Gbit/s", "time", "RTT", "$ egress", "$ VM", "$ total", "speed", "cost")
+    base = ways[0][1]
+    base_usd = base.cost_usd.total if base and base.cost_usd else 0.0
+    rows = []
+    for name, way in ways:
+        if way is None or way.duration_s is None or way.cost_usd is None:
+            rows.append([name, *["-"] * 8])
+            continue
+        cost, gbps = way.cost_usd, getattr(way, "throughput_gbps", None)
+        paths = getattr(way, "paths", ())
+        rtt_ms = max((path.rtt_ms for path in paths), default=getattr(way, "rtt_ms", None))
+        speed = base.duration_s / way.duration_s if base and base.duration_s else None
+        if gbps and getattr(base, "throughput_gbps", None):
+            speed = gbps / base.throughput_gbps
+        rows.append(
+            [
+                name,
+                "-" if gbps is None else gbps_text(gbps),
+                duration_text(way.duration_s),
+                f"{rtt_ms:.0f} ms" if rtt_ms else "-",
+                *(usd_text(usd) for usd in (cost.egress, cost.vm, cost.total)),
+                f"{speed:.2f}x" if speed else "-",
+                f"{cost.total / base_usd:.2f}x" if base_usd else "-",
+            ]
+        )
+    columns = [k for k in range(len(header)) if k == 0 or any(row[k] != "-" for row in rows)]
+    return text.table([header[k] for k in columns], [[row[k] for k in columns] for row in rows])
 
 
 def path_text(regions: tuple[str, ...], addresses: tuple[AddressKind, ...]) -> str:

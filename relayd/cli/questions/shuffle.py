@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from planner.shuffle.plan import Comparison, ShufflePlan
+from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.request import ShuffleRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
@@ -33,7 +33,13 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     blocks = [
         printing.headed(verdict, head),
         filled(plan.reason),
-        _comparison(plan),
+        printing.ways_table(
+            [
+                ("all at once, direct", plan.equal_share),
+                ("best direct rates", plan.direct),
+                (f"chosen: {plan.verdict}", plan),
+            ]
+        ),
         _pairs(plan, all_pairs=all_pairs),
         filled(f"VMs: {printing.vms_text(plan.vms)}."),
     ]
@@ -52,31 +58,6 @@ def human(plan: ShufflePlan, *, all_pairs: bool = False) -> str:
     bounds = printing.bounds_text(plan.duration_s_low, plan.duration_s_high)
     blocks.append(filled(f"{bounds} Snapshot {printing.snapshot_text(plan.snapshot)}"))
     return printing.with_notes(blocks, plan)
-
-
-def _comparison(plan: ShufflePlan) -> str:
-    base = plan.equal_share
-
-    def row(name: str, option: Comparison) -> tuple[str, ...]:
-        if option.duration_s is None or option.cost_usd is None:
-            return (name, *["-"] * 5)
-        cost = option.cost_usd
-        speed = f"{base.duration_s / option.duration_s:.2f}x" if base.duration_s else "-"
-        return (
-            name,
-            duration_text(option.duration_s),
-            usd_text(cost.egress),
-            usd_text(cost.vm),
-            usd_text(cost.total),
-            speed,
-        )
-
-    rows = [
-        row("all at once, direct", base),
-        row("best direct rates", plan.direct),
-        row(f"chosen: {plan.verdict}", Comparison(plan.duration_s, plan.cost_usd)),
-    ]
-    return text.table(("", "time", "$ egress", "$ VM", "$ total", "speed"), rows)
 
 
 def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 import relayd
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
-from relayd.cli.questions.commands import EMITTED
 from relayd.emitting.formats import FORMATS, emit
 from relayd.emitting.lanes import Lane, Vm, emission
-from relayd.emitting.parts import MIB, STORES, part_mib, side_by_side
+from relayd.emitting.uploads import MIB, STORES, part_mib, side_by_side
 from relayd.settings import Settings
 from relayd.sources.memory import MemorySource
 from relayd.sources.opening import open_with
@@ -411,7 +410,6 @@ def test_parts_keep_to_the_store_and_suffice_for_the_connections(
 
 
 def test_the_command_emits(relayd: Callable[..., Outcome], wan: Wan) -> None:
-    assert tuple(FORMATS) == EMITTED
     ask = ("plan", "--src", "us-east", "--dst", "sa", "--vms", "1")
     done = relayd(
         *ask, "--emit", "iperf3", "--endpoint", "aws:sa-east-1=10.0.0.9", "--port", "6000"

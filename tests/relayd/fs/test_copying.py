@@ -14,7 +14,7 @@ import relayd.fs
 from planner.model.baseline.modelled_links import baseline_network
 from planner.model.errors import InfeasibleError, InputError
 from relayd.catalogue.loading import load_catalogue
-from relayd.fs.forecasting import CopyForecast
+from relayd.fs.copying import CopyForecast
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 

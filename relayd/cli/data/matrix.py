@@ -1,0 +1,146 @@
+"""``relayd matrix``: one figure for all pairs, as cells, as text or for programs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import isnan
+from typing import Any
+
+from relayd.cli import text
+from relayd.cli.options import wan_of, whole_number
+from relayd.cli.output import print_rows
+from relayd.tables.matrices import Matrix
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one figure for all pairs: as coloured cells on a terminal, else tab-separated."""
+    chosen = {}
+    if options.connections:
+        chosen["connections"] = whole_number(options.connections, "--connections")
+    found = wan_of(options).matrix(options.metric, **chosen, measured_only=options.measured)
+    described = {"snapshot": asdict(found.snapshot), "metric": found.metric, "unit": found.unit}
+    if options.summary:
+        return _summary(found, described, options)
+    values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
+    regions = list(found.regions)
+    pairs = [
+        {"src": src, "dst": dst, found.metric: value}
+        for src, row in zip(regions, values, strict=True)
+        for dst, value in zip(regions, row, strict=True)
+        if value is not None
+    ]
+    return print_rows(
+        options,
+        "pairs",
+        pairs,
+        shown=lambda: heat_map(found) if sys.stdout.isatty() else _by_tabs(found),
+        document=lambda: {
+            **described,
+            "regions": regions,
+            "values": values,
+            "sources": found.sources,
+        },
+    )
+
+
+def _by_tabs(found: Matrix) -> str:
+    lines = ["\t".join([f"{found.metric} ({found.unit})", *found.regions])]
+    for region, row in zip(found.regions, found.values, strict=True):
+        lines.append("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row.tolist())]))
+    return "\n".join(lines)
+
+
+def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespace) -> int:
+    """Sum a matrix up by pair of providers."""
+    groups: dict[str, list[float]] = {}
+    for src, row in zip(found.regions, found.values.tolist(), strict=True):
+        for dst, value in zip(found.regions, row, strict=True):
+            if not isnan(value):
+                pair = f"{src.partition(':')[0]} -> {dst.partition(':')[0]}"
+                groups.setdefault(pair, []).append(value)
+    summed: list[dict[str, Any]] = []
+    for pair, values in sorted(groups.items()):
+        values.sort()
+        count = len(values)
+        shares = {"p10": count // 10, "median": count // 2, "p90": count * 9 // 10}
+        row = {"providers": pair, "pairs": count, **{k: values[at] for k, at in shares.items()}}
+        if found.metric == "relay-gain":
+            row["share_at_least_1.2"] = sum(value >= 1.2 for value in values) / count
+        summed.append(row)
+    names = {"providers": f"{found.metric} ({found.unit})", "share_at_least_1.2": "1.2x or more"}
+    rows = [
+        [f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()]
+        for row in summed
+    ]
+    header = [names.get(name, name) for name in (summed[0] if summed else names)]
+    return print_rows(
+        options,
+        "summary",
+        summed,
+        shown=lambda: text.table(header, rows),
+        document=lambda: {**described, "summary": summed},
+    )
+
+
+# Of the 256 colours of a terminal (https://en.wikipedia.org/wiki/ANSI_escape_code#8-bit): from dark
+# to light, so that the order shows without colour vision; and the same without colours.
+_COLOURS = ("17", "19", "25", "31", "37", "78", "149", "227")
+_SHADES = (" .", "..", ":.", "::", "+:", "++", "#+", "##")
+_NARROW_SHADES = ".:-=+*#@"
+
+
+def heat_map(found: Matrix) -> str:
+    """Return a legend, and a row for each source with two characters a destination.
+
+    Classes hold equally many pairs. Where a terminal is too narrow, a destination has one
+    character; where that does not suffice, blocks of destinations follow each other.
+    """
+    values = found.values.tolist()
+    known = sorted(v for row in values for v in row if not isnan(v))
+    names = list(found.regions)
+    if not known:
+        return "No pair has a value."
+    bounds = [known[len(known) * k // len(_COLOURS)] for k in range(len(_COLOURS))]
+    name_width = max(map(len, names))
+    room = max(1, text.columns() - name_width - 1)
+    width = 2 if 2 * len(names) <= room else 1
+    lines = [*_legend(f"{found.metric} ({found.unit}):", bounds, known[-1], width), ""]
+    for first in range(0, len(names), room // width):
+        block = slice(first, first + room // width)
+        if len(names[block]) < len(names):
+            lines.append(f"To {names[block][0]} ... {names[block][-1]}:")
+        for name, row in zip(names, values, strict=True):
+            cells = "".join(
+                " " * width if isnan(v) else _cell(_class_of(v, bounds), width) for v in row[block]
+            )
+            lines.append(f"{name.rjust(name_width)} {cells}".rstrip())
+        lines.append("")
+    told = "Rows send; columns receive, in the same order. `--format csv` has the figures."
+    return "\n".join([*lines, text.filled(told)])
+
+
+def _class_of(value: float, bounds: Sequence[float]) -> int:
+    return max(k for k, least in enumerate(bounds) if value >= least)
+
+
+def _cell(k: int, width: int) -> str:
+    shade = _SHADES[k] if width == 2 else _NARROW_SHADES[k]
+    return text.styled(" " * width, f"48;5;{_COLOURS[k]}", otherwise=shade)
+
+
+def _legend(title: str, bounds: Sequence[float], most: float, width: int) -> list[str]:
+    """Return lines with the title and each class, its colour before its values."""
+    lines, used = [title], len(title)
+    for k, (least, end) in enumerate(zip(bounds, [*bounds[1:], most], strict=True)):
+        if end <= least and k < len(bounds) - 1:
+            continue
+        values = f"{least:.3g}-{end:.3g}"
+        needed = 2 + width + 1 + len(values)
+        if used + needed > text.columns():
+            lines, used = [*lines, ""], 0
+        lines[-1] += f"  {_cell(k, width)} {values}"
+        used += needed
+    return lines
