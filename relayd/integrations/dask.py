@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import dask
 from dask.typing import Key
@@ -21,11 +21,9 @@ from distributed.shuffle._core import id_from_key
 
 from planner.model.errors import InputError
 from planner.model.units import BYTES_PER_GB
+from relayd.client.blocking import RemoteWan
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
 from relayd.sources.wan import Wan
-
-if TYPE_CHECKING:
-    from relayd.client.blocking import RemoteWan
 
 CONNECTIONS_SETTING = "distributed.p2p.comm.concurrency"
 CONNECTIONS = 10

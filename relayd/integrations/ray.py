@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 from ray.experimental import get_object_locations
@@ -18,12 +18,10 @@ from planner.broadcast.plan import BroadcastPlan, TreePlan
 from planner.model.errors import InputError
 from planner.model.units import BYTES_PER_GB
 from planner.placement.plan import TaskPlacement
+from relayd.client.blocking import RemoteWan
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
 from relayd.sources.opening import opened
 from relayd.sources.wan import Wan
-
-if TYPE_CHECKING:
-    from relayd.client.blocking import RemoteWan
 
 SHARE = 0.001
 """Of a node's resource of its region: as many tasks fit as CPUs allow."""

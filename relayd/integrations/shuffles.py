@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.fields.specified import fields_of
 from planner.model.errors import InputError
@@ -15,11 +15,9 @@ from planner.placement.plan import ReducePlacement
 from planner.placement.request import ReduceRequest
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.request import ShuffleRequest
+from relayd.client.blocking import RemoteWan
 from relayd.sources.opening import opened
 from relayd.sources.wan import Wan
-
-if TYPE_CHECKING:
-    from relayd.client.blocking import RemoteWan
 
 # Goals decide the placement; the transfers that follow from it are as quick as they can be.
 _GOALS = {"objective", "deadline_s", "margin", "relays"}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sky
 from sky import global_user_state
@@ -21,11 +21,9 @@ from planner.fields.kinds import Money, Volume
 from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.model.errors import DataError, InputError, UnknownRegionError
 from planner.model.units import S_PER_H
+from relayd.client.blocking import RemoteWan
 from relayd.sources.opening import open as open_wan
 from relayd.sources.wan import Wan
-
-if TYPE_CHECKING:
-    from relayd.client.blocking import RemoteWan
 
 VARIABLE = "RELAYD_READS"
 """Of a task: ``aws:us-east-1=500GB, gcp:us-central1=20GB``."""

@@ -14,15 +14,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.model.errors import FormatError, InputError, not_installed
 from planner.model.units import BYTES_PER_GB
+from relayd.client.blocking import RemoteWan
 from relayd.integrations.shuffles import PlacedShuffle, place_shuffle
 from relayd.sources.wan import Wan
-
-if TYPE_CHECKING:
-    from relayd.client.blocking import RemoteWan
 
 ATTRIBUTE = "REGION"
 """Of an executor, as Spark logs ``SPARK_EXECUTOR_ATTRIBUTE_REGION`` of its environment."""

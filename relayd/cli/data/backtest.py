@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from relayd.backtesting.request import BacktestRequest
-from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult, StrategyResult
+from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult
 from relayd.backtesting.running import replayed
 from relayd.cli import text
 from relayd.cli.questions.options import one_thread, request_from
@@ -25,16 +26,10 @@ NAMES = {
 def run(options: argparse.Namespace) -> int:
     """Replay history and print the result."""
     one_thread()
-    found = ask(options)
+    request = request_from(options, BacktestRequest)
+    found = replayed(request, options.db, options.dask, options.catalogue)
     print(found.model_dump_json(indent=2) if options.json else human(found))
     return 0
-
-
-def ask(options: argparse.Namespace) -> Backtest:
-    """Turn the options into a replay, and run it."""
-    # Only now: NumPy reads how many threads it may use when it is first imported.
-    request = request_from(options, BacktestRequest)
-    return replayed(request, options.db, options.dask, options.catalogue)
 
 
 def human(found: Backtest) -> str:
@@ -71,83 +66,61 @@ def human(found: Backtest) -> str:
 
 def _strategies(found: Backtest) -> str:
     by_time = found.objective == "time"
-
-    def row(followed: StrategyResult) -> tuple[str, ...]:
-        regret = duration_text(followed.regret) if by_time else usd_text(followed.regret)
-        return (
-            NAMES[followed.strategy],
-            percent(followed.achieved),
-            percent(followed.achieved_p10),
-            gbps_text(followed.throughput_gbps),
-            duration_text(followed.time_s),
-            usd_text(followed.cost_usd),
-            regret,
-            f"{followed.switches_a_day:.2f}",
-        )
-
-    header = (
-        "mean of all decisions",
-        "achieved",
-        "p10",
-        "Gbit/s",
-        "time",
-        "$",
-        "regret" if by_time else "$ regret",
-        "switches",
+    rows = [
+        {
+            "mean of all decisions": NAMES[one.strategy],
+            "achieved": percent(one.achieved),
+            "p10": percent(one.achieved_p10),
+            "Gbit/s": gbps_text(one.throughput_gbps),
+            "time": duration_text(one.time_s),
+            "$": usd_text(one.cost_usd),
+            "regret" if by_time else "$ regret": _value(one.regret, found.objective),
+            "switches": f"{one.switches_a_day:.2f}",
+        }
+        for one in found.total.strategies
+    ]
+    worth = {"time": "of time", "cost": "of cost"}.get(
+        found.objective, f"of cost plus time at {found.time_value_usd_per_h:g} $/h"
     )
-    table = text.table(header, [row(followed) for followed in found.total.strategies])
-    worth = (
-        "of time"
-        if by_time
-        else "of cost"
-        if found.objective == "cost"
-        else f"of cost plus time at {found.time_value_usd_per_h:g} $/h"
-    )
-    told = filled(
+    told = [
+        _table(rows),
         f"Achieved: hindsight's value over the strategy's, {worth}; p10: its 10th percentile. "
-        "Regret: value beyond hindsight's. Switches: by pair and day."
-    )
+        "Regret: value beyond hindsight's. Switches: by pair and day.",
+    ]
     stalled = [
         f"{NAMES[one.strategy]}: {one.stalled:,}" for one in found.total.strategies if one.stalled
     ]
     if stalled:
-        told += "\n" + filled(
+        told.append(
             "Paths that then carried nothing (0 achieved, left out of the other means): "
             f"{', '.join(stalled)}."
         )
-    return f"{table}\n{told}"
+    return "\n".join([told[0], *map(filled, told[1:])])
+
+
+def _value(value: float, objective: str) -> str:
+    return duration_text(value) if objective == "time" else usd_text(value)
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    return text.table(tuple(rows[0]), [tuple(row.values()) for row in rows])
 
 
 def _providers(found: Backtest) -> str:
+    followed = ("relayed", "right", "relayd", "p10", "direct", "relay", "switches")
+
     def row(name: str, among: PairsResult) -> tuple[str, ...]:
         if not among.concluded:
             return (name, f"{among.judged:,}", "too few", *["-"] * 6)
         relayd, direct, relay = (among.of(one) for one in ("relayd", "direct", "relay"))
-        return (
-            name,
-            f"{among.judged:,}",
-            percent(among.relayed),
-            percent(among.right),
-            percent(relayd.achieved),
-            percent(relayd.achieved_p10),
-            percent(direct.achieved),
-            percent(relay.achieved),
-            f"{relayd.switches:,}",
+        shares = (
+            *(among.relayed, among.right, relayd.achieved, relayd.achieved_p10),
+            *(direct.achieved, relay.achieved),
         )
+        return (name, f"{among.judged:,}", *map(percent, shares), f"{relayd.switches:,}")
 
-    header = (
-        "from > to",
-        "decisions",
-        "relayed",
-        "right",
-        "relayd",
-        "p10",
-        "direct",
-        "relay",
-        "switches",
-    )
     rows = [row(f"{group.src} > {group.dst}", group.found) for group in found.by_providers]
-    return text.table(header, rows)
+    return text.table(("from > to", "decisions", *followed), rows)
 
 
 def _coverage(found: Backtest) -> str:
@@ -172,22 +145,18 @@ def _coverage(found: Backtest) -> str:
 
 def _explored(found: ExploredHistory, objective: str) -> str:
     """Return what exploring brings, beside always the path that is predicted best."""
-    by_time = objective == "time"
     rows = [
-        (
-            NAMES[one.policy],
-            duration_text(one.value) if by_time else usd_text(one.value),
-            percent(found.lost(one.policy)),
-            f"{one.trials:,}",
-        )
+        {
+            "transfers that learn": NAMES[one.policy],
+            "time" if objective == "time" else "$ value": _value(one.value, objective),
+            "lost": percent(found.lost(one.policy)),
+            "trials": f"{one.trials:,}",
+        }
         for one in found.policies
     ]
-    table = text.table(
-        ("transfers that learn", "time" if by_time else "$ value", "lost", "trials"), rows
-    )
     told = (
         f"{found.transfers:,} transfers of {found.pairs:,} pairs, which know the estimates of "
         "their first step and then only what earlier ones had. Trials may cost "
         f"{percent(found.share)} of what transfers cost. Lost: beyond hindsight."
     )
-    return table + "\n" + filled(told)
+    return f"{_table(rows)}\n{filled(told)}"

