@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from hashlib import blake2b
-from math import inf
+from math import inf, isclose
 from typing import Any, NamedTuple
 
-from planner.model.catalogue import Catalogue, EgressPrice
+from planner.model.catalogue import Catalogue, EgressPrice, Tier
 from planner.model.errors import DataError, FormatError
 from planner.model.quotas.vcpus import families_of, family_key
 from relayd.catalogue.documents.google_skus import prices_of_types
-from relayd.catalogue.documents.price_list import INTERNET, PriceList, Tiers
+from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 # Where each provider's VM types have their list price; other regions are a multiple of it.
 HOME_REGION = {"aws": "aws:us-east-1", "azure": "azure:eastus", "gcp": "gcp:us-central1"}
@@ -142,17 +142,18 @@ def _compare_traffic(
     found: CatalogueComparison, prices: PriceList, below: Catalogue, stated: Mapping[str, str]
 ) -> None:
     # Destinations of one source with the same tiers in place of the same rule share an entry.
-    alike: dict[tuple[str, Tiers, str], list[str]] = {}
+    alike: dict[tuple[str, tuple[Tier, ...], str], list[str]] = {}
     for (source, destination), tiers in sorted(prices.egress.items()):
         if source not in below.regions:
             continue
         rule = _rule_below(below, source, destination)
         if rule is None:
             continue
-        was = tuple((t.usd_per_gb, None if t.up_to_gb == inf else t.up_to_gb) for t in rule.tiers)
         to = "the internet" if destination == INTERNET else destination
-        found.traffic.append(PriceMove(f"{source} to {to}", was[0][0], tiers[0][0]))
-        if not _same_tiers(was, tiers) or _renews(prices.as_of, rule.as_of):
+        found.traffic.append(
+            PriceMove(f"{source} to {to}", rule.tiers[0].usd_per_gb, tiers[0].usd_per_gb)
+        )
+        if not _same_tiers(rule.tiers, tiers) or _renews(prices.as_of, rule.as_of):
             replaced = rule.name.partition(" for ")[2] or rule.name
             alike.setdefault((source, tiers, replaced), []).append(destination)
     entries = []
@@ -161,8 +162,9 @@ def _compare_traffic(
             "from": [source],
             "to": destinations,
             "tiers": [
-                {"usd_per_gb": _rounded(usd)} | ({} if end is None else {"up_to_gb": end})
-                for usd, end in tiers
+                {"usd_per_gb": _rounded(tier.usd_per_gb)}
+                | ({} if tier.up_to_gb == inf else {"up_to_gb": tier.up_to_gb})
+                for tier in tiers
             ],
             "in_place_of": replaced,
             **stated,
@@ -224,15 +226,15 @@ def _renews(as_of: str, before: str) -> bool:
     return new - old > _RENEWED_AFTER
 
 
-def _same_tiers(one: Tiers, other: Tiers) -> bool:
-    return len(one) == len(other) and all(
-        not _differ(a, b) and (a_end == b_end or (a_end and b_end and not _differ(a_end, b_end)))
-        for (a, a_end), (b, b_end) in zip(one, other, strict=True)
+def _same_tiers(some: Sequence[Tier], others: Sequence[Tier]) -> bool:
+    return len(some) == len(others) and not any(
+        _differ(one.usd_per_gb, other.usd_per_gb) or _differ(one.up_to_gb, other.up_to_gb)
+        for one, other in zip(some, others, strict=True)
     )
 
 
 def _differ(one: float, other: float) -> bool:
-    return abs(one - other) > _SAME * max(one, other)
+    return not isclose(one, other, rel_tol=_SAME)
 
 
 def _rounded(usd: float) -> float:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeAlias
 
+from planner.model.catalogue import Tier
 from planner.model.errors import FormatError
 
 INTERNET = "other-provider"
 """Destination of traffic to the internet, which other providers are part of."""
-
-Tiers: TypeAlias = tuple[tuple[float, float | None], ...]
-"""USD per GB and the volume in GB of one month that it holds until; the last has no end."""
 
 Quota: TypeAlias = tuple[int, int, str]
 
@@ -92,19 +91,19 @@ class PriceList:
         self.quotas[region, family] = min(before, quota, key=lambda one: one[0] - one[1])
 
     @property
-    def egress(self) -> dict[tuple[str, str], Tiers]:
+    def egress(self) -> dict[tuple[str, str], tuple[Tier, ...]]:
         """Tiers by source and destination.
 
         What is free at first is left out, as everywhere in the catalogue: all of the account
         shares it.
         """
-        found: dict[tuple[str, str], Tiers] = {}
+        found: dict[tuple[str, str], tuple[Tier, ...]] = {}
         for pair, by_start in self.traffic.items():
             starts = sorted(by_start.items())
             while len(starts) > 1 and starts[0][1] == 0:
                 del starts[0]
-            ends = [*(start for start, _ in starts[1:]), None]
-            found[pair] = tuple((usd, end) for (_, usd), end in zip(starts, ends, strict=True))
+            ends = [*(start for start, _ in starts[1:]), inf]
+            found[pair] = tuple(Tier(usd, end) for (_, usd), end in zip(starts, ends, strict=True))
         return found
 
     @property

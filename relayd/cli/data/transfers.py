@@ -51,11 +51,8 @@ def shown(options: argparse.Namespace) -> int:
         if found.plan is None:
             raise InputError("--plan", "is not there: the transfer was begun without, or long ago")
         print(json.dumps(found.plan))
-    elif options.json:
-        print(json.dumps(asdict(found), indent=2))
-    else:
-        print(_human(found))
-    return 0
+        return 0
+    return _print(found, options, _human(found))
 
 
 def begin(options: argparse.Namespace) -> int:
@@ -63,8 +60,7 @@ def begin(options: argparse.Namespace) -> int:
     request = request_from(options, TransferStartRequest)
     with opened_register(options, "create") as register:
         found = register.begin_transfer(**request.to_json())
-    print(_json(found) if options.json else found.id)
-    return 0
+    return _print(found, options, found.id)
 
 
 def progress(options: argparse.Namespace) -> int:
@@ -72,8 +68,7 @@ def progress(options: argparse.Namespace) -> int:
     request = request_from(options, TransferProgressRequest)
     with opened_register(options, "write") as register:
         found = register.report_transfer(options.id, **request.to_json())
-    print(_json(found) if options.json else found.reason)
-    return 0
+    return _print(found, options, found.reason)
 
 
 def end(options: argparse.Namespace) -> int:
@@ -81,7 +76,11 @@ def end(options: argparse.Namespace) -> int:
     request = request_from(options, TransferEndRequest)
     with opened_register(options, "write") as register:
         found = register.end_transfer(options.id, **request.to_json())
-    print(_json(found) if options.json else found.reason)
+    return _print(found, options, found.reason)
+
+
+def _print(found: TrackedTransfer | TransferDetails, options: argparse.Namespace, text: str) -> int:
+    print(json.dumps(asdict(found), indent=2) if options.json else text)
     return 0
 
 
@@ -97,10 +96,6 @@ def opened_register(
         return
     with open_store(store_location(options, settings), mode=mode) as store:
         yield TransferRegister(store.database, wan_of(options), this_user())
-
-
-def _json(transfer: TrackedTransfer) -> str:
-    return json.dumps(asdict(transfer), indent=2)
 
 
 def _row(of: TrackedTransfer) -> dict[str, Any]:

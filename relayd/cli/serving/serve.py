@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
@@ -19,42 +19,21 @@ from relayd.store import Location, open_store
 from relayd.store.kept_token import FirstToken
 from relayd.store.tokens import Token, Tokens
 
-OPTIONS = (
-    "config",
-    "host",
-    "port",
-    "insecure_public",
-    "tls_cert",
-    "tls_key",
-    "allowed_hosts",
-    "behind_proxy",
-    "no_auth",
-    "workers",
-    "fleet",
-)
+OPTIONS = {"config", "host", "port", "insecure_public", "tls_cert", "tls_key", "allowed_hosts"}
+OPTIONS |= {"behind_proxy", "no_auth", "workers", "fleet"}
 
 
 def run(options: argparse.Namespace) -> int:
     """Check the settings, then serve."""
-    settings = load_service_settings(_given(options))
-    general = load_settings()
-    db, catalogues = _locations(options)
-    every = (*general.catalogues, *catalogues)
-    if options.check:
-        return _check(settings, db, every)
-    serve(settings, db, every, _say_where, _show_token)
-    return 0
-
-
-def _given(options: argparse.Namespace) -> Mapping[str, Any]:
-    given = {name: getattr(options, name, None) for name in OPTIONS}
     # A flag that is not given leaves the choice to the environment and the file.
-    return {name: value for name, value in given.items() if value not in (None, False)}
-
-
-def _locations(options: argparse.Namespace) -> tuple[Location, list[Path]]:
-    db = store_location(options, load_settings())
-    return db, [Path(name) for name in options.catalogue]
+    given = {k: v for k, v in vars(options).items() if k in OPTIONS and v not in (None, False)}
+    settings, general = load_service_settings(given), load_settings()
+    db = store_location(options, general)
+    catalogues = (*general.catalogues, *map(Path, options.catalogue))
+    if options.check:
+        return _check(settings, db, catalogues)
+    serve(settings, db, catalogues, _say_where, _show_token)
+    return 0
 
 
 def _show_token(first: FirstToken, url: str) -> None:
@@ -91,24 +70,25 @@ def _check(settings: ServiceSettings, db: Location, catalogues: tuple[Path, ...]
     print(f"# store: {db}{'' if there else ' (will be made)'}")
     print(settings.as_toml())
     problems: list[RelaydError] = list(settings.problems())
-    try:
-        load_catalogue(catalogues)
-    except RelaydError as error:
-        problems.append(error)
-    tokens: list[Token] = []
-    if there:
+
+    @contextmanager
+    def looking() -> Iterator[None]:
         try:
-            with open_store(db, mode="write") as store:
-                tokens = Tokens(store.database).list()
+            yield
         except RelaydError as error:
             problems.append(error)
+
+    tokens: list[Token] = []
+    with looking():
+        load_catalogue(catalogues)
+    if there:
+        with looking(), open_store(db, mode="write") as store:
+            tokens = Tokens(store.database).list()
     if untrusted := settings.tokens_problem(tokens):
         problems.append(untrusted)
     if settings.fleet and not problems:
-        try:
+        with looking():
             load_fleet(settings.fleet)
-        except RelaydError as error:
-            problems.append(error)
     for problem in problems:
         print(f"relayd: {problem}", file=sys.stderr)
     return problems[0].exit_code if problems else 0
