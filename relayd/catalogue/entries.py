@@ -259,7 +259,7 @@ class VcpuQuotaEntry(_Sourced):
         return VcpuQuota(**{**figures, "types": tuple(self.types or ()), "source": self.dated})
 
 
-class Kind(NamedTuple):
+class EntryKind(NamedTuple):
     """A kind of entry.
 
     Attributes
@@ -285,8 +285,8 @@ def fields_of(model: type[CatalogueEntry]) -> list[str]:
     return [field.alias or name for name, field in own]
 
 
-def _listed(model: type[CatalogueEntry], *keys: str) -> Kind:
-    return Kind(TypeAdapter(model), keys, fields=fields_of(model))
+def _listed(model: type[CatalogueEntry], *keys: str) -> EntryKind:
+    return EntryKind(TypeAdapter(model), keys, fields=fields_of(model))
 
 
 KINDS = {
@@ -295,13 +295,13 @@ KINDS = {
     "vm_price": _listed(VmPriceEntry, "type"),
     "egress": _listed(EgressEntry, "name"),
     "vcpu_quota": _listed(VcpuQuotaEntry, "region", "family"),
-    "aliases": Kind(TypeAdapter(Annotated[list[_Id], Field(min_length=1)])),
-    "default_vm_types": Kind(TypeAdapter(_Id)),
-    "vm_price_ratios": Kind(
+    "aliases": EntryKind(TypeAdapter(Annotated[list[_Id], Field(min_length=1)])),
+    "default_vm_types": EntryKind(TypeAdapter(_Id)),
+    "vm_price_ratios": EntryKind(
         TypeAdapter(Annotated[float, Field(gt=0, le=100, strict=True, allow_inf_nan=False)]),
         name=TypeAdapter(_Id),
     ),
-    "discounts": Kind(
+    "discounts": EntryKind(
         TypeAdapter(DiscountEntry), name=TypeAdapter(str), fields=fields_of(DiscountEntry)
     ),
 }

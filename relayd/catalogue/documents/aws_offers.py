@@ -19,7 +19,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import Dollars, PriceDocument, Row, Usd, Volume, checked
+from relayd.catalogue.documents.opening import (
+    DocumentRow,
+    Dollars,
+    PriceDocument,
+    Usd,
+    Volume,
+    checked,
+)
 from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 _HEAD_LINES = 5
@@ -33,17 +40,17 @@ _LINUX = {
 }
 
 
-class _About(Row):
+class _About(DocumentRow):
     offer: Literal["AmazonEC2", "AWSDataTransfer"] = Field(alias="offercode")
 
 
-class _VmPrice(Row):
+class _OfferedVm(DocumentRow):
     currency: Dollars
     unit: Literal["Hrs"]
     usd: Usd = Field(alias="priceperunit")
 
 
-class _TrafficPrice(Row):
+class _OfferedTraffic(DocumentRow):
     currency: Dollars
     unit: Literal["GB"]
     usd: Usd = Field(alias="priceperunit")
@@ -81,7 +88,7 @@ def _add_vm(found: PriceList, place: str, row: Mapping[str, str]) -> None:
     if not (name and region and in_region and wanted):
         found.left_out["prices other than Linux VMs on demand in a region"] += 1
         return
-    usd = checked(_VmPrice, place, row).usd
+    usd = checked(_OfferedVm, place, row).usd
     found.add_vm(place, f"aws:{name}", f"aws:{region}", usd)
 
 
@@ -97,7 +104,7 @@ def _add_gb(found: PriceList, place: str, row: Mapping[str, str]) -> None:
     if not (source and destination and in_region) or row.get("operation"):
         found.left_out["prices other than traffic out of a region"] += 1
         return
-    price = checked(_TrafficPrice, place, row)
+    price = checked(_OfferedTraffic, place, row)
     found.add_traffic(f"aws:{source}", destination, price.from_gb, price.usd)
 
 

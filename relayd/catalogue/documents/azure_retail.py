@@ -13,9 +13,9 @@ from typing import Annotated
 from pydantic import Field
 
 from relayd.catalogue.documents.opening import (
+    DocumentRow,
     Dollars,
     PriceDocument,
-    Row,
     Text,
     Usd,
     Volume,
@@ -28,11 +28,11 @@ _OTHER_VMS = ("windows", "cloud services", "dedicated host", "spot", "low priori
 _EGRESS = ("rtn preference: mgn", "standard data transfer out")
 
 
-class _Page(Row):
+class _Page(DocumentRow):
     billing_currency: Dollars = Field(alias="BillingCurrency")
 
 
-class _Item(Row):
+class _Item(DocumentRow):
     type: Text = ""
     service_name: Text = ""
     product_name: Text = ""
@@ -42,7 +42,7 @@ class _Item(Row):
     arm_region_name: Text = ""
 
 
-class _VmPrice(Row):
+class _VmPrice(DocumentRow):
     currency_code: Dollars
     retail_price: Usd
     unit_of_measure: Annotated[str, Field(pattern=r"^10{0,2} Hours?$")]

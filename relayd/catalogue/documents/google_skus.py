@@ -17,9 +17,9 @@ from pydantic import AliasPath, Field
 
 from planner.model.errors import FormatError
 from relayd.catalogue.documents.opening import (
+    DocumentRow,
     Dollars,
     PriceDocument,
-    Row,
     Text,
     Usd,
     checked,
@@ -47,12 +47,12 @@ _EXPRESSION = ("pricingInfo", 0, "pricingExpression")
 _PRICE = (*_EXPRESSION, "tieredRates", 0, "unitPrice")
 
 
-class _Sku(Row):
+class _Sku(DocumentRow):
     description: Text = ""
     usage_type: str = Field("", validation_alias=AliasPath("category", "usageType"))
 
 
-class _Price(Row):
+class _Price(DocumentRow):
     service_regions: list[str]
     unit: str = Field(validation_alias=AliasPath(*_EXPRESSION, "usageUnit"))
     currency: Dollars = Field(validation_alias=AliasPath(*_PRICE, "currencyCode"))

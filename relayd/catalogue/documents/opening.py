@@ -31,13 +31,13 @@ Usd = Annotated[float, Field(ge=0, le=10_000)]
 Volume = Annotated[float, Field(ge=0, le=1e12)]
 
 
-class Row(BaseModel):
+class DocumentRow(BaseModel):
     """An object or a row of a document, of which a reader names the fields that it needs."""
 
     model_config = ConfigDict(alias_generator=to_camel, allow_inf_nan=False)
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=DocumentRow)
 
 
 def checked(model: type[R], place: str, row: object) -> R:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, AliasPath, BeforeValidator, Field
 
 from planner.model.quotas.vcpus import MOST_VCPUS, family_key
-from relayd.catalogue.documents.opening import PriceDocument, Row, Text, checked, items_of
+from relayd.catalogue.documents.opening import DocumentRow, PriceDocument, Text, checked, items_of
 from relayd.catalogue.documents.price_list import PriceList
 
 # Older versions of az write text. True is no figure, for all that Python makes 1 of it.
@@ -27,19 +27,19 @@ _Figure = Annotated[
 ]
 
 
-class _Item(Row):
+class _QuotaItem(DocumentRow):
     arn: Text = Field("", alias="QuotaArn")
     family: str = Field(
         validation_alias=AliasChoices("QuotaCode", "metric", AliasPath("name", "value"))
     )
 
 
-class _Quota(Row):
+class _Quota(DocumentRow):
     limit: _Figure = Field(validation_alias=AliasChoices("Value", "limit"))
     used: _Figure = Field(0.0, validation_alias=AliasChoices("currentValue", "usage"))
 
 
-class _Region(Row):
+class _Region(DocumentRow):
     name: str
     quotas: list[Any]
 
@@ -93,7 +93,7 @@ def read_gcp(document: PriceDocument, found: PriceList) -> None:
 def _add(found: PriceList, where: str, items: object, region: str = "") -> None:
     """Add those quotas that are on vCPUs of VMs on demand."""
     for place, row in items_of(where, items):
-        item = checked(_Item, place, row)
+        item = checked(_QuotaItem, place, row)
         if family_key(item.family) is None:
             found.left_out["quotas on other things"] += 1
             continue

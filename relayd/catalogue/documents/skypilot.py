@@ -10,11 +10,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import PROVIDERS, PriceDocument, Row, Usd, checked
+from relayd.catalogue.documents.opening import PROVIDERS, DocumentRow, PriceDocument, Usd, checked
 from relayd.catalogue.documents.price_list import PriceList
 
 
-class _Vm(Row):
+class _Vm(DocumentRow):
     usd_per_h: Usd = Field(alias="Price")
 
 
