@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from planner.model.errors import InputError
-from planner.model.estimate import STATED, Estimate, exactly
-from planner.model.link import Link, Site
-from planner.model.link_array import BoundArrays, EstimateArrays, LinkArray, Origins, limits_of
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, STATED, Estimate, exactly
+from planner.model.link import LINK_FIGURES, Link, Site
+from planner.model.link_array import FIGURE, LINK, LinkArray, limits_of
 from planner.model.units import MBPS_PER_GBPS
 
 if TYPE_CHECKING:
@@ -49,18 +49,16 @@ def parts_of_matrices(
         for i, region in enumerate(regions)
     }
     src, dst = np.nonzero((aggregate > 0) & ~np.eye(count, dtype=bool))
-    origins, ends = Origins(), (src, dst)
-    stated = np.full(len(src), origins.number_of(STATED), np.int32)
-    figures = [
-        EstimateArrays.none(len(src)).with_bounds(values, values, values, stated)
-        for values in (rtt[ends], flow[ends], aggregate[ends])
-    ]
-    caps = np.minimum(np.array(egress)[src], np.array(ingress)[dst])
-    limits = limits_of(BoundArrays(*[aggregate[ends]] * 3), BoundArrays(caps, caps, caps))
-    nothing, public = np.full(len(src), np.nan), np.zeros(len(src), np.int64)
-    others = [nothing, *[nothing] * 4, limits, public]
-    links = LinkArray.of_figures(regions, origins, ends, figures, others)
-    return sites, links
+    rows = np.zeros(len(src), LINK)
+    for name, values in zip(LINK_FIGURES, (rtt, flow, aggregate), strict=True):
+        for bound in BOUNDS:
+            rows[name][bound] = values[src, dst]
+    caps = np.zeros(len(src), FIGURE)
+    for bound in BOUNDS:
+        caps[bound] = np.minimum(np.array(egress)[src], np.array(ingress)[dst])
+    rows["limited_by"] = limits_of(rows["aggregate_gbps"], caps)
+    rows["loss_pct"], rows["address"] = np.nan, ADDRESS_KINDS.index("public") + 1
+    return sites, LinkArray.of_origins(regions, (src, dst), rows, [STATED])
 
 
 def parts_of_networkx(graph: nx.DiGraph) -> Parts:

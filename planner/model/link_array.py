@@ -104,28 +104,6 @@ class Origins:
         return found[0]
 
 
-class BoundArrays(NamedTuple):
-    """BoundArrays of one quantity as arrays, a value for each site or link."""
-
-    low: Floats
-    expected: Floats
-    high: Floats
-
-    @classmethod
-    def of(cls, estimates: Iterable[Estimate]) -> BoundArrays:
-        """Return the bounds of estimates."""
-        found = np.array([(one.low, one.expected, one.high) for one in estimates], float)
-        return cls(*found.reshape(-1, 3).T)
-
-    def take(self, places: Ints) -> BoundArrays:
-        """Return those in some places."""
-        return BoundArrays(*(bound[places] for bound in self))
-
-    def scaled(self, factor: float) -> BoundArrays:
-        """Return the bounds of so many times the quantity."""
-        return BoundArrays(*(bound * factor for bound in self))
-
-
 class EstimateArrays(NamedTuple):
     """Estimates as arrays of one shape.
 
@@ -299,6 +277,27 @@ class LinkArray(Mapping[str, "LinkRow"]):
         rows["loss_pct"], rows["limited_by"], rows["address"] = loss_pct, limit, address + 1
         table = _laid(tuple(names), *ends, rows)
         return cls(tuple(names), table, np.concatenate(parts), tuple(origins.all))
+
+    @classmethod
+    def of_origins(
+        cls, names: Sequence[str], ends: tuple[Ints, Ints], rows: Records, origins: Sequence[Origin]
+    ) -> LinkArray:
+        """Return m links between named regions whose figures rest on no samples.
+
+        Parameters
+        ----------
+        names : sequence of str, length n
+        ends : (array, array), length m
+            Numbers of the ends of each link.
+        rows : array of LINK, length m
+            With the number of an origin in place of evidence.
+        origins : sequence of Origin
+        """
+        evidence = np.zeros(len(origins), EVIDENCE)
+        for column in ("newest_s", "oldest_s", "prior"):
+            evidence[column] = nan
+        evidence["origin"] = np.arange(len(origins))
+        return cls(tuple(names), _laid(names, *ends, rows), evidence, tuple(origins))
 
     def __reduce__(self) -> tuple[type[LinkArray], tuple[Any, ...]]:
         """Leave out what was made of it."""
@@ -760,23 +759,31 @@ def rates_gbps(cells: Records, connections: int, bound: Bound = "expected") -> F
     return found
 
 
-def limits_of(
-    rates_gbps: BoundArrays, caps_gbps: BoundArrays, windows_gbps: BoundArrays | None = None
-) -> Ints:
-    """Return what holds each rate where it is, as positions in LIMITED_BY.
+def bounds_of(estimates: Iterable[Estimate]) -> Records:
+    """Return the bounds of estimates as an array of :data:`FIGURE`, without evidence."""
+    return np.array([(one.low, one.expected, one.high, 0) for one in estimates], FIGURE)
 
-    A cap of its VMs, else what windows allow over round-trip times, else it is not known.
-    """
-    found = np.full(len(rates_gbps.low), LIMITED_BY.index("unknown"))
-    if windows_gbps is not None:
-        found[_are_at(rates_gbps, windows_gbps)] = LIMITED_BY.index("window")
-    found[_are_at(rates_gbps, caps_gbps)] = LIMITED_BY.index("vm")
+
+def scaled(figures: Records, factor: float) -> Records:
+    """Return figures of so many times the quantity."""
+    found = figures.copy()
+    for bound in BOUNDS:
+        found[bound] *= factor
     return found
 
 
-def _are_at(rates: BoundArrays, limits: BoundArrays) -> Bools:
-    level = AT_LIMIT * limits.expected
-    found: Bools = (rates.expected >= level) & (level > 0) & (rates.high >= limits.low)
+def limits_of(rates_gbps: Records, caps_gbps: Records, windows_gbps: Records | None = None) -> Ints:
+    """Return what holds each rate where it is, as positions in LIMITED_BY.
+
+    A cap of its VMs, else what windows allow over round-trip times, else it is not known. All are
+    arrays of :data:`FIGURE`.
+    """
+    found = np.full(len(rates_gbps), LIMITED_BY.index("unknown"))
+    for limits, name in ((windows_gbps, "window"), (caps_gbps, "vm")):
+        if limits is not None:
+            level = AT_LIMIT * limits["expected"]
+            at_limit = (rates_gbps["expected"] >= level) & (rates_gbps["high"] >= limits["low"])
+            found[at_limit & (level > 0)] = LIMITED_BY.index(name)
     return found
 
 

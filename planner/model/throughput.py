@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from math import inf, log2
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+
 # Round trips until a bundle of connections, or a fixed transfer, is up to speed.
 RAMP_UP_ROUND_TRIPS = 8.5
 # Ten segments of 1460 bytes: the initial window of RFC 6928, in MB.
@@ -177,12 +182,10 @@ class AggregateLaw:
     exponent: float = 0.0
     near_spreads: tuple[LawSpread, ...] = ()
 
-    def steady_gbps(self, rtt_ms: float) -> float:
-        """Return the throughput at a round-trip time."""
-        if self.exponent == 0:
-            return self.limit_gbps
-        far_gbps: float = self.scale_gbps * (rtt_ms / 100.0) ** self.exponent
-        return min(self.limit_gbps, far_gbps)
+    def steady_gbps(self, rtt_ms: float | Floats) -> Floats:
+        """Return the throughput at one round-trip time or many."""
+        far_gbps = self.scale_gbps * (np.asarray(rtt_ms) / 100.0) ** self.exponent
+        return np.minimum(self.limit_gbps, far_gbps)
 
     def spread_of_class(self, number: int) -> LawSpread:
         """Return the spread in a class of distance."""

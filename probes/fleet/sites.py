@@ -10,9 +10,9 @@ import numpy as np
 from planner.model.baseline.graph import CAP_ERROR, within
 from planner.model.baseline.modelled_links import with_vm_types
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import ADDRESS_KINDS, Estimate, Origin
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Origin
 from planner.model.link import Site
-from planner.model.link_array import KINDS, BoundArrays, LinkArray
+from planner.model.link_array import KINDS, LinkArray, bounds_of
 from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS
 from probes.fleet.hosts import Fleet, Host
@@ -124,14 +124,10 @@ def _within_caps(links: LinkArray, sites: Mapping[str, Site]) -> LinkArray:
     rate = cells["aggregate_gbps"]
     measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
     for number, address in enumerate(ADDRESS_KINDS, 1):
-        egress = BoundArrays.of(site.egress(address) for site in sites.values())
-        ingress = BoundArrays.of(site.ingress(address) for site in sites.values())
-        sends = egress.expected[:, None] <= ingress.expected
-        low, expected, high = (
-            np.where(sends, out[:, None], into) for out, into in zip(egress, ingress, strict=True)
-        )
-        over = (cells["address"] == number) & ~measured & (rate["expected"] > expected)
-        rate["low"][over] = np.minimum(rate["low"], low)[over]
-        rate["high"][over] = np.minimum(rate["high"], high)[over]
-        rate["expected"][over] = expected[over]
+        egress = bounds_of(site.egress(address) for site in sites.values())[:, None]
+        ingress = bounds_of(site.ingress(address) for site in sites.values())
+        caps = np.where(egress["expected"] <= ingress["expected"], egress, ingress)
+        over = (cells["address"] == number) & ~measured & (rate["expected"] > caps["expected"])
+        for bound in BOUNDS:
+            rate[bound][over] = np.minimum(rate[bound], caps[bound])[over]
     return links.with_cells(cells)

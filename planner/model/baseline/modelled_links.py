@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,14 +30,16 @@ from planner.model.estimate import ADDRESS_KINDS, AddressKind, Origin
 from planner.model.link import Site
 from planner.model.link_array import (
     KINDS,
+    LINK,
     Bools,
-    BoundArrays,
-    EstimateArrays,
     Floats,
     Ints,
     LinkArray,
     Origins,
+    Records,
+    bounds_of,
     limits_of,
+    scaled,
 )
 from planner.model.link_states import Pair
 from planner.model.network import Network
@@ -47,7 +48,6 @@ from planner.model.throughput import (
     LAW_CONNECTIONS,
     MBIT_PER_MB,
     UNKNOWN_SPREAD,
-    AggregateLaw,
     law_of,
 )
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
@@ -59,124 +59,91 @@ _VM_CAPS = Origin("baseline", "vm-caps")
 # ---- throughput ----------------------------------------------------------------------------------
 
 
-class ModelledLinks(NamedTuple):
-    """What models say of the throughput of m links, as columns of a :class:`.LinkArray`."""
-
-    flows: EstimateArrays
-    aggregates: EstimateArrays
-    limits: Ints
-    known: Bools
-
-    @classmethod
-    def between(
-        cls,
-        sites: Sequence[Site],
-        catalogue: Catalogue,
-        ends: tuple[Ints, Ints],
-        rtts_ms: BoundArrays,
-        rtt_kinds: Ints,
-        address: AddressKind,
-        origins: Origins,
-    ) -> ModelledLinks:
-        """Return what models say of links between n sites.
-
-        One flow reaches its receiver's window over the round-trip time. Many reach what the
-        providers' law says, within both caps; what neither a law nor a cap is known of is not
-        known.
-
-        Parameters
-        ----------
-        sites : sequence of Site, length n
-        catalogue : Catalogue
-        ends : (array, array), length m
-        rtts_ms : BoundArrays, length m
-        rtt_kinds : array of int, length m
-            Positions in KINDS.
-        address : AddressKind
-        origins : Origins
-        """
-        src, dst = ends
-        egress = BoundArrays.of(site.egress(address) for site in sites).take(src)
-        ingress = BoundArrays.of(site.ingress(address) for site in sites).take(dst)
-        sends = egress.expected <= ingress.expected
-        caps = BoundArrays(*(np.where(sends, a, b) for a, b in zip(egress, ingress, strict=True)))
-        flow_caps = np.array([flow_cap_gbps(site, catalogue, address) for site in sites])[src]
-        windows = BoundArrays.of(site.window_mb for site in sites).take(dst)
-        flows = _flows_mbps(windows, rtts_ms, flow_caps * MBPS_PER_GBPS)
-        window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
-        of_flow = [
-            [origins.number_of(origin_of_flow("baseline", window, rtt)) for rtt in KINDS]
-            for window in KINDS
-        ]
-        rates, number = _laws_gbps(sites, ends, rtts_ms, caps, address, origins)
-        limits = limits_of(rates, caps, flows.scaled(LAW_CONNECTIONS / MBPS_PER_GBPS))
-        return cls(
-            _estimates(flows, np.array(of_flow)[window_kinds, rtt_kinds]),
-            _estimates(rates, number),
-            limits,
-            np.isfinite(rates.expected),
-        )
-
-    def links(
-        self,
-        names: Sequence[str],
-        ends: tuple[Ints, Ints],
-        rtts_ms: EstimateArrays,
-        losses_pct: Floats,
-        address: AddressKind,
-        origins: Origins,
-    ) -> LinkArray:
-        """Return those that are known as links between n named regions."""
-        known = self.known
-        nothing = np.full(int(known.sum()), np.nan)
-        kind = np.full(len(nothing), ADDRESS_KINDS.index(address))
-        figures = [one.take(known) for one in (rtts_ms, self.flows, self.aggregates)]
-        others = [losses_pct[known], *[nothing] * 4, self.limits[known], kind]
-        ends = ends[0][known], ends[1][known]
-        return LinkArray.of_figures(names, origins, ends, figures, others)
-
-
-def _estimates(bounds: BoundArrays, number: Ints) -> EstimateArrays:
-    return EstimateArrays.none(len(bounds.low)).with_bounds(*bounds, number.astype(np.int32))
-
-
-def _flows_mbps(windows_mb: BoundArrays, rtts_ms: BoundArrays, caps_mbps: Floats) -> BoundArrays:
-    """Return the steady throughput of one flow, ``min(W / RTT, cap)``; errors add in squares."""
-    unlimited = MBIT_PER_MB * windows_mb.expected * MS_PER_S / rtts_ms.expected
-    below, above = (
-        np.hypot(windows_mb.expected / windows_mb.low - 1, rtts_ms.high / rtts_ms.expected - 1),
-        np.hypot(windows_mb.high / windows_mb.expected - 1, rtts_ms.expected / rtts_ms.low - 1),
-    )
-    return BoundArrays(
-        np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR)),
-        np.minimum(unlimited, caps_mbps),
-        np.minimum(unlimited * (1 + above), caps_mbps),
-    )
-
-
-def _laws_gbps(
+def _modelled(
     sites: Sequence[Site],
+    catalogue: Catalogue,
     ends: tuple[Ints, Ints],
-    rtts_ms: BoundArrays,
-    caps: BoundArrays,
+    rows: Records,
+    rtt_kinds: Ints,
     address: AddressKind,
     origins: Origins,
-) -> tuple[BoundArrays, Ints]:
-    """Return the saturated throughput of VM pairs, and the number of its origin.
+) -> LinkArray:
+    """Complete links between n sites by what models say of their throughput.
+
+    One flow reaches its receiver's window over the round-trip time. Many reach what the providers'
+    law says, within both caps. Links of which neither a law nor a cap is known are left out.
+
+    Parameters
+    ----------
+    sites : sequence of Site, length n
+    catalogue : Catalogue
+    ends : (array, array), length m
+    rows : array of LINK, length m
+        With round-trip times and loss; the rest is written.
+    rtt_kinds : array of int, length m
+        Positions in KINDS.
+    address : AddressKind
+    origins : Origins
+        Whose numbers figures have in place of evidence.
+    """
+    src, dst = ends
+    egress = bounds_of(site.egress(address) for site in sites)[src]
+    ingress = bounds_of(site.ingress(address) for site in sites)[dst]
+    caps = np.where(egress["expected"] <= ingress["expected"], egress, ingress)
+    flow_caps = np.array([flow_cap_gbps(site, catalogue, address) for site in sites])[src]
+    flows, rates, rtts_ms = rows["per_flow_mbps"], rows["aggregate_gbps"], rows["rtt_ms"]
+    windows_mb = bounds_of(site.window_mb for site in sites)[dst]
+    _set_flows(flows, windows_mb, rtts_ms, flow_caps * MBPS_PER_GBPS)
+    window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
+    of_flow = [
+        [origins.number_of(origin_of_flow("baseline", window, rtt)) for rtt in KINDS]
+        for window in KINDS
+    ]
+    flows["evidence"] = np.array(of_flow)[window_kinds, rtt_kinds]
+    _set_rates(rates, sites, ends, rtts_ms, caps, address, origins)
+    windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
+    rows["limited_by"] = limits_of(rates, caps, windows_gbps)
+    rows["address"] = ADDRESS_KINDS.index(address) + 1
+    known = np.isfinite(rates["expected"])
+    names = [site.region for site in sites]
+    return LinkArray.of_origins(names, (src[known], dst[known]), rows[known], origins.all)
+
+
+def _set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: Floats) -> None:
+    """Set the steady throughput of one flow, ``min(W / RTT, cap)``; errors add in squares."""
+    window, rtt = windows_mb["expected"], rtts_ms["expected"]
+    unlimited = MBIT_PER_MB * window * MS_PER_S / rtt
+    below = np.hypot(window / windows_mb["low"] - 1, rtts_ms["high"] / rtt - 1)
+    above = np.hypot(windows_mb["high"] / window - 1, rtt / rtts_ms["low"] - 1)
+    flows["low"] = np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR))
+    flows["expected"] = np.minimum(unlimited, caps_mbps)
+    flows["high"] = np.minimum(unlimited * (1 + above), caps_mbps)
+
+
+def _set_rates(
+    rates: Records,
+    sites: Sequence[Site],
+    ends: tuple[Ints, Ints],
+    rtts_ms: Records,
+    caps: Records,
+    address: AddressKind,
+    origins: Origins,
+) -> None:
+    """Set the saturated throughput of VM pairs, and the number of its origin.
 
     A VM larger than those that a law is of is expected to reach as much more as its cap allows.
     Infinite where neither a law nor a cap is known.
     """
     src, dst = ends
-    low = caps.expected * exp(-UNKNOWN_SPREAD.below)
-    found = BoundArrays(low, caps.expected.copy(), caps.high.copy())
-    number = np.full(len(src), origins.number_of(_VM_CAPS))
-    distance = np.searchsorted(CLASSES_MS, rtts_ms.high, side="right")
+    rates["low"] = caps["expected"] * exp(-UNKNOWN_SPREAD.below)
+    rates["expected"], rates["high"] = caps["expected"], caps["high"]
+    rates["evidence"] = origins.number_of(_VM_CAPS)
+    distance = np.searchsorted(CLASSES_MS, rtts_ms["high"], side="right")
     names = [site.region.partition(":")[0] for site in sites]
     providers = list(dict.fromkeys(names))
     provider = np.array([providers.index(name) for name in names], np.int64)
     key = (provider[src] * len(providers) + provider[dst]) * (len(CLASSES_MS) + 1) + distance
-    for one in sorted(set(key.tolist())):
+    for one in np.unique(key).tolist():
         pair, near = divmod(one, len(CLASSES_MS) + 1)
         a, b = (providers[place] for place in divmod(pair, len(providers)))
         if law := law_of(a, b, address):
@@ -184,28 +151,18 @@ def _laws_gbps(
             sources = src[places].tolist()
             larger_of = {i: larger_than_law(sites[i], law, address) for i in set(sources)}
             larger = np.array([larger_of[i] for i in sources])
-            spread = law.spread_of_class(near)
+            spread, cap = law.spread_of_class(near), caps[places]
             below = spread.below + np.log(larger)  # what held smaller VMs is not known of each link
-            rates = _steady_gbps(law, rtts_ms.expected[places]) * larger
-            cap = caps.take(places)
-            expected = np.minimum(rates, cap.expected)
-            found.low[places] = np.minimum(np.minimum(rates * np.exp(-below), cap.low), expected)
-            found.expected[places] = expected
-            found.high[places] = np.maximum(
-                expected, np.minimum(rates * exp(spread.above), cap.high)
-            )
+            steady = law.steady_gbps(rtts_ms["expected"][places]) * larger
+            expected = np.minimum(steady, cap["expected"])
+            low = np.minimum(np.minimum(steady * np.exp(-below), cap["low"]), expected)
+            high = np.minimum(steady * exp(spread.above), cap["high"])
+            rates["low"][places], rates["expected"][places] = low, expected
+            rates["high"][places] = np.maximum(expected, high)
             for times in set(larger_of.values()):
                 widest = max(spread.below + log(times), spread.above)
                 origin = origin_of_law((a, b), exp(widest) - 1)
-                number[places[larger == times]] = origins.number_of(origin)
-    return found, number
-
-
-def _steady_gbps(law: AggregateLaw, rtts_ms: Floats) -> Floats:
-    if law.exponent == 0:
-        return np.full(len(rtts_ms), law.limit_gbps)
-    found: Floats = np.minimum(law.limit_gbps, law.scale_gbps * (rtts_ms / 100.0) ** law.exponent)
-    return found
+                rates["evidence"][places[larger == times]] = origins.number_of(origin)
 
 
 # ---- networks ------------------------------------------------------------------------------------
@@ -223,17 +180,17 @@ def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -
     regions = [catalogue.region(site.region) for site in sites]
     placed = np.array([region.is_placed for region in regions], bool)
     src, dst = np.nonzero(wanted & placed[:, None] & placed & ~np.eye(len(sites), dtype=bool))
-    origins, ends = Origins(), (src, dst)
     expected, distance_km = backbone.rtts_ms(regions, src, dst)
-    error = backbone.P90_ERROR
+    error, origins = backbone.P90_ERROR, Origins()
+    rows = np.zeros(len(src), LINK)
     least = np.maximum(backbone.FIBRE_MS_PER_KM * distance_km, expected / (1 + error))
-    rtts_ms = BoundArrays(np.minimum(expected, least), expected, expected * (1 + error))
-    kinds = np.full(len(expected), KINDS.index("baseline"))
-    made = ModelledLinks.between(sites, catalogue, ends, rtts_ms, kinds, "public", origins)
-    by_backbone = _estimates(rtts_ms, np.full(len(expected), origins.number_of(BY_BACKBONE)))
-    nothing = np.full(len(expected), np.nan)
-    names = [site.region for site in sites]
-    return made.links(names, ends, by_backbone, nothing, "public", origins)
+    rtts_ms = rows["rtt_ms"]
+    rtts_ms["low"], rtts_ms["expected"] = np.minimum(expected, least), expected
+    rtts_ms["high"] = expected * (1 + error)
+    rtts_ms["evidence"] = origins.number_of(BY_BACKBONE)
+    rows["loss_pct"] = np.nan
+    kinds = np.full(len(src), KINDS.index("baseline"))
+    return _modelled(sites, catalogue, (src, dst), rows, kinds, "public", origins)
 
 
 def baseline_network(
@@ -327,15 +284,11 @@ def by_models(
     address : AddressKind
     """
     src, dst = np.nonzero(chosen & links.present)
-    ends = src, dst
-    cells, origins = links.whole[ends], Origins()
-    rtts_ms = BoundArrays(*(cells["rtt_ms"][bound] for bound in BoundArrays._fields))
+    cells = links.whole[src, dst]
     kinds = links.kinds(cells, "rtt_ms").astype(np.int64)
-    made = ModelledLinks.between(
-        list(sites.values()), catalogue, ends, rtts_ms, kinds, address, origins
+    found = _modelled(
+        list(sites.values()), catalogue, (src, dst), cells.copy(), kinds, address, Origins()
     )
-    unknown = EstimateArrays.none(len(cells))
-    found = made.links(links.regions, ends, unknown, cells["loss_pct"], address, origins)
     both = found.over(links)
     at = np.nonzero(found.present)
     of_models = found.table.copy()
