@@ -1,12 +1,20 @@
-"""The graph of estimates as a JSON document, and back: exports, the HTTP service, its client."""
+"""The graph of estimates as a JSON document or as bytes, and back: exports, service, client.
+
+As bytes, a service sends it to those who keep a copy: the length of a JSON object (8 bytes,
+little-endian) and the object, with all but the links; then, for the links in use and the others,
+the evidence and the records of the whole table.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from itertools import chain
 from math import inf, isfinite
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError, InputError
@@ -29,12 +37,18 @@ from planner.model.link import (
     Link,
     Site,
 )
-from planner.model.link_array import LinkArray
+from planner.model.link_array import EVIDENCE, LINK, LinkArray
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
 from planner.model.verification import Verified, VerifiedPath
 
 T = TypeVar("T")
+Buffer: TypeAlias = "bytes | memoryview"
+
+NETWORK_COLUMNS = "application/vnd.relayd.network-columns.v2"
+"""The media type; another layout will have another."""
+_LENGTH = 8
+_LISTS = {"links": "usual", "other_links": "others"}
 
 
 def regions_as_json(
@@ -120,12 +134,12 @@ def network_of(document: Mapping[str, Any]) -> Network:
             LinkArray.of(map(link_of, document.get(name, ())), regions)
             for name in ("links", "other_links")
         )
-        return network_with(document, links, others)
+        return _network_with(document, links, others)
     except (KeyError, TypeError, InputError) as error:
-        raise no_network(error) from None
+        raise _no_network(error) from None
 
 
-def network_with(document: Mapping[str, Any], links: Links, others: Links) -> Network:
+def _network_with(document: Mapping[str, Any], links: Links, others: Links) -> Network:
     """Return the network of a document whose links were read already.
 
     Raises
@@ -149,7 +163,7 @@ def network_with(document: Mapping[str, Any], links: Links, others: Links) -> Ne
     )
 
 
-def no_network(error: Exception) -> FormatError:
+def _no_network(error: Exception) -> FormatError:
     """Return an error that says why something can't be read as a network."""
     return FormatError(
         "graph",
@@ -292,3 +306,53 @@ def origin_of(found: Mapping[str, Any]) -> Origin:
     if "figures" in known:
         known["figures"] = figures_of(known["figures"])
     return Origin(**known)
+
+
+# ---- bytes ---------------------------------------------------------------------------------------
+
+
+def network_columns(network: Network) -> Iterator[Buffer]:
+    """Yield a network as bytes, piece by piece; :func:`network_of_columns` reads them again."""
+    arrays: dict[str, LinkArray] = {
+        name: getattr(network, attribute) for name, attribute in _LISTS.items()
+    }
+    head: dict[str, Any] = dict(members_of(network))
+    for name, links in arrays.items():
+        head[name] = {
+            "regions": len(links.regions),
+            "evidence": len(links.evidence),
+            "origins": list(map(origin_as_json, links.origins)),
+        }
+    text = json.dumps(head, allow_nan=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _LENGTH)
+    yield len(text).to_bytes(_LENGTH, "little") + text
+    for links in arrays.values():
+        yield links.evidence.tobytes()
+        for position in range(len(links.regions)):
+            yield links.row(position).tobytes()
+
+
+def network_of_columns(content: bytes) -> Network:
+    """Return the network that :func:`network_columns` wrote; its links stay in these bytes.
+
+    Raises
+    ------
+    FormatError
+        If these are no such bytes, or not all of them.
+    """
+    try:
+        at = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
+        head = json.loads(content[_LENGTH:at])
+        regions = [row["region"] for row in head["sites"]]
+        arrays = []
+        for name in _LISTS:
+            size, count = head[name]["regions"], head[name]["evidence"]
+            evidence = np.frombuffer(content, EVIDENCE, count, at)
+            at += evidence.nbytes
+            table = np.frombuffer(content, LINK, size * size, at).reshape(size, size)
+            at += table.nbytes
+            origins = tuple(map(origin_of, head[name]["origins"]))
+            arrays.append(LinkArray(tuple(regions[:size]), table, evidence, origins))
+        return _network_with(head, *arrays)
+    except (LookupError, TypeError, ValueError) as error:
+        raise _no_network(error) from None

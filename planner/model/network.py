@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
-from operator import attrgetter
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from planner.model.errors import DataError, InputError
-from planner.model.estimate import AddressKind, Bound, Estimate
-from planner.model.graphs import digraph, parts_of_matrices, parts_of_networkx
-from planner.model.link import ExpectedLink, Link, Site
-from planner.model.link_array import LinkArray, Records, rates_gbps
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, STATED, AddressKind, Bound, exactly
+from planner.model.link import LINK_FIGURES, ExpectedLink, Link, Site
+from planner.model.link_array import FIGURE, LINK, LinkArray, Records, limits_of, rates_gbps
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
+from planner.model.units import MBPS_PER_GBPS
 from planner.model.verification import Verified
 
 if TYPE_CHECKING:
@@ -256,26 +256,20 @@ class Network:
         """What others have laid out over this network and look up again, such as prices."""
         return {}
 
-    def expected_out_of(self, src: str) -> list[ExpectedLink | None]:
-        """Return what is expected of the link to every site, in the network's order, and keep it.
+    @cached_property
+    def expected_out_of(self) -> Callable[[str], list[ExpectedLink | None]]:
+        """What is expected of the link from a region to every site, in the network's order.
 
-        None where there is no link. A plan looks at it several times.
+        None where there is no link. It is kept: a plan looks at it several times.
         """
-        kept = self._expected
-        if (src, True) not in kept:
-            kept[src, True] = self.links.expected(self.links.row(self.index[src]))
-        return kept[src, True]
-
-    def expected_into(self, dst: str) -> list[ExpectedLink | None]:
-        """Return the same of the link from every site."""
-        kept = self._expected
-        if (dst, False) not in kept:
-            kept[dst, False] = self.links.expected(self.links.column(self.index[dst]))
-        return kept[dst, False]
+        links, index = self.links, self.index
+        return cache(lambda src: links.expected(links.row(index[src])))
 
     @cached_property
-    def _expected(self) -> dict[tuple[str, bool], list[ExpectedLink | None]]:
-        return {}
+    def expected_into(self) -> Callable[[str], list[ExpectedLink | None]]:
+        """The same of the link from every site to a region."""
+        links, index = self.links, self.index
+        return cache(lambda dst: links.expected(links.column(index[dst])))
 
     @cached_property
     def forwarding_gbps(self) -> list[float]:
@@ -320,17 +314,15 @@ class Network:
         if address is None and not self.has_private_links:
             address = "public"
         if (bound, address) not in self._caps:
-            sites = self.sites.values()
-            self._caps[bound, address] = (
-                _caps(
-                    [(site.egress_gbps, site.private_egress_gbps) for site in sites], bound, address
-                ),
-                _caps(
-                    [(site.ingress_gbps, site.private_ingress_gbps) for site in sites],
-                    bound,
-                    address,
-                ),
+            kinds = (address,) if address else ADDRESS_KINDS
+            egress, ingress = (
+                [max(float(getattr(cap(kind), bound)) for kind in kinds) for cap in caps]
+                for caps in (
+                    [site.egress for site in self.sites.values()],
+                    [site.ingress for site in self.sites.values()],
+                )
             )
+            self._caps[bound, address] = egress, ingress
         return self._caps[bound, address]
 
     @cached_property
@@ -369,10 +361,30 @@ class Network:
         InputError
             If shapes disagree, names repeat or a figure is negative or infinite.
         """
-        sites, links = parts_of_matrices(
-            regions, aggregate_gbps, rtt_ms, per_flow_mbps, egress_gbps, ingress_gbps
-        )
-        return cls(sites, links, snapshot)
+        count = len(regions)
+        if len(set(regions)) != count:
+            raise InputError("regions", "has the same name twice", value=list(regions))
+        aggregate = _checked_matrix("aggregate_gbps", aggregate_gbps, count)
+        rtt = _checked_matrix("rtt_ms", np.broadcast_to(rtt_ms, (count, count)), count)
+        if per_flow_mbps is None:
+            flow = aggregate * MBPS_PER_GBPS
+        else:
+            flow = _checked_matrix("per_flow_mbps", per_flow_mbps, count)
+        egress = _stated_caps("egress_gbps", egress_gbps, aggregate.max(axis=1, initial=0.0))
+        ingress = _stated_caps("ingress_gbps", ingress_gbps, aggregate.max(axis=0, initial=0.0))
+        sites = {
+            region: Site(region, "", exactly(sends), exactly(receives), exactly(inf))
+            for region, sends, receives in zip(regions, egress, ingress, strict=True)
+        }
+        src, dst = np.nonzero(aggregate)
+        rows, caps = np.zeros(len(src), LINK), np.zeros(len(src), FIGURE)
+        for bound in BOUNDS:
+            caps[bound] = np.minimum(np.array(egress)[src], np.array(ingress)[dst])
+            for name, values in zip(LINK_FIGURES, (rtt, flow, aggregate), strict=True):
+                rows[name][bound] = values[src, dst]
+        rows["limited_by"] = limits_of(rows["aggregate_gbps"], caps)
+        rows["loss_pct"], rows["address"] = np.nan, ADDRESS_KINDS.index("public") + 1
+        return cls(sites, LinkArray.of_origins(regions, (src, dst), rows, [STATED]), snapshot)
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> Network:
@@ -386,12 +398,54 @@ class Network:
         InputError
             If an edge has no rate, or a figure is negative or infinite.
         """
-        return cls(*parts_of_networkx(graph))
+        position = {node: i for i, node in enumerate(graph.nodes)}
+        aggregate, flow = np.zeros((2, len(position), len(position)))
+        rtt = np.full_like(flow, 100.0)
+        for u, v, data in graph.edges(data=True):
+            if "aggregate_gbps" not in data:
+                raise InputError(
+                    f"edge {u} -> {v}", "has no attribute aggregate_gbps", remedy="Add it."
+                )
+            at = position[u], position[v]
+            aggregate[at] = data["aggregate_gbps"]
+            rtt[at] = data.get("rtt_ms", 100.0)
+            flow[at] = data.get("per_flow_mbps", data["aggregate_gbps"] * MBPS_PER_GBPS)
+        egress, ingress = (
+            [data.get(name) for _, data in graph.nodes(data=True)]
+            for name in ("egress_gbps", "ingress_gbps")
+        )
+        return cls.from_matrices(
+            list(map(str, graph.nodes)),
+            aggregate,
+            rtt_ms=rtt,
+            per_flow_mbps=flow,
+            egress_gbps=egress,
+            ingress_gbps=ingress,
+        )
 
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph; each estimate becomes ``name``, ``name_low``, ``name_high``."""
-        snapshot = self.snapshot
-        return digraph(self.sites.values(), self, snapshot=snapshot.id, as_of=snapshot.as_of)
+        import networkx as nx  # takes longer to load than most plans take
+
+        graph = nx.DiGraph(snapshot=self.snapshot.id, as_of=self.snapshot.as_of)
+        for site in self.sites.values():
+            graph.add_node(
+                site.region,
+                vm_type=site.vm_type,
+                egress_gbps=site.egress_gbps.expected,
+                ingress_gbps=site.ingress_gbps.expected,
+                window_mb=site.window_mb.expected,
+            )
+        for link in self:
+            figures: dict[str, float | str] = {}
+            for name in LINK_FIGURES:
+                estimate = getattr(link, name)
+                figures[name], figures[f"{name}_source"] = estimate.expected, estimate.source
+                figures[f"{name}_low"], figures[f"{name}_high"] = estimate.low, estimate.high
+            if link.loss_pct is not None:
+                figures["loss_pct"] = link.loss_pct
+            graph.add_edge(link.src, link.dst, **figures, limited_by=link.limited_by)
+        return graph
 
 
 def _of_sites(links: Links, sites: Mapping[str, Site]) -> LinkArray:
@@ -401,16 +455,37 @@ def _of_sites(links: Links, sites: Mapping[str, Site]) -> LinkArray:
     return links.among(sites)
 
 
-def _caps(
-    caps: Iterable[tuple[Estimate, Estimate | None]], bound: Bound, address: AddressKind | None
+def _stated_caps(
+    name: str, given: Sequence[float | None] | None, largest: np.ndarray
 ) -> list[float]:
-    """Return caps at a bound, of traffic over public and, where it differs, private addresses."""
-    read = attrgetter(bound)
-    if address == "public":
-        return [float(read(public)) for public, _ in caps]
-    if address == "private":
-        return [float(read(private or public)) for public, private in caps]
-    return [max(float(read(public)), float(read(private or public))) for public, private in caps]
+    """Return caps as stated, else the largest rate seen; above 0 wherever there is a link."""
+    stated = [None] * len(largest) if given is None else given
+    if len(stated) != len(largest):
+        raise InputError(name, f"must have {len(largest)} figures, one a region", value=len(stated))
+    caps = [float(a if b is None else b) for a, b in zip(largest, stated, strict=True)]
+    for i, cap in enumerate(caps):
+        if not cap > 0 and (largest[i] > 0 or cap != 0):
+            raise InputError(f"{name}[{i}]", "must be above 0", value=cap)
+    return caps
+
+
+def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
+    matrix = np.array(values, dtype=float)
+    if matrix.shape != (count, count):
+        raise InputError(
+            name,
+            f"must have shape ({count}, {count}), one row and column a region",
+            value=matrix.shape,
+        )
+    np.fill_diagonal(matrix, 0.0)
+    matrix[np.isnan(matrix)] = 0.0
+    wrong = np.argwhere((matrix < 0) | np.isinf(matrix))
+    if len(wrong):
+        i, j = (int(k) for k in wrong[0])
+        raise InputError(
+            f"{name}[{i}, {j}]", "must be finite and not negative", value=float(matrix[i, j])
+        )
+    return matrix
 
 
 class Rates:
@@ -418,29 +493,20 @@ class Rates:
 
     A plan needs one row (out of its source) and one column (into its destination): both are
     made on first use and kept, so that many plans on one network share them.
+
+    Attributes
+    ----------
+    out_of, into : callable
+        Gbit/s towards (from) every site, in the network's order, from (to) a region; 0 where there
+        is no link.
     """
 
     def __init__(self, network: Network, connections: int, bound: Bound) -> None:
-        self._network = network
-        self._connections = connections
-        self._bound: Bound = bound
-        self._rows: dict[str, list[float]] = {}
-        self._columns: dict[str, list[float]] = {}
+        links, index = network.links, network.index
 
-    def out_of(self, src: str) -> list[float]:
-        """Return Gbit/s towards every site in the network's order; 0 where there is no link."""
-        if src not in self._rows:
-            network = self._network
-            self._rows[src] = self._rates(network.links.row(network.index[src]))
-        return self._rows[src]
+        def rates(cells: Records) -> list[float]:
+            found: list[float] = rates_gbps(cells, connections, bound).tolist()
+            return found
 
-    def into(self, dst: str) -> list[float]:
-        """Return Gbit/s from every site in the network's order; 0 where there is no link."""
-        if dst not in self._columns:
-            network = self._network
-            self._columns[dst] = self._rates(network.links.column(network.index[dst]))
-        return self._columns[dst]
-
-    def _rates(self, cells: Records) -> list[float]:
-        found: list[float] = rates_gbps(cells, self._connections, self._bound).tolist()
-        return found
+        self.out_of = cache(lambda src: rates(links.row(index[src])))
+        self.into = cache(lambda dst: rates(links.column(index[dst])))

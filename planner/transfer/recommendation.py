@@ -12,7 +12,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
-from planner.model.rate_cuts.averages import with_first_rates
+from planner.model.rate_cuts import with_first_rates
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser

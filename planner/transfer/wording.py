@@ -14,7 +14,7 @@ from planner.fields.shared import MOST_VMS
 from planner.model.catalogue import VmType
 from planner.model.errors import InfeasibleError
 from planner.model.estimate import SECONDS_PER_DAY
-from planner.model.rate_cuts.averages import burst_in_words, in_words
+from planner.model.rate_cuts import burst_in_words, in_words
 from planner.model.units import duration_text, gbps_text, too_short_texts
 from planner.model.verification import Verified
 from planner.solvers.joint import Gain, Risk

@@ -20,11 +20,10 @@ from pydantic import TypeAdapter, ValidationError
 from planner.exploring.outcome import Outcome
 from planner.fields.specified import Specified
 from planner.model.catalogue import Catalogue, Region
-from planner.model.document import link_of, network_of
+from planner.model.document import NETWORK_COLUMNS, link_of, network_of, network_of_columns
 from planner.model.errors import FormatError, RelaydError
 from planner.model.link import Link, Site
 from planner.model.network import Network, Snapshot
-from planner.model.network_bytes import NETWORK_COLUMNS, network_of_columns
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
 from probes.samples import Sample

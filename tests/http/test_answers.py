@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import relayd
-from planner.model.document import network_of
-from planner.model.network_bytes import NETWORK_COLUMNS, network_of_columns
+from planner.model.document import NETWORK_COLUMNS, network_of, network_of_columns
 from relayd.tables.matrices import MATRIX_METRICS, MatrixMetric
 from tests.http.running import REGIONS, Served
 from tests.properties import examples

@@ -15,12 +15,17 @@ from typing import Any, Literal
 from aiohttp import ETag, hdrs, web
 from pydantic import Field
 
-from planner.model.document import estimate_as_json, members_of, regions_as_json
+from planner.model.document import (
+    NETWORK_COLUMNS,
+    estimate_as_json,
+    members_of,
+    network_columns,
+    regions_as_json,
+)
 from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY, Kind
 from planner.model.link_states import LinkState
 from planner.model.network import Network, NewerSamples
-from planner.model.network_bytes import NETWORK_COLUMNS, network_columns
 from planner.model.verification import Verified
 from probes.estimation.current_samples import LinkShift
 from probes.samples import Metric

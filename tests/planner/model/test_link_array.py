@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.model.document import network_columns, network_of_columns
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, Origin, Prior
 from planner.model.link import LIMITED_BY, LINK_FIGURES, Link
 from planner.model.link_array import LINK, EstimateArrays, LinkArray, Origins
 from planner.model.network import Network
-from planner.model.network_bytes import network_columns, network_of_columns
 from tests.planner.model.test_network import NOW_S, known_networks
 from tests.planner.transfer.strategies import REGIONS, patient
 

@@ -15,7 +15,7 @@ from planner.model.estimate import CutCause, Estimate, Figures, Origin, RateCut
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.model.rate_cuts.averages import average_gbps
+from planner.model.rate_cuts import average_gbps
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest

@@ -21,7 +21,7 @@ from planner.model.link import FADING, LINK_FIGURES, Link
 from planner.model.link_array import KINDS
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-from planner.model.rate_cuts.averages import with_first_rates
+from planner.model.rate_cuts import with_first_rates
 from relayd.tables.figures import matrix_of, measured_regions, newest_samples_s
 from relayd.tables.matrices import MATRIX_METRICS, MatrixMetric
 from tests.planner.model.test_network import CATALOGUE, DAY_S, NOW_S, known_networks

@@ -1,1 +1,0 @@
-"""Links whose rate falls during a transfer."""
