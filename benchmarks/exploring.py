@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.decisions.survey import JANUARY_2022_S, Split, read_survey, splits
 from benchmarks.table import show
-from planner.exploring.belief import Belief, Sent
-from planner.exploring.choice import Path, choose
+from planner.exploring.choice import Belief, Path, Sent, choose
 from planner.exploring.outcome import DIRECT
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
 
 Addresses: TypeAlias = Literal["public", "private", "both"]
 AddressKind: TypeAlias = Literal["public", "private"]
@@ -54,7 +56,6 @@ BOUNDS: tuple[Bound, Bound, Bound] = ("low", "expected", "high")
 ADDRESS_KINDS: tuple[AddressKind, ...] = ("public", "private")
 WANTED_ADDRESSES: tuple[WantedAddresses, ...] = ("auto", "public", "private")
 
-T = TypeVar("T", bound=Any)
 SECONDS_PER_DAY = 86400.0
 DAYS_PER_YEAR = 365.25
 
@@ -243,6 +244,11 @@ class EstimateDrift(NamedTuple):
     spread: float
     memory_years: float
 
+    def around(self, expected: Any) -> tuple[Any, Any, Any, Any]:
+        """Return what one figure, or an array of them, fades to: as in :class:`Prior`."""
+        low, high = expected * exp(-self.spread), expected * exp(self.spread)
+        return low, expected, high, self.memory_years
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -353,41 +359,27 @@ class Estimate:
         ----------
         now_s, since_s : float
             Seconds since 1970 (UTC).
-        otherwise : Fading, optional
+        otherwise : EstimateDrift, optional
             How it fades where it has no prior: around itself. Without it, it stays as it is.
         """
-        measured_at_s = self.measured_at_s
+        measured_at_s, prior = self.measured_at_s, self.prior
         if measured_at_s is None or not 0 < self.expected < inf:
             return self
-        if (self.prior or otherwise) is None:
-            return self
+        if prior is None and otherwise is not None:
+            prior = Prior(*otherwise.around(self.expected))
         days = (now_s - measured_at_s) // SECONDS_PER_DAY
         if since_s is not None:
             days -= max(0.0, (since_s - measured_at_s) // SECONDS_PER_DAY)
-        if days <= 0:
+        if prior is None or days <= 0:
             return self
-        own = _logs(self.low, self.expected, self.high)
-        if self.prior is not None:
-            low, middle, high, memory_years = self.prior
-            prior = _logs(low, middle, high)
-        else:
-            assert otherwise is not None
-            spread, memory_years = otherwise
-            prior = (own[0], spread, spread)
-        kept = exp(-days / (DAYS_PER_YEAR * memory_years))
-        expected, below, above = faded(kept, own, prior)
-        return Estimate(
-            exp(expected - below), exp(expected), exp(expected + above), self.origin, self.prior
-        )
+        low, expected, high = map(float, faded((self.low, self.expected, self.high), prior, days))
+        return Estimate(low, expected, high, self.origin, self.prior)
 
 
-def _logs(low: float, expected: float, high: float) -> tuple[float, float, float]:
-    """Return what is expected, and how far its bounds are below and above, as logarithms."""
-    return log(expected), log(expected / low) if low > 0 else inf, log(high / expected)
-
-
-def faded(kept: T, own: tuple[T, T, T], prior: tuple[T, T, T]) -> tuple[T, T, T]:
-    """Return what is left of measurements of some age beside what is believed without them.
+def faded(
+    bounds: tuple[Any, Any, Any], prior: tuple[Any, Any, Any, Any], days: Any
+) -> tuple[Any, Any, Any]:
+    """Return the bounds of what was measured some days ago.
 
     A link's level is taken for a stationary process about its prior whose correlation falls
     exponentially with time (Uhlenbeck and Ornstein, 1930): what is expected fades towards the
@@ -395,23 +387,24 @@ def faded(kept: T, own: tuple[T, T, T], prior: tuple[T, T, T]) -> tuple[T, T, T]
 
     Parameters
     ----------
-    kept : float or array
-        Correlation with the level that was measured: 1 for a new measurement, 0 for an old one.
-    own, prior : three floats or arrays each
-        What is expected, and how far its bounds are below and above, as logarithms.
+    bounds : three floats or arrays
+        As measured: low, expected and high.
+    prior : four floats or arrays
+        As in :class:`Prior`.
+    days : float or array
     """
+    *around, memory_years = prior
+    with np.errstate(divide="ignore", invalid="ignore"):
+        (level, below, above), (middle, least, most) = (
+            (np.log(expected), np.log(np.divide(expected, low)), np.log(np.divide(high, expected)))
+            for low, expected, high in (bounds, around)
+        )
+    kept = np.exp(-days / (DAYS_PER_YEAR * memory_years))
     gone = 1.0 - kept * kept
-    return (
-        faded_level(kept, own[0], prior[0]),
-        (gone * prior[1] ** 2 + (kept * own[1]) ** 2) ** 0.5,
-        (gone * prior[2] ** 2 + (kept * own[2]) ** 2) ** 0.5,
-    )
-
-
-def faded_level(kept: T, own: T, prior: T) -> T:
-    """Return what :func:`faded` says is expected, of the logarithms of what is expected."""
-    level: T = prior + kept * (own - prior)
-    return level
+    expected = middle + kept * (level - middle)
+    down = np.sqrt(gone * least**2 + (kept * below) ** 2)
+    up = np.sqrt(gone * most**2 + (kept * above) ** 2)
+    return np.exp(expected - down), np.exp(expected), np.exp(expected + up)
 
 
 STATED = Origin("measured", "stated")

@@ -21,7 +21,6 @@ from planner.model.estimate import (
     ADDRESS_KINDS,
     AGELESS,
     BOUNDS,
-    DAYS_PER_YEAR,
     SECONDS_PER_DAY,
     Bound,
     Estimate,
@@ -75,7 +74,6 @@ EVIDENCE = np.dtype(
     align=True,
 )
 """What an estimate rests on; NaN where there is no time, or no prior."""
-_NO_PRIOR = (nan,) * 4
 _NO_EVIDENCE: Records = np.zeros(0, EVIDENCE)
 
 
@@ -232,11 +230,10 @@ class LinkArray(Mapping[str, "LinkRow"]):
         ends = (end for link in found for end in (link.src, link.dst))
         names = tuple(dict.fromkeys((*regions, *ends)))
         index = {name: number for number, name in enumerate(names)}
-        made = _Records()
-        rows = made.of(found)
+        rows, evidence, origins = _records(found)
         src = np.array([index[link.src] for link in found], np.int64)
         dst = np.array([index[link.dst] for link in found], np.int64)
-        return cls(names, _laid(names, src, dst, rows), *made.evidence())
+        return cls(names, _laid(names, src, dst, rows), evidence, origins)
 
     @classmethod
     def of_figures(
@@ -421,40 +418,28 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     def row(self, position: int) -> Records:
         """Return the records of the links out of a region."""
-        cells: Records = self.table[position]
-        if self.patches:
-            cells = cells.copy()
-            for (i, j), record in self.patches.items():
-                if i == position:
-                    cells[j] = record
-        return cells
+        patches = {j: record for (i, j), record in self.patches.items() if i == position}
+        return _patched(self.table[position], patches)
 
     def column(self, position: int) -> Records:
         """Return the records of the links into a region."""
-        cells: Records = self.table[:, position]
-        if self.patches:
-            cells = cells.copy()
-            for (i, j), record in self.patches.items():
-                if j == position:
-                    cells[i] = record
-        return cells
+        patches = {i: record for (i, j), record in self.patches.items() if j == position}
+        return _patched(self.table[:, position], patches)
 
     @cached_property
     def whole(self) -> Records:
         """The records of all links, shape (n, n)."""
-        if not self.patches:
-            return self.table
-        cells: Records = self.table.copy()
-        for at, record in self.patches.items():
-            cells[at] = record
-        return cells
+        return _patched(self.table, self.patches)
+
+    @cached_property
+    def _addresses(self) -> Records:
+        patches = {at: record[-1] for at, record in self.patches.items()}
+        return _patched(self.table["address"], patches)
 
     @cached_property
     def present(self) -> Bools:
         """Where there is a link, shape (n, n)."""
-        found: Bools = self.table["address"] != 0
-        for at, record in self.patches.items():
-            found[at] = record[-1] != 0
+        found: Bools = self._addresses != 0
         return found
 
     @property
@@ -465,57 +450,48 @@ class LinkArray(Mapping[str, "LinkRow"]):
     @cached_property
     def has_private(self) -> bool:
         """Whether any link is over private addresses."""
-        private = ADDRESS_KINDS.index("private") + 1
-        return bool((self.table["address"] == private).any()) or any(
-            record[-1] == private for record in self.patches.values()
-        )
+        return bool((self._addresses == ADDRESS_KINDS.index("private") + 1).any())
 
     def kinds(self, cells: Records, name: LinkFigure) -> NDArray[np.int8]:
         """Return the kind of an estimate of some records: a position in KINDS, or NO_LINK."""
-        of_origin = np.array([KINDS.index(origin.kind) for origin in self.origins] or [0], np.int8)
-        found: NDArray[np.int8] = self._of_evidence(of_origin, cells, name)
-        found[cells["address"] == 0] = NO_LINK
+        of_origin = np.array([KINDS.index(origin.kind) for origin in self.origins], np.int8)
+        found: NDArray[np.int8] = self._of_evidence(
+            of_origin[self.evidence["origin"]], cells, name, NO_LINK
+        )
         return found
 
     def measured_at_s(self, cells: Records, name: LinkFigure) -> Floats:
         """Return from when an estimate of some records ages; NaN where it does not."""
-        if not len(self.evidence):
-            return np.full(cells.shape, nan)
-        at_s = np.where(self._ageless[self.evidence["origin"]], nan, self.evidence["newest_s"])
-        found: Floats = at_s[cells[name]["evidence"]]
-        found[cells["address"] == 0] = nan
+        ageless = np.array([origin.method in AGELESS for origin in self.origins], np.bool_)
+        at_s = np.where(ageless[self.evidence["origin"]], nan, self.evidence["newest_s"])
+        found: Floats = self._of_evidence(at_s, cells, name, nan)
         return found
 
     def prior(self, cells: Records, name: LinkFigure) -> Floats:
         """Return the four numbers of a prior of some records, in a last dimension."""
-        if not len(self.evidence):
-            return np.full((*cells.shape, 4), nan)
-        found: Floats = self.evidence["prior"][cells[name]["evidence"]]
-        found[cells["address"] == 0] = nan
+        found: Floats = self._of_evidence(self.evidence["prior"], cells, name, nan)
         return found
 
-    def _of_evidence(self, of_origin: NDArray[Any], cells: Records, name: LinkFigure) -> Any:
-        if not len(self.evidence):
-            return np.zeros(cells.shape, of_origin.dtype)
-        return of_origin[self.evidence["origin"]][cells[name]["evidence"]]
-
-    @cached_property
-    def _ageless(self) -> Bools:
-        return np.array([origin.method in AGELESS for origin in self.origins], np.bool_)
+    def _of_evidence(self, values: Any, cells: Records, name: LinkFigure, otherwise: float) -> Any:
+        """Return what an estimate's evidence has of values; something else where there is none."""
+        found = np.full((*cells.shape, *values.shape[1:]), otherwise, values.dtype)
+        there = cells["address"] != 0
+        found[there] = values[cells[name]["evidence"][there]]
+        return found
 
     def expected(self, cells: Records) -> list[ExpectedLink | None]:
         """Return what is expected of some records; None where there is no link."""
-        rtts, flows, rates = (cells[name]["expected"].tolist() for name in LINK_FIGURES)
-        cut = np.array([origin.rate_cut is not None for origin in self.origins] or [False])
+        figures = (cells[name]["expected"].tolist() for name in LINK_FIGURES)
+        cuts = [None, *(origin.rate_cut for origin in self.origins)]
         numbers = np.zeros(len(cells), np.int64)
-        if cut.any():
-            numbers = self.evidence["origin"][cells["aggregate_gbps"]["evidence"]]
-        cuts = [origin.rate_cut for origin in self.origins] or [None]
+        if any(cuts):
+            origin = self.evidence["origin"].astype(np.int64) + 1
+            numbers = self._of_evidence(origin, cells, "aggregate_gbps", 0)
         there = (cells["address"] != 0).tolist()
         return [
             ExpectedLink(rtt, flow, rate, cuts[number]) if is_there else None
             for rtt, flow, rate, number, is_there in zip(
-                rtts, flows, rates, numbers, there, strict=True
+                *figures, numbers.tolist(), there, strict=True
             )
         ]
 
@@ -528,17 +504,15 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     def with_links(self, links: Iterable[Link]) -> LinkArray:
         """Return these links with some replaced or added, between the same regions."""
-        made = _Records(len(self.evidence), len(self.origins))
         found = list(links)
-        records = made.of(found).tolist()
-        evidence, origins = made.evidence()
+        records, evidence, origins = _records(found, len(self.evidence), len(self.origins))
         places = [(self.index[link.src], self.index[link.dst]) for link in found]
         return LinkArray(
             self.regions,
             self.table,
             np.concatenate([self.evidence, evidence]),
             self.origins + origins,
-            {**self.patches, **dict(zip(places, records, strict=True))},
+            {**self.patches, **dict(zip(places, records.tolist(), strict=True))},
         )
 
     def over(self, other: LinkArray) -> LinkArray:
@@ -617,31 +591,20 @@ class LinkArray(Mapping[str, "LinkRow"]):
                 before = (since_s - self.measured_at_s(cells, name)) // SECONDS_PER_DAY
                 days -= np.maximum(0.0, before)
             prior, otherwise = self.prior(cells, name), FADING[name]
-            has_prior = ~np.isnan(prior[..., 0])
-            due = (days > 0) & (cells[name]["expected"] > 0) & np.isfinite(cells[name]["expected"])
-            due &= has_prior if otherwise is None else True
+            expected = cells[name]["expected"]
+            if otherwise is not None:
+                around = np.stack(np.broadcast_arrays(*otherwise.around(expected)), axis=-1)
+                prior = np.where(np.isnan(prior), around, prior)
+            due = (days > 0) & (expected > 0) & np.isfinite(expected) & ~np.isnan(prior[..., 0])
             if not due.any():
                 continue
             bounds = [cells[name][bound][due] for bound in BOUNDS]
-            own = _logs(*bounds)
-            low, middle, high, years = prior[due].T
-            around = _logs(low, middle, high)
-            if otherwise is not None:
-                stays = ~has_prior[due]
-                years = np.where(stays, otherwise.memory_years, years)
-                around = (
-                    np.where(stays, own[0], around[0]),
-                    np.where(stays, otherwise.spread, around[1]),
-                    np.where(stays, otherwise.spread, around[2]),
-                )
-            kept = np.exp(-days[due] / (DAYS_PER_YEAR * years))
-            expected, below, above = faded(kept, own, around)
             if found is cells:
                 found = cells.copy()
-            for bound, level in zip(
-                BOUNDS, (expected - below, expected, expected + above), strict=True
+            for bound, values in zip(
+                BOUNDS, faded(tuple(bounds), tuple(prior[due].T), days[due]), strict=True
             ):
-                found[name][bound][due] = np.exp(level)
+                found[name][bound][due] = values
         return found
 
     def check(self) -> None:
@@ -681,11 +644,6 @@ class LinkRow(Mapping[str, Link]):
             raise KeyError(dst)
         return self._made.setdefault(dst, found)
 
-    def get(self, dst: str, default: Any = None) -> Any:
-        """Return the link to a region, or something else where there is none."""
-        found = self._made.get(dst) or self._links.link(self.src, dst)
-        return default if found is None else self._made.setdefault(dst, found)
-
     def __contains__(self, dst: object) -> bool:
         at = self._links.index.get(dst)  # type: ignore[call-overload]
         return at is not None and bool(self._links.present[self._at, at])
@@ -702,52 +660,54 @@ class LinkRow(Mapping[str, Link]):
         return repr(dict(self))
 
 
-class _Records:
-    """Makes records of links, and the evidence that they refer to.
+def _records(
+    links: Sequence[Link], first: int = 0, first_origin: int = 0
+) -> tuple[Records, Records, tuple[Origin, ...]]:
+    """Return a record for each link, the evidence that records refer to, and its origins.
 
     Parameters
     ----------
-    evidence, origins : int
-        How many come before.
+    links : sequence of Link
+    first, first_origin : int
+        How many rows of evidence, and origins, come before.
     """
+    numbers: dict[tuple[Origin, Prior | None], int] = {}
 
-    def __init__(self, evidence: int = 0, origins: int = 0) -> None:
-        self._first, self._first_origin = evidence, origins
-        self._numbers: dict[tuple[Origin, Prior | None], int] = {}
-
-    def of(self, links: Sequence[Link]) -> Records:
-        """Return a record for each link."""
-        rows = [
-            (
-                *(self._figure(getattr(link, name)) for name in LINK_FIGURES),
-                nan if link.loss_pct is None else link.loss_pct,
-                LIMITED_BY.index(link.limited_by),
-                ADDRESS_KINDS.index(link.address) + 1,
-            )
-            for link in links
-        ]
-        return np.array(rows, LINK)
-
-    def _figure(self, one: Estimate) -> tuple[float, float, float, int]:
-        numbers = self._numbers
+    def figure(one: Estimate) -> tuple[float, float, float, int]:
         number = numbers.setdefault((one.origin, one.prior), len(numbers))
-        return one.low, one.expected, one.high, number + self._first
+        return one.low, one.expected, one.high, number + first
 
-    def evidence(self) -> tuple[Records, tuple[Origin, ...]]:
-        """Return the evidence that records refer to, and its origins."""
-        origins = Origins()
-        rows = [
-            (
-                nan if origin.newest_s is None else origin.newest_s,
-                nan if origin.oldest_s is None else origin.oldest_s,
-                prior or _NO_PRIOR,
-                origins.number_of(origin) + self._first_origin,
-                origin.samples,
-                origin.links,
-            )
-            for origin, prior in self._numbers
-        ]
-        return np.array(rows, EVIDENCE), tuple(origins.all)
+    rows = [
+        (
+            *(figure(getattr(link, name)) for name in LINK_FIGURES),
+            nan if link.loss_pct is None else link.loss_pct,
+            LIMITED_BY.index(link.limited_by),
+            ADDRESS_KINDS.index(link.address) + 1,
+        )
+        for link in links
+    ]
+    origins = Origins()
+    evidence = [
+        (
+            nan if origin.newest_s is None else origin.newest_s,
+            nan if origin.oldest_s is None else origin.oldest_s,
+            prior or (nan,) * 4,
+            origins.number_of(origin) + first_origin,
+            origin.samples,
+            origin.links,
+        )
+        for origin, prior in numbers
+    ]
+    return np.array(rows, LINK), np.array(evidence, EVIDENCE), tuple(origins.all)
+
+
+def _patched(cells: Records, patches: Mapping[Any, Any]) -> Records:
+    """Return records with others in some places."""
+    if patches:
+        cells = cells.copy()
+        for at, record in patches.items():
+            cells[at] = record
+    return cells
 
 
 def rates_gbps(cells: Records, connections: int, bound: Bound = "expected") -> Floats:
@@ -809,12 +769,6 @@ def _distinct(rows: Records) -> tuple[Records, Ints]:
     if (bits[first][number] != bits).any():  # two rows have one hash
         _, first, number = np.unique(bits, axis=0, return_index=True, return_inverse=True)
     return rows[first], number.reshape(-1)
-
-
-def _logs(low: Floats, expected: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return what is expected, and how far its bounds are below and above, as logarithms."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(expected), np.log(expected / low), np.log(high / expected)
 
 
 def _with_counts(

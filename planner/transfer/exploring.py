@@ -7,8 +7,7 @@ from dataclasses import replace
 from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
-from planner.exploring.belief import SCORE_90, Belief, Sent
-from planner.exploring.choice import Path, PathChoice, choose
+from planner.exploring.choice import SCORE_90, Belief, Path, PathChoice, Sent, choose
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.units import S_PER_H, duration_s, gbps_text
 from planner.transfer.options import Option, OptionEvaluator

@@ -13,8 +13,7 @@ from math import fsum, inf, log
 
 import numpy as np
 
-from planner.exploring.belief import Belief, Sent
-from planner.exploring.choice import Path, choose
+from planner.exploring.choice import Belief, Path, Sent, choose
 from planner.model.errors import InputError
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H

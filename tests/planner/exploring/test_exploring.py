@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.exploring import Kind, run
-from planner.exploring.belief import Belief, DriftModel, Sent, likeliest
-from planner.exploring.choice import Path, choose
+from planner.exploring.choice import Belief, DriftModel, Path, Sent, choose, likeliest
 from tests.properties import examples
 
 SEEDS, TRANSFERS = 12, 80
