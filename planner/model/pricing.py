@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from math import inf
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -93,94 +94,66 @@ def provider_of(region: str) -> str:
     return region.partition(":")[0]
 
 
-class FeeRow(NamedTuple):
-    """Which price list holds for every site, in the network's order.
+class FeeRow:
+    """The price list of each of some pairs of regions.
 
     Attributes
     ----------
-    lists : list
-        Each price list once, with the source of a pair that it holds for; no tiers at all
-        where no price is known.
-    position : list of int
-        By site, which of the lists.
+    tiers : list
+        By pair; no tiers at all where no price is known.
     """
 
-    lists: list[tuple[tuple[Tier, ...], str]]
-    position: list[int]
-
-    def tiers(self, site: int) -> tuple[Tier, ...]:
-        """Return the price list of one site, by its position."""
-        return self.lists[self.position[site]][0]
+    def __init__(self, catalogue: Catalogue, pairs: Iterable[tuple[str, str]]) -> None:
+        self.tiers: list[tuple[Tier, ...]] = []
+        # Each list once, with a source that it holds for: what has been billed differs by provider.
+        self._lists: dict[tuple[int, str], tuple[int, tuple[Tier, ...], str]] = {}
+        self._position = []
+        for src, dst in pairs:
+            try:
+                tiers = catalogue.egress_price(src, dst).tiers
+            except DataError:
+                tiers = ()
+            known = self._lists.setdefault(
+                (id(tiers), provider_of(src)), (len(self._lists), tiers, src)
+            )
+            self.tiers.append(tiers)
+            self._position.append(known[0])
 
     def usd_per_gb(self, mean: Mean) -> list[float]:
-        """Return the mean $/GB for every site; infinity where no price is known."""
-        means = [mean(tiers, source) if tiers else inf for tiers, source in self.lists]
-        return [means[k] for k in self.position]
+        """Return the mean $/GB of every pair; infinity where no price is known."""
+        means = [mean(tiers, src) if tiers else inf for _, tiers, src in self._lists.values()]
+        return [means[k] for k in self._position]
 
 
 class FeeRows:
-    """Rows and columns of egress prices, and VM prices, of one catalogue on one network."""
+    """Rows and columns of egress prices, and VM prices, of one catalogue on one network.
+
+    Attributes
+    ----------
+    out_of, into : callable
+        From (to) a region, as it is priced, to the prices to (from) every site.
+    vm_usd_per_h : list of float
+        By site.
+    """
 
     def __init__(self, catalogue: Catalogue, network: Network) -> None:
         self.catalogue = catalogue  # kept, so that its identity stays taken
-        self._priced_as = list(map(catalogue.priced_as, network.sites))
-        self._rows: dict[str, FeeRow] = {}
-        self._columns: dict[str, FeeRow] = {}
+        sites = list(map(catalogue.priced_as, network.sites))
+        self.out_of = cache(lambda src: FeeRow(catalogue, ((src, site) for site in sites)))
+        self.into = cache(lambda dst: FeeRow(catalogue, ((site, dst) for site in sites)))
         self.vm_usd_per_h = [
             catalogue.vm_usd_per_h(site.region, site.vm_type) for site in network.sites.values()
         ]
 
-    def out_of(self, src: str) -> FeeRow:
-        """Return the prices from a region to every site."""
-        src = self.catalogue.priced_as(src)
-        if src not in self._rows:
-            self._rows[src] = self._row((src, site) for site in self._priced_as)
-        return self._rows[src]
-
-    def into(self, dst: str) -> FeeRow:
-        """Return the prices from every site to a region."""
-        dst = self.catalogue.priced_as(dst)
-        if dst not in self._columns:
-            self._columns[dst] = self._row((site, dst) for site in self._priced_as)
-        return self._columns[dst]
-
-    def _row(self, pairs: Iterable[tuple[str, str]]) -> FeeRow:
-        lists: list[tuple[tuple[Tier, ...], str]] = []
-        known: dict[tuple[tuple[Tier, ...], str], int] = {}
-        # By the identity of tiers, which the catalogue keeps: hashing them takes longer.
-        seen: dict[tuple[int, str], int] = {}
-        of_pair: dict[tuple[str, str], int] = {}
-        position = []
-        for pair in pairs:
-            if pair not in of_pair:
-                src, dst = pair
-                try:
-                    tiers = self.catalogue.egress_price(src, dst).tiers
-                except DataError:
-                    tiers = ()
-                # What has been billed differs by the source's provider, which tells tiers apart.
-                provider = provider_of(src)
-                place = seen.get((id(tiers), provider))
-                if place is None:
-                    place = seen[id(tiers), provider] = known.setdefault(
-                        (tiers, provider), len(lists)
-                    )
-                    if place == len(lists):
-                        lists.append((tiers, src))
-                of_pair[pair] = place
-            position.append(of_pair[pair])
-        return FeeRow(lists, position)
-
-
-def fee_rows(catalogue: Catalogue, network: Network) -> FeeRows:
-    """Return the rows of a catalogue on a network, kept with the network."""
-    kept: dict[int, FeeRows] = network.kept.setdefault(FeeRows, {})
-    rows = kept.get(id(catalogue))
-    if rows is None:
-        if len(kept) >= MOST_CATALOGUES_KEPT:
-            kept.clear()
-        rows = kept[id(catalogue)] = FeeRows(catalogue, network)
-    return rows
+    @classmethod
+    def on(cls, catalogue: Catalogue, network: Network) -> FeeRows:
+        """Return those of a catalogue on a network, kept with the network."""
+        kept: dict[int, FeeRows] = network.kept.setdefault(FeeRows, {})
+        if id(catalogue) not in kept:
+            if len(kept) >= MOST_CATALOGUES_KEPT:
+                kept.clear()
+            kept[id(catalogue)] = cls(catalogue, network)
+        return kept[id(catalogue)]
 
 
 class CataloguePrices:
@@ -228,30 +201,29 @@ class CataloguePrices:
 
     def relayed_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> list[float]:
         """Return the mean $/GB through every site, as :func:`relayed_usd_per_gb` does."""
-        rows = fee_rows(self._catalogue, self._network)
-
-        def mean(tiers: tuple[Tier, ...], source: str) -> float:
-            return self._mean(tiers, source, volume_gb)
-
-        out_of, into = rows.out_of(src), rows.into(dst)
-        first, second = out_of.usd_per_gb(mean), into.usd_per_gb(mean)
-        fees = [a + b for a, b in zip(first, second, strict=True)]
+        rows, priced_as = FeeRows.on(self._catalogue, self._network), self._catalogue.priced_as
+        out_of, into = rows.out_of(priced_as(src)), rows.into(priced_as(dst))
+        mean = self._mean_of(volume_gb)
+        fees = [a + b for a, b in zip(out_of.usd_per_gb(mean), into.usd_per_gb(mean), strict=True)]
         if (provider := provider_of(src)) == provider_of(dst):
             both_gb = 2 * volume_gb  # where the relay is the provider's, too, its meter counts both
             for k, region in enumerate(self._network.sites):
-                a, b = out_of.tiers(k), into.tiers(k)
+                a, b = out_of.tiers[k], into.tiers[k]
                 if len(a) * len(b) > 1 and provider_of(region) == provider:
                     fees[k] = self._mean(a, src, both_gb) + self._mean(b, src, both_gb)
         return fees
 
     def usd_per_gb_out_of(self, src: str, volume_gb: float) -> list[float]:
         """Return the mean $/GB to every site; infinity where no price is known."""
-        rows = fee_rows(self._catalogue, self._network)
-        return rows.out_of(src).usd_per_gb(lambda tiers, of: self._mean(tiers, of, volume_gb))
+        rows = FeeRows.on(self._catalogue, self._network)
+        return rows.out_of(self._catalogue.priced_as(src)).usd_per_gb(self._mean_of(volume_gb))
 
     def site_vms_usd_per_h(self) -> list[float]:
         """Return the price of one VM for an hour at every site."""
-        return fee_rows(self._catalogue, self._network).vm_usd_per_h
+        return FeeRows.on(self._catalogue, self._network).vm_usd_per_h
+
+    def _mean_of(self, volume_gb: float) -> Mean:
+        return lambda tiers, src: self._mean(tiers, src, volume_gb)
 
     def _mean(self, tiers: tuple[Tier, ...], src: str, volume_gb: float) -> float:
         if len(tiers) == 1:
@@ -289,38 +261,28 @@ class FlatPrices:
         vm_usd_per_h: float | Mapping[str, float] = 0.0,
     ) -> None:
         self._position = {region: i for i, region in enumerate(regions)}
-        self._matrix: list[list[float]] | None = None
-        self._fee = 0.0
-        if isinstance(egress_usd_per_gb, int | float):
-            self._fee = float(egress_usd_per_gb)
-        else:
-            if egress_usd_per_gb.shape != (len(regions), len(regions)):
-                raise InputError(
-                    "egress_usd_per_gb",
-                    f"must have shape ({len(regions)}, {len(regions)})",
-                    value=egress_usd_per_gb.shape,
-                )
-            self._matrix = egress_usd_per_gb.tolist()
-        self._vms: Mapping[str, float] = {}
-        self._vm = 0.0
-        if isinstance(vm_usd_per_h, Mapping):
-            self._vms = vm_usd_per_h
-        else:
-            self._vm = float(vm_usd_per_h)
+        self._fees, shape = np.asarray(egress_usd_per_gb, float), (len(regions), len(regions))
+        if self._fees.ndim and self._fees.shape != shape:
+            raise InputError(
+                "egress_usd_per_gb", f"must have shape {shape}", value=self._fees.shape
+            )
+        self._vms = vm_usd_per_h if isinstance(vm_usd_per_h, Mapping) else {}
+        self._vm = 0.0 if isinstance(vm_usd_per_h, Mapping) else float(vm_usd_per_h)
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:  # noqa: ARG002
         """Return the stated price, whatever the volume."""
-        if self._matrix is None:
-            return self._fee
-        return self._matrix[self._position[src]][self._position[dst]]
+        if not self._fees.ndim:
+            return float(self._fees)
+        return float(self._fees[self._position[src], self._position[dst]])
 
     def relayed_usd_per_gb(self, src: str, dst: str, regions: Iterable[str]) -> list[float]:
         """Return the $/GB of both links through every region."""
-        at, matrix = self._position, self._matrix
-        if matrix is None:
-            return [self._fee + self._fee for _ in regions]
-        row, column = matrix[at[src]], at[dst]
-        return [row[via] + matrix[via][column] for via in map(at.__getitem__, regions)]
+        if not self._fees.ndim:
+            return [2 * float(self._fees) for _ in regions]
+        via = [self._position[region] for region in regions]
+        at = self._position
+        found: list[float] = (self._fees[at[src], via] + self._fees[via, at[dst]]).tolist()
+        return found
 
     def vm_usd_per_h(self, region: str) -> float:
         """Return the stated price; 0 for a region that was left out."""
