@@ -6,13 +6,13 @@ user's own on top.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase  # which few catalogues need
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from planner.model.errors import DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota
@@ -158,7 +158,7 @@ class EgressPrice:
     as_of: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalogue:
     """Everything that is known without measuring.
 
@@ -199,23 +199,10 @@ class Catalogue:
     vm_prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     discounts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     vcpu_quotas: tuple[VcpuQuota, ...] = ()
-    _rules: dict[str, list[_Rule]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
-    _rules_from: dict[str, list[_Rule]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
-    _price_of_pair: dict[tuple[str, str], EgressPrice] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
-    _terms: dict[str, set[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _alike: dict[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _first_alike: dict[tuple[object, ...], str] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
-    _discounted: dict[tuple[str, float], EgressPrice] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is worked out when first asked for."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def region(self, region_id: str) -> Region:
         """Return the region with this id; one that is not listed has only its id."""
@@ -289,37 +276,57 @@ class Catalogue:
         DataError
             If no entry covers the pair.
         """
-        pair = (self.priced_as(source_id), self.priced_as(destination_id))
-        if (found := self._price_of_pair.get(pair)) is not None:
+        found = self._price_between(self.priced_as(source_id), self.priced_as(destination_id))
+        if found is not None:
             return found
-        source, destination = map(self.region, pair)
-        for rule in self._rules_that_start_at(source):
-            if rule.destinations.cover(destination, source):
-                price = self._less_discount(rule.price, source.id)
-                self._price_of_pair[pair] = price
-                return price
         raise DataError(
             f"No egress price is known from {source_id} to {destination_id}. Add an "
             "`[[egress]]` entry that covers it to your catalogue file."
         )
 
-    def priced_as(self, region_id: str) -> str:
-        """Return the first region that was asked for, of those whose traffic costs the same.
+    @cached_property
+    def _price_between(self) -> Callable[[str, str], EgressPrice | None]:
+        rules = [
+            (price, _parsed(price.sources), _parsed(price.destinations))
+            for price in reversed(self.egress_prices)
+        ]
+
+        @cache  # a plan asks for some 130 pairs, from every region
+        def that_start_at(source: str) -> list[tuple[EgressPrice, _Patterns]]:
+            region = self.region(source)
+            return [(price, into) for price, out_of, into in rules if out_of.cover(region, None)]
+
+        def price_between(source: str, destination: str) -> EgressPrice | None:
+            start, end = self.region(source), self.region(destination)
+            for price, into in that_start_at(source):
+                if into.cover(end, start):
+                    subjects = f"rule {price.name}", source, start.provider
+                    share = self._discount("egress", subjects)
+                    return _less_discount(price, share) if share else price
+            return None
+
+        return cache(price_between)
+
+    @cached_property
+    def priced_as(self) -> Callable[[str], str]:
+        """From a region to the first that was asked for, of those whose traffic costs the same.
 
         A thousand regions have a million pairs, but no more prices than there are kinds of regions.
         """
-        if (found := self._alike.get(region_id)) is None:
-            if not self._terms:
-                self._terms.update(_terms_of(self.egress_prices))
-            region, terms = self.region(region_id), self._terms
+        first: dict[tuple[object, ...], str] = {}
+        terms = _terms_of(self.egress_prices)
+
+        def priced_as(region_id: str) -> str:
+            region = self.region(region_id)
             kind = (
                 *(region.provider, region.continent, region.country),
                 region_id if region_id in self.discounts or region_id in terms["id"] else "",
                 *map(region_id.startswith, terms["prefix"]),
                 *(_holds("glob", glob, region, None) for glob in terms["glob"]),
             )
-            found = self._alike[region_id] = self._first_alike.setdefault(kind, region_id)
-        return found
+            return first.setdefault(kind, region_id)
+
+        return cache(priced_as)
 
     def _discount(self, kind: str, subjects: Iterable[str]) -> float:
         """Return the share that is taken off: the first subject that has one decides."""
@@ -329,38 +336,12 @@ class Catalogue:
                 return share
         return 0.0
 
-    def _less_discount(self, price: EgressPrice, source_id: str) -> EgressPrice:
-        """Return a price less its source's discount; the same object for the same price."""
-        provider = source_id.partition(":")[0]
-        share = self._discount("egress", (f"rule {price.name}", source_id, provider))
-        if not share:
-            return price
-        found = self._discounted.get((price.name, share))
-        if found is None:
-            tiers = tuple(Tier(t.usd_per_gb * (1 - share), t.up_to_gb) for t in price.tiers)
-            source = f"{price.source}; less a discount of {share:.4g}"
-            found = replace(price, tiers=tiers, source=source)
-            self._discounted[price.name, share] = found
-        return found
 
-    def _rules_that_start_at(self, source: Region) -> list[_Rule]:
-        """Return the rules for traffic from a region, the one that goes first in front.
-
-        Prepared once per region: a plan asks for some 130 pairs, from every region.
-        """
-        found = self._rules_from.get(source.id)
-        if found is None:
-            if source.provider not in self._rules:
-                self._rules[source.provider] = _rules_of(source.provider, self.egress_prices)
-            found = [
-                rule
-                for rule in self._rules[source.provider]
-                if source.id in rule.sources.ids
-                or source.id.startswith(rule.sources.prefixes)
-                or (rule.sources.others and rule.sources.cover(source, None))
-            ]
-            self._rules_from[source.id] = found
-        return found
+@lru_cache(maxsize=1024)
+def _less_discount(price: EgressPrice, share: float) -> EgressPrice:
+    """Return a price less a discount; the same object for the same price."""
+    tiers = tuple(Tier(t.usd_per_gb * (1 - share), t.up_to_gb) for t in price.tiers)
+    return replace(price, tiers=tiers, source=f"{price.source}; less a discount of {share:.4g}")
 
 
 def covers(pattern: str, region: Region) -> bool:
@@ -387,22 +368,6 @@ class _Patterns(NamedTuple):
         return False
 
 
-class _Rule(NamedTuple):
-    price: EgressPrice
-    sources: _Patterns
-    destinations: _Patterns
-
-
-def _rules_of(provider: str, prices: Iterable[EgressPrice]) -> list[_Rule]:
-    """Prepare the rules that can apply to a provider's regions, last one first."""
-    rules = []
-    for price in prices:
-        sources = [pattern for pattern in price.sources if _may_cover(provider, pattern)]
-        if sources:
-            rules.append(_Rule(price, _parsed(tuple(sources)), _parsed(price.destinations)))
-    return rules[::-1]
-
-
 def _terms_of(prices: Iterable[EgressPrice]) -> dict[str, set[str]]:
     """Return what sources and destinations of prices are told by, as far as it is their ids."""
     found: dict[str, set[str]] = {"id": set(), "prefix": set(), "glob": set()}
@@ -412,11 +377,6 @@ def _terms_of(prices: Iterable[EgressPrice]) -> dict[str, set[str]]:
                 kind, text = _parsed_term(term.strip())
                 found.setdefault(kind, set()).add(text)
     return found
-
-
-def _may_cover(provider: str, pattern: str) -> bool:
-    first = pattern.partition(":")[0]
-    return first == provider or first in {"continent", "country"} or "*" in first
 
 
 @lru_cache(maxsize=1024)  # prices share them
