@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json  # an answer for people is not written as JSON
+import json
 import marshal
-from _blake2 import blake2b  # that of `hashlib`, which loads OpenSSL
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
+from hashlib import blake2b
+from html import escape
 from itertools import chain
 from math import isfinite
 from operator import attrgetter
@@ -14,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
-from planner.model.notebook import Table, escaped, html_table
+from planner.model.notebook import Table, html_table
 
 ID_DIGITS = 12
 # The newest format that writes equal values as equal bytes: later ones refer to objects.
@@ -43,7 +44,7 @@ class Answer:
     def _repr_html_(self) -> str:
         """Return a table of what was decided, and the reason, for notebooks."""
         table = html_table(repr(self)[1:-1], *self._table())
-        return f"{table}<p>{escaped(self.reason)}</p>"
+        return f"{table}<p>{escape(self.reason, quote=False)}</p>"
 
     def _table(self) -> Table:
         raise NotImplementedError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from planner.model.estimate import AddressKind, Bound, Estimate, EstimateDrift, RateCut
+from planner.model.estimate import AddressKind, Bound, Estimate, EstimateDrift
 from planner.model.notebook import html_table
 from planner.model.quotas.vcpus import VmQuota
 from planner.model.units import MBPS_PER_GBPS
@@ -77,29 +77,6 @@ class Link:
         flow_mbps: float = getattr(self.per_flow_mbps, bound)
         saturated_gbps: float = getattr(self.aggregate_gbps, bound)
         return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
-
-    @property
-    def expected(self) -> ExpectedLink:
-        """What is expected of it."""
-        rate = self.aggregate_gbps
-        flow_mbps, rtt_ms = self.per_flow_mbps.expected, self.rtt_ms.expected
-        return ExpectedLink(rtt_ms, flow_mbps, rate.expected, rate.origin.rate_cut)
-
-
-class ExpectedLink(NamedTuple):
-    """What is expected of a link: as much of it as questions look at for every link.
-
-    Attributes
-    ----------
-    rtt_ms, per_flow_mbps, aggregate_gbps : float
-    rate_cut : RateCut | None
-        Where the aggregate falls during a transfer.
-    """
-
-    rtt_ms: float
-    per_flow_mbps: float
-    aggregate_gbps: float
-    rate_cut: RateCut | None
 
 
 @dataclass(frozen=True, slots=True)

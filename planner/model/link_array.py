@@ -27,17 +27,10 @@ from planner.model.estimate import (
     Kind,
     Origin,
     Prior,
+    RateCut,
     faded,
 )
-from planner.model.link import (
-    AT_LIMIT,
-    FADING,
-    LIMITED_BY,
-    LINK_FIGURES,
-    ExpectedLink,
-    Link,
-    LinkFigure,
-)
+from planner.model.link import AT_LIMIT, FADING, LIMITED_BY, LINK_FIGURES, Link, LinkFigure
 from planner.model.units import MBPS_PER_GBPS
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -479,21 +472,18 @@ class LinkArray(Mapping[str, "LinkRow"]):
         found[there] = values[cells[name]["evidence"][there]]
         return found
 
-    def expected(self, cells: Records) -> list[ExpectedLink | None]:
-        """Return what is expected of some records; None where there is no link."""
-        figures = (cells[name]["expected"].tolist() for name in LINK_FIGURES)
-        cuts = [None, *(origin.rate_cut for origin in self.origins)]
-        numbers = np.zeros(len(cells), np.int64)
-        if any(cuts):
-            origin = self.evidence["origin"].astype(np.int64) + 1
-            numbers = self._of_evidence(origin, cells, "aggregate_gbps", 0)
-        there = (cells["address"] != 0).tolist()
-        return [
-            ExpectedLink(rtt, flow, rate, cuts[number]) if is_there else None
-            for rtt, flow, rate, number, is_there in zip(
-                *figures, numbers.tolist(), there, strict=True
-            )
-        ]
+    def rate_cuts(self, cells: Records) -> list[tuple[int, RateCut]]:
+        """Return which of some links carry less after some time, by position, and how."""
+        cuts = [origin.rate_cut for origin in self.origins]
+        falls = np.array([cut is not None for cut in cuts], np.bool_)
+        if not falls.any():
+            return []
+        at = np.flatnonzero(
+            self._of_evidence(falls[self.evidence["origin"]], cells, "aggregate_gbps", otherwise=0)
+        )
+        origins = self.evidence["origin"][cells["aggregate_gbps"]["evidence"][at]]
+        found = ((k, cuts[number]) for k, number in zip(at.tolist(), origins.tolist(), strict=True))
+        return [(k, cut) for k, cut in found if cut is not None]
 
     def origins_of(self, name: LinkFigure) -> list[Origin]:
         """Return the origins that a figure of some link has, without counts and times."""

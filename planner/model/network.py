@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from itertools import pairwise
@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, STATED, AddressKind, Bound, exactly
-from planner.model.link import LINK_FIGURES, ExpectedLink, Link, Site
+from planner.model.link import LINK_FIGURES, Link, Site
 from planner.model.link_array import FIGURE, LINK, LinkArray, Records, limits_of, rates_gbps
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
@@ -255,21 +255,6 @@ class Network:
     def kept(self) -> dict[Hashable, Any]:
         """What others have laid out over this network and look up again, such as prices."""
         return {}
-
-    @cached_property
-    def expected_out_of(self) -> Callable[[str], list[ExpectedLink | None]]:
-        """What is expected of the link from a region to every site, in the network's order.
-
-        None where there is no link. It is kept: a plan looks at it several times.
-        """
-        links, index = self.links, self.index
-        return cache(lambda src: links.expected(links.row(index[src])))
-
-    @cached_property
-    def expected_into(self) -> Callable[[str], list[ExpectedLink | None]]:
-        """The same of the link from every site to a region."""
-        links, index = self.links, self.index
-        return cache(lambda dst: links.expected(links.column(index[dst])))
 
     @cached_property
     def forwarding_gbps(self) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import TypeAlias
 
 MOST_SHOWN = 10
@@ -27,17 +28,9 @@ def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]
     shown = [
         ["…"] * len(header) if number is None else rows[number] for number in shortened(len(rows))
     ]
-    return (
-        f"<table><caption>{escaped(caption)}</caption><thead>{_row('th', header)}</thead>"
-        f"<tbody>{''.join(_row('td', row) for row in shown)}</tbody></table>"
-    )
+    head = f"<caption>{escape(caption, quote=False)}</caption><thead>{_row('th', header)}</thead>"
+    return f"<table>{head}<tbody>{''.join(_row('td', row) for row in shown)}</tbody></table>"
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escaped(cell)}</{tag}>' for cell in cells)}</tr>"
-
-
-def escaped(text: str) -> str:
-    """Return text as HTML."""
-    # The standard library's `html` takes longer to import than a plan takes to make.
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<tr>{''.join(f'<{tag}>{escape(cell, quote=False)}</{tag}>' for cell in cells)}</tr>"

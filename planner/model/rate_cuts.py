@@ -8,12 +8,11 @@ it is on the safe side. So is what more VMs have: the volume at the first rate c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.model.estimate import RateCut
-from planner.model.link import ExpectedLink, Link, Site
-from planner.model.link_states import Pair
+from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, duration_text
 
@@ -68,28 +67,20 @@ def burst_in_words(site: Site, cut: RateCut) -> str:
 
 
 def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Link, RateCut]]:
-    """Yield the links out of a source, and into a destination, whose rate falls."""
+    """Yield the links out of a source, and into a destination, whose rate falls.
+
+    But for a burst at the start, which is the VM's, and which all its links share.
+    """
     falls: dict[tuple[str, bool], list[tuple[Link, RateCut]]] = network.kept.setdefault("falls", {})
-    usual = network if not network.states else network.with_(link_states={})
+    links, index, names = network.usual, network.index, network.usual.regions
     if (src, True) not in falls:
-        ends = [(src, region) for region in network.sites]
-        falls[src, True] = _that_fall(network, ends, usual.expected_out_of(src))
+        cuts = links.rate_cuts(links.row(index[src]))
+        falls[src, True] = [(links[src][names[k]], cut) for k, cut in cuts if cut.cause != "burst"]
     if (dst, False) not in falls:
-        ends = [(region, dst) for region in network.sites]
-        falls[dst, False] = _that_fall(network, ends, usual.expected_into(dst))
+        cuts = links.rate_cuts(links.column(index[dst]))
+        falls[dst, False] = [(links[names[k]][dst], cut) for k, cut in cuts if cut.cause != "burst"]
     yield from falls[src, True]
-    yield from [fall for fall in falls[dst, False] if network.usual.link(src, fall[0].src)]
-
-
-def _that_fall(
-    network: Network, pairs: Iterable[Pair], links: Iterable[ExpectedLink | None]
-) -> list[tuple[Link, RateCut]]:
-    return [
-        (network.usual[src][dst], seen.rate_cut)
-        for (src, dst), seen in zip(pairs, links, strict=True)
-        # The burst at the start is the VM's, and all its links share it.
-        if seen and seen.rate_cut and seen.rate_cut.cause != "burst"
-    ]
+    yield from [fall for fall in falls[dst, False] if links.link(src, fall[0].src)]
 
 
 def _first_gb(cut: RateCut) -> float:

@@ -139,20 +139,13 @@ def spread_of(errors: Sequence[float], ours: LawSpread) -> LawSpread:
     count = len(errors)
     if not count:
         return ours
-    found = (-_quantile(errors, 0.05), _quantile(errors, 0.95))
+    # Expected at ``share (n + 1)`` of the sorted values.
+    low, high = np.quantile(errors, (0.05, 0.95), method="weibull").tolist()
     below, above = (
         (count * max(0.0, seen) + SPREAD_COUNTS_AS * usual) / (count + SPREAD_COUNTS_AS)
-        for seen, usual in zip(found, ours, strict=True)
+        for seen, usual in zip((-low, high), ours, strict=True)
     )
     return LawSpread(below, above)
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, expected at ``share (n + 1)`` of them."""
-    place = min(max(share * (len(ordered) + 1) - 1, 0.0), len(ordered) - 1.0)
-    first = int(place)
-    rest = place - first
-    return ordered[first] * (1 - rest) + ordered[min(first + 1, len(ordered) - 1)] * rest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ the unit as a suffix, so that no conversion hides in an expression.
 from __future__ import annotations
 
 import math
-import re  # which most quantities do without
+import re
 
 from planner.model.errors import InputError
 
@@ -81,7 +81,7 @@ def parse_volume_gb(text: str, field: str = "volume") -> float:
         If it is not a number with a unit of volume, or its unit is one of bits (``500Gb``).
     """
     found = _parts(text)
-    if found and found[1][-1:] in {"b", "t", "s"} and (bits := _matched(_BITS, found[1])):
+    if found and (bits := re.fullmatch(_BITS, found[1])):
         number, prefix = found[0], (bits[1] or bits[2]).upper().replace("I", "i")
         in_bytes = f"{float(number.replace('_', '')) / BITS_PER_BYTE:g}{prefix}B"
         raise InputError(
@@ -171,17 +171,8 @@ def usd_text(amount: float) -> str:
 
 def _parts(text: str) -> tuple[str, str] | None:
     """Return the number and the unit of a quantity; None if it is none."""
-    plain = text.strip()
-    unit = plain.lstrip("0123456789")
-    number = plain.removesuffix(unit) if unit else plain
-    if number and unit.isalpha() and unit.isascii() and unit[0] not in "eE":
-        return number, unit  # as most: a pattern takes long to be compiled
-    match = _matched(_QUANTITY, text)
+    match = re.fullmatch(_QUANTITY, text)
     return (match[1], match[2]) if match else None
-
-
-def _matched(pattern: str, text: str) -> re.Match[str] | None:
-    return re.fullmatch(pattern, text)
 
 
 def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:

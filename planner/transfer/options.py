@@ -8,7 +8,7 @@ own, and so has each relay's VM. See :mod:`planner.solvers.joint`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +19,6 @@ import numpy as np
 
 from planner.model.answer import Cost
 from planner.model.estimate import BOUNDS, Bound, Estimate
-from planner.model.link import ExpectedLink
 from planner.model.network import MOST_RATES_KEPT, Network
 from planner.model.pricing import Pair, Prices
 from planner.model.throughput import ramp_up_s
@@ -168,9 +167,12 @@ class OptionEvaluator:
     @cached_property
     def relay_rtts_ms(self) -> list[float]:
         """The round-trip time through each region; infinity where a link is missing."""
-        out = _rtts_ms(self.network.expected_out_of(self.request.src))
-        into = _rtts_ms(self.network.expected_into(self.request.dst))
-        return [a + b for a, b in zip(out, into, strict=True)]
+        links, index = self.network.links, self.network.index
+        out, into = links.row(index[self.request.src]), links.column(index[self.request.dst])
+        both = out["rtt_ms"]["expected"] + into["rtt_ms"]["expected"]
+        both[(out["address"] == 0) | (into["address"] == 0)] = inf
+        found: list[float] = both.tolist()
+        return found
 
     def path_ramp_up_s(self, relay: int | None) -> float:
         """Return the time that a path takes to get up to speed."""
@@ -323,10 +325,6 @@ def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
         (cap, sum(gbps for other, gbps in flows if other.expected <= expected))
         for expected, cap in caps.items()
     ]
-
-
-def _rtts_ms(links: Iterable[ExpectedLink | None]) -> list[float]:
-    return [link.rtt_ms if link else inf for link in links]
 
 
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
