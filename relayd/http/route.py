@@ -16,9 +16,9 @@ from aiohttp import ETag, hdrs, web
 from pydantic import BaseModel
 
 from planner.fields.specified import Specified
+from planner.model.document import Buffer
 from planner.model.errors import InputError
 from planner.model.network import Snapshot
-from planner.model.network_bytes import Buffer
 from relayd.http.access import SAFE_METHODS
 from relayd.http.answers import encoded
 from relayd.http.current_state import Current
