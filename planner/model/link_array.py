@@ -326,32 +326,6 @@ class LinkArray(Mapping[str, "LinkRow"]):
         """Whether there is any link."""
         return bool(self.present.any())
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another mapping has the same links."""
-        if not isinstance(other, LinkArray):
-            return super().__eq__(other)
-        if self is other:
-            return True
-        if self.regions != other.regions or (self.present != other.present).any():
-            return False
-        own, theirs = self.whole[self.present], other.whole[other.present]
-        if (own["limited_by"] != theirs["limited_by"]).any():
-            return False
-        if (own["address"] != theirs["address"]).any():
-            return False
-        if not np.array_equal(own["loss_pct"], theirs["loss_pct"], equal_nan=True):
-            return False
-        return all(self._same_figures(own[name], theirs[name], other) for name in LINK_FIGURES)
-
-    def _same_figures(self, own: Records, theirs: Records, other: LinkArray) -> bool:
-        for bound in BOUNDS:
-            if not np.array_equal(own[bound], theirs[bound], equal_nan=True):
-                return False
-        pairs = {*zip(own["evidence"].tolist(), theirs["evidence"].tolist(), strict=True)}
-        return all(self._evidence_of(a) == other._evidence_of(b) for a, b in pairs)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         """Say how many links there are."""
         return f"<LinkArray of {self.count} links between {len(self.regions)} regions>"
@@ -634,20 +608,12 @@ class LinkRow(Mapping[str, Link]):
             raise KeyError(dst)
         return self._made.setdefault(dst, found)
 
-    def __contains__(self, dst: object) -> bool:
-        at = self._links.index.get(dst)  # type: ignore[call-overload]
-        return at is not None and bool(self._links.present[self._at, at])
-
     def __iter__(self) -> Iterator[str]:
         regions = self._links.regions
         return iter([regions[at] for at in np.flatnonzero(self._links.present[self._at]).tolist()])
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._links.present[self._at]))
-
-    def __repr__(self) -> str:
-        """Show all links, as a dict does."""
-        return repr(dict(self))
 
 
 def _records(
