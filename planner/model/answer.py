@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import marshal
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import blake2b
 from html import escape
-from itertools import chain
 from math import isfinite
-from operator import attrgetter
 from typing import Any, Literal, TypeVar
+
+import orjson
 
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from planner.model.notebook import Table, html_table
 
 ID_DIGITS = 12
-# The newest format that writes equal values as equal bytes: later ones refer to objects.
-MARSHAL_VERSION = 2
 
 A = TypeVar("A", bound="Recommendation")
 
@@ -190,33 +187,11 @@ def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A
         Fields that change with the clock, such as sentences that say how old a measurement is.
     """
     out = {"plan_id", *without}
-    shown = [_plain(getattr(answer, f.name)) for f in fields(answer) if f.name not in out]
-    content = marshal.dumps([*shown, *map(_plain, evidence)], MARSHAL_VERSION)
-    # Nobody has seen the answer yet, and a copy would cost a third of all this.
+    shown = [getattr(answer, f.name) for f in fields(answer) if f.name not in out]
+    content = orjson.dumps([*shown, *evidence], repr, orjson.OPT_NON_STR_KEYS)
+    # A copy would cost a third of all this.
     object.__setattr__(answer, "plan_id", blake2b(content, digest_size=ID_DIGITS // 2).hexdigest())
     return answer
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as nested tuples of what marshal writes the same way everywhere."""
-    kind: type = value.__class__
-    if kind in _LEAVES:
-        return value
-    parts = _PARTS.get(kind)
-    if parts is None:
-        if not is_dataclass(value):
-            return repr(value)
-        parts = _PARTS[kind] = attrgetter(*(field.name for field in fields(value)))
-    return tuple([part if part.__class__ in _LEAVES else _plain(part) for part in parts(value)])
-
-
-_LEAVES = frozenset({float, str, int, bool, type(None)})
-# What reads the parts of a value, by its type; a dataclass's is added when first met.
-_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
-    dict: lambda mapping: chain.from_iterable(mapping.items()),
-    list: iter,
-    tuple: iter,
-}
 
 
 def dumped(value: Any, *, as_json: bool) -> Any:
