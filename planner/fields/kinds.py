@@ -9,8 +9,8 @@ which :mod:`planner.fields.specified` names.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from math import inf
 from types import NoneType
 from typing import Annotated, Any, ClassVar, get_args
@@ -138,6 +138,13 @@ class Kind:
 # ---- numbers -------------------------------------------------------------------------------------
 
 
+def _number(text: str, field: str) -> float:
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise InputError(field, "is not a number", value=text) from None
+
+
 class Quantity(Kind):
     """A number: in the field's unit, or a text that may say another.
 
@@ -147,24 +154,27 @@ class Quantity(Kind):
         Bounds, both allowed.
     infinite : bool
         Whether infinity is allowed, too, written ``inf``.
+    unit, units : str
+        That of numbers, and those that texts may say, as alternatives of a pattern.
+    parse : callable
+        Reads a text with its unit; errors name a field.
     """
 
-    name = "number"
-    unit: ClassVar[str] = ""
-    units: ClassVar[str] = ""
-
     def __init__(
-        self, least: float = 0.0, most: float = MOST_FIGURE, *, infinite: bool = False
+        self,
+        least: float = 0.0,
+        most: float = MOST_FIGURE,
+        *,
+        infinite: bool = False,
+        name: str = "number",
+        metavar: str = "VALUE",
+        unit: str = "",
+        units: str = "",
+        parse: Callable[[str, str], float] = _number,
     ) -> None:
         self.least, self.most, self.infinite = least, most, infinite
-
-    @staticmethod
-    def parse(text: str, field: str) -> float:
-        """Read a number with its unit."""
-        try:
-            return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            raise InputError(field, "is not a number", value=text) from None
+        self.name, self.metavar, self.unit, self.units = name, metavar, unit, units
+        self.parse = parse
 
     def read(self, value: Any) -> Any:
         """Return a text as a number; it may leave the unit out, because the field's name has it."""
@@ -217,58 +227,47 @@ class Quantity(Kind):
 class Volume(Quantity):
     """A volume in GB."""
 
-    name, unit, metavar = "volume", "GB", "SIZE"
-    units = "MB|GB|TB|MiB|GiB|TiB|M|G|T"
-    parse = staticmethod(parse_volume_gb)
-
     def __init__(self, least: float = LEAST_FIGURE, most: float = MOST_VOLUME_GB) -> None:
-        super().__init__(least, most)
+        super().__init__(
+            least,
+            most,
+            name="volume",
+            metavar="SIZE",
+            unit="GB",
+            units="MB|GB|TB|MiB|GiB|TiB|M|G|T",
+            parse=parse_volume_gb,
+        )
 
 
-class Duration(Quantity):
-    """A time in seconds."""
-
-    name, unit, metavar = "duration", "s", "TIME"
-    units = "ms|s|min|h|d"
-    parse = staticmethod(parse_duration_s)
-
-
-class Money(Quantity):
-    """An amount in USD."""
-
-    name, unit, metavar = "money", "USD", "USD"
-    units = "usd|USD"
-    parse = staticmethod(parse_money_usd)
-
-
-class MoneyPerHour(Quantity):
-    """What an hour is worth in USD."""
-
-    name, unit, metavar = "money_per_hour", "USD/h", "USD/H"
-    units = "usd/h|USD/h"
-    parse = staticmethod(parse_time_value_usd_per_h)
-
-
-class Rate(Quantity):
-    """A rate in Gbit/s."""
-
-    name, unit, metavar = "rate", "Gbit/s", "RATE"
-    units = "mbps|gbps|tbps|Mbit/s|Gbit/s|Tbit/s"
-    parse = staticmethod(parse_rate_gbps)
-
-
-class Proportion(Quantity):
-    """A share of a whole, or a ratio: 0.1 or 10%."""
-
-    name, metavar = "share", "SHARE"
-    units = "%"
-
-
-class Number(Quantity):
-    """A number without a unit."""
-
-    metavar = "N"
-    units = "%"
+Number = partial(Quantity, metavar="N", units="%")
+Proportion = partial(Quantity, name="share", metavar="SHARE", units="%")
+Duration = partial(
+    Quantity,
+    name="duration",
+    metavar="TIME",
+    unit="s",
+    units="ms|s|min|h|d",
+    parse=parse_duration_s,
+)
+Money = partial(
+    Quantity, name="money", metavar="USD", unit="USD", units="usd|USD", parse=parse_money_usd
+)
+MoneyPerHour = partial(
+    Quantity,
+    name="money_per_hour",
+    metavar="USD/H",
+    unit="USD/h",
+    units="usd/h|USD/h",
+    parse=parse_time_value_usd_per_h,
+)
+Rate = partial(
+    Quantity,
+    name="rate",
+    metavar="RATE",
+    unit="Gbit/s",
+    units="mbps|gbps|tbps|Mbit/s|Gbit/s|Tbit/s",
+    parse=parse_rate_gbps,
+)
 
 
 class Count(Kind):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -85,15 +85,14 @@ def objective_field(default: str) -> Any:
     return field(f"{help_text}.", default=default, group="goal", label="Objective")
 
 
-def time_value_field() -> Any:
-    """Declare what an hour is worth, for the objective that weighs cost against time."""
-    return field(
-        "What an hour is worth: 0 asks for least cost, inf for least time.",
-        default=DEFAULT_TIME_VALUE_USD_PER_H,
-        example="20usd/h",
-        group="goal",
-        label="An hour is worth",
-    )
+time_value_field = partial(
+    field,
+    "What an hour is worth: 0 asks for least cost, inf for least time.",
+    default=DEFAULT_TIME_VALUE_USD_PER_H,
+    example="20usd/h",
+    group="goal",
+    label="An hour is worth",
+)
 
 
 def hour_usd(objective: str, time_value_usd_per_h: float) -> float:
@@ -101,39 +100,36 @@ def hour_usd(objective: str, time_value_usd_per_h: float) -> float:
     return {"time": inf, "cost": 0.0}.get(objective, time_value_usd_per_h)
 
 
-def deadline_field(meaning: str, *, group: str = "goal") -> Any:
-    """Declare the latest end."""
-    return field(meaning, default=None, example="2h", group=group)
-
-
-def relays_of_many_field() -> Any:
-    """Declare whether many transfers may be relayed."""
-    help_text = "Whether to relay; `avoid` and `allow` say which regions may."
-    return field(help_text, default="any", group=VMS)
-
-
-def frontier_field() -> Any:
-    """Declare whether to add the frontier."""
-    return field(
-        "Add the cost-time frontier.", default=False, group="answer", label="Cost-time frontier"
-    )
-
-
-def margin_field(*, deprecated: bool = False) -> Any:
-    """Declare how much a relay must gain."""
-    return field(
-        "What relays must gain before they are recommended; 0.1 is ten percent.",
-        default=DEFAULT_MARGIN,
-        example="10%",
-        group="goal",
-        deprecated=deprecated,
-    )
-
-
-def risk_field() -> Any:
-    """Declare the attitude to risk."""
-    help_text = "How to weigh the two ways of being wrong about a relay."
-    return field(help_text, default="averse", group="goal", label="Risk")
+deadline_field = partial(field, default=None, example="2h", group="goal")
+relays_of_many_field = partial(
+    field, "Whether to relay; `avoid` and `allow` say which regions may.", default="any", group=VMS
+)
+frontier_field = partial(
+    field, "Add the cost-time frontier.", default=False, group="answer", label="Cost-time frontier"
+)
+margin_field = partial(
+    field,
+    "What relays must gain before they are recommended; 0.1 is ten percent.",
+    default=DEFAULT_MARGIN,
+    example="10%",
+    group="goal",
+)
+risk_field = partial(
+    field,
+    "How to weigh the two ways of being wrong about a relay.",
+    default="averse",
+    group="goal",
+    label="Risk",
+)
+vms_field = partial(field, example="4", group=VMS, label="VMs a region")
+vm_start_field = partial(
+    field,
+    "Time that each VM is paid for before anything is sent.",
+    default=DEFAULT_VM_START_S,
+    example="60s",
+    group=PRICES,
+    label="VM start",
+)
 
 
 def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
@@ -144,22 +140,6 @@ def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
         example=str(default),
         group=VMS,
         label="Connections a VM",
-    )
-
-
-def vms_field(meaning: str, *, default: int | None) -> Any:
-    """Declare how many VMs a region has."""
-    return field(meaning, default=default, example="4", group=VMS, label="VMs a region")
-
-
-def vm_start_field() -> Any:
-    """Declare how long a VM is paid for before it sends."""
-    return field(
-        "Time that each VM is paid for before anything is sent.",
-        default=DEFAULT_VM_START_S,
-        example="60s",
-        group=PRICES,
-        label="VM start",
     )
 
 

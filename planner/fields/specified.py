@@ -16,7 +16,7 @@ a remedy. Signatures, command line, HTTP schema, client and documentation are ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 from difflib import get_close_matches
@@ -203,7 +203,6 @@ class Specified(metaclass=SpecifiedMeta):
 
     _fields: ClassVar[Mapping[str, Field]] = {}
     _known: ClassVar[Mapping[str, Field]] = {}
-    _described: ClassVar[tuple[tuple[str, str, Callable[[Any], Any] | None], ...]] = ()
 
     def _check(self) -> None:
         """Check what concerns several fields; they are set."""
@@ -230,10 +229,10 @@ class Specified(metaclass=SpecifiedMeta):
 
     def described(self) -> dict[str, Any]:
         """Return all fields as JSON has them, but for those without effect."""
-        values = self.__dict__
         return {
-            key: to_json(values[name]) if to_json else values[name]
-            for name, key, to_json in self._described
+            field.key: field.to_json(self.__dict__[name])
+            for name, field in self._fields.items()
+            if not field.deprecated
         }
 
     def with_(self, **changes: Any) -> Self:
@@ -311,11 +310,6 @@ def specified(cls: type[S]) -> type[S]:
     made._fields = {name: Field(name, infos[name], shown[name]) for name in order}
     names = ((name, f) for f in made._fields.values() for name in (f.name, f.key, *f.aliases))
     made._known = dict(names)
-    made._described = tuple(
-        (name, f.key, f.to_json if type(f.kind).to_json is not Kind.to_json else None)
-        for name, f in made._fields.items()
-        if not f.deprecated
-    )
     return made  # type: ignore[no-any-return]
 
 
