@@ -113,7 +113,6 @@ def broadcast_problem(
         network,
         prices,
         regions,
-        connections=request.connections,
         may_relay=np.ones(n, dtype=bool),
         unusable=unusable,
         no_link_ms=inf,

@@ -372,8 +372,6 @@ class _BroadcastAnswer:
             vms_by_region(self.problem.regions, self.chosen.vms),
             request.ends,
             self.opened.by_region,
-            connections=request.connections,
-            relays=request.relays == "any",
             opened=self.opened,
         )
         if request.relays != "none" and self.decision.gap > 0.01:

@@ -17,7 +17,6 @@ from planner.fields.shared import (
     connections_field,
     deadline_field,
     frontier_field,
-    hour_usd,
     margin_field,
     objective_field,
     risk_field,
@@ -101,8 +100,3 @@ class BroadcastRequest(RelayingRequest):
     def ends(self) -> tuple[str, ...]:
         """The source and the destinations."""
         return (self.src, *self.destinations)
-
-    @property
-    def hour_usd(self) -> float:
-        """What an hour is worth under the objective: infinity for time, 0 for cost."""
-        return hour_usd(self.objective, self.time_value_usd_per_h)

@@ -9,7 +9,6 @@ from planner.fields.kinds import Count, Names, OneOf, Volume
 from planner.fields.shared import (
     HourValue,
     VmRequest,
-    hour_usd,
     objective_field,
     time_value_field,
     volume_field,
@@ -92,8 +91,3 @@ class ComparisonRequest(VmRequest):
                 raise InputError(
                     "regions", "name a region twice", value=region, remedy="Name each once."
                 )
-
-    @property
-    def hour_usd(self) -> float:
-        """What an hour is worth under the objective: infinity for time, 0 for cost."""
-        return hour_usd(self.objective, self.time_value_usd_per_h)

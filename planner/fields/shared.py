@@ -95,11 +95,6 @@ time_value_field = partial(
 )
 
 
-def hour_usd(objective: str, time_value_usd_per_h: float) -> float:
-    """Return what an hour is worth under an objective: infinity for time, 0 for cost."""
-    return {"time": inf, "cost": 0.0}.get(objective, time_value_usd_per_h)
-
-
 deadline_field = partial(field, default=None, example="2h", group="goal")
 relays_of_many_field = partial(
     field, "Whether to relay; `avoid` and `allow` say which regions may.", default="any", group=VMS
@@ -212,6 +207,12 @@ class VmRequest(PricedRequest):
     _: KW_ONLY
     connections: Connections = connections_field()
     vm_start_s: VmStart = vm_start_field()
+
+    @property
+    def hour_usd(self) -> float:
+        """What an hour is worth under the objective: infinity for time, 0 for cost."""
+        worth: float = getattr(self, "time_value_usd_per_h", 0.0)
+        return {"time": inf, "cost": 0.0}.get(getattr(self, "objective", ""), worth)
 
 
 @specified

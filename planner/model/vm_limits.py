@@ -10,7 +10,6 @@ import numpy as np
 from planner.model.answer import Bottleneck
 from planner.model.errors import InfeasibleError
 from planner.model.estimate import ADDRESS_KINDS, Bound
-from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.shared_resources import ONE, Floats, Row, SiteResources
 from planner.model.units import too_short_texts
@@ -21,23 +20,6 @@ PAIR_CONNECTIONS = 64
 SAME_COUNT = 1e-6
 SAME_TIME = 1e-9
 """By what share a plan may be later than a deadline: what rounding adds."""
-
-
-def link_gbps(
-    link: Link,
-    connections: int,
-    bound: Bound = "expected",
-    pair_connections: int = PAIR_CONNECTIONS,
-) -> tuple[float, float]:
-    """Return what a link's path and what all connections of a VM carry: P and K f.
-
-    Parameters
-    ----------
-    connections, pair_connections : int
-        Of a VM, in all; and of a VM to one other, at most.
-    """
-    pair = link.rate_gbps(min(connections, pair_connections), bound)
-    return pair, connections * link.rate_gbps(1, bound)
 
 
 def caps_by_kind(

@@ -355,16 +355,7 @@ class _Reduce:
             one_more_vm=more,
             connections=needed,
             warnings=notes
-            + vm_warnings(
-                request,
-                self.network,
-                vms,
-                self.regions,
-                needed,
-                connections=request.connections,
-                relays=False,
-                more=more,
-            ),
+            + vm_warnings(request, self.network, vms, self.regions, needed, more=more),
         )
         return identified(plan)
 

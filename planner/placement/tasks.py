@@ -33,7 +33,7 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.model.vm_limits import caps_by_kind, connections_by_region, link_gbps
+from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, connections_by_region
 from planner.placement.plan import MachineLoad, TaskPlacement
 from planner.placement.request import TasksRequest
 from planner.shared_vms.fees import LinkFees
@@ -90,7 +90,9 @@ class _Tasks:
                     f"Nothing is known of {src} -> {dst}, which tasks might use. Measure or "
                     "import it, or leave one of the VMs out."
                 )
-            rate[u, v], carried[u, v] = link_gbps(link, request.connections)
+            count = min(request.connections, PAIR_CONNECTIONS)
+            rate[u, v] = link.rate_gbps(count)
+            carried[u, v] = request.connections * link.rate_gbps(1)
             rtt[u, v] = link.rtt_ms.expected
             self.fees.add(u, v)
         self.rtt_ms = rtt

@@ -187,13 +187,6 @@ class InProgress:
     planned_gbps: float
 
     @property
-    def hour_usd(self) -> float:
-        """What an hour is worth: infinity for time, 0 for cost."""
-        if isinstance(self.request, ShuffleRequest):
-            return inf if self.request.objective == "time" else 0.0
-        return self.request.hour_usd
-
-    @property
     def observed_gbps(self) -> float | None:
         """The mean rate so far."""
         return 8 * self.moved_gb / self.elapsed_s if self.elapsed_s > 0 else None

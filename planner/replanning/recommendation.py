@@ -179,7 +179,7 @@ class _Replanner:
             changed = None if workload.is_like(self.old) else self._change(workload)
             if answer and changed:
                 found.append(_OtherPlan(answer, *changed))
-        hour_usd = self.progress.hour_usd
+        hour_usd = self.request.hour_usd
         return min(found, key=lambda one: one.projection.values(hour_usd)[1], default=None)
 
     def _in_time(self, request: AnyRequest) -> Answer | None:
@@ -239,7 +239,7 @@ class _Replanner:
     # ---- decision ----------------------------------------------------------------------------
 
     def answer(self) -> Replan:
-        progress, hour_usd, keep = self.progress, self.progress.hour_usd, self.keep
+        progress, hour_usd, keep = self.progress, self.request.hour_usd, self.keep
         best = self._best_change()
         self._note_surprise()
         verdict: ReplanVerdict = "keep"
@@ -290,7 +290,7 @@ class _Replanner:
         if gain.low < self.needed:
             return False
         return saving_s.low >= WORTH_S or (
-            self.progress.hour_usd < inf and saving_usd.low >= WORTH_USD
+            self.request.hour_usd < inf and saving_usd.low >= WORTH_USD
         )
 
     def _note_surprise(self) -> None:

@@ -118,15 +118,7 @@ class _ScheduleAnswer:
             + self._broken()
             + _warnings(made, self.schedule.admission, self.request.explain)
             + self._late_tariffs()
-            + vm_warnings(
-                self.request,
-                network,
-                vms,
-                ends,
-                needed,
-                connections=self.request.connections,
-                relays=self.request.relays == "any",
-            ),
+            + vm_warnings(self.request, network, vms, ends, needed),
         )
         return identified(plan)
 

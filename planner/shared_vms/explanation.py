@@ -77,8 +77,6 @@ def vm_warnings(
     ends: Collection[str],
     needed: Mapping[str, int],
     *,
-    connections: int,
-    relays: bool,
     more: Iterable[OneMoreVm] = (),
     opened: OpenedConnections | None = None,
 ) -> tuple[str, ...]:
@@ -88,15 +86,12 @@ def vm_warnings(
     ----------
     vms, needed : mapping
         VMs of the plan, and connections that a VM needs, by region.
-    connections : int
-        That a VM may open.
-    relays : bool
-        Whether other regions than its ends may take part.
     more : iterable of OneMoreVm
         What the plan says of further VMs.
     opened : OpenedConnections, optional
         What it takes for granted of links.
     """
+    relays = getattr(request, "relays", "none") == "any"
     limited = {
         region: request.vms
         for region, count in vms.items()
@@ -109,7 +104,7 @@ def vm_warnings(
     taking_part = participants(request, network, ends, relays=relays)
     left_out = network.sites.keys() - taking_part - request.forbidden if relays else ()
     return (
-        *links_that_take_turns(needed, connections),
+        *links_that_take_turns(needed, request.connections),
         *(opened.warnings(vms) if opened else ()),
         *beyond_quotas(network, vms),
         *limited_texts(network, limited),

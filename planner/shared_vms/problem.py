@@ -91,7 +91,6 @@ def shared_figures(
     prices: Prices,
     regions: tuple[str, ...],
     *,
-    connections: int,
     may_relay: np.ndarray,
     needed: Collection[tuple[int, int]] = (),
     unusable: Callable[[int, int, Link], bool] = lambda *_: False,
@@ -133,7 +132,7 @@ def shared_figures(
             rtt[i, j] = link.rtt_ms.expected
             links[i, j] = link
     vms = np.array([float(most_vms(request, network, region)) for region in regions])
-    at = resources_at_bounds(network, regions, links, vms, may_relay, connections)
+    at = resources_at_bounds(network, regions, links, vms, may_relay, request.connections)
     return SharedFigures(
         regions,
         at["expected"],

@@ -66,7 +66,6 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
         network,
         prices,
         regions,
-        connections=request.connections,
         may_relay=relays,
         needed={(index[src], index[dst]) for src, dst in request.demands_gb},
     )

@@ -24,7 +24,7 @@ from planner.shared_vms.explanation import (
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
-from planner.shuffle.solve import ShuffleCandidate, ShuffleDecider, ShuffleDecision
+from planner.shuffle.solve import ShuffleCandidate, ShuffleDecision, ShuffleSearch
 from planner.solvers.column_generation import least_time
 from planner.solvers.max_min_fill import equal_share_finish_s
 from planner.transfer.wording import not_worth
@@ -50,12 +50,12 @@ def recommend_shuffle(
     DataError
         If nothing is known of any permitted path of a pair.
     """
-    decider = ShuffleDecider(request, shuffle_problem(request, network, prices), network)
-    decision = decider.decide()
-    chosen, search = decision.chosen, decider.search
-    builder = _ShufflePlanBuilder(decider)
+    search = ShuffleSearch(request, shuffle_problem(request, network, prices), network)
+    decision = search.decide()
+    chosen = decision.chosen
+    builder = _ShufflePlanBuilder(search)
     gain = decision.gain if chosen.relays else None
-    low_s, high_s = decider.problem.range_s(
+    low_s, high_s = search.problem.range_s(
         chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_up_s
     )
     equal = builder.equal_share()
@@ -69,7 +69,7 @@ def recommend_shuffle(
         snapshot=network.snapshot,
         request=request.described(),
         verdict="relayed" if chosen.relays else "direct",
-        reason=_reason(decider, decision),
+        reason=_reason(search, decision),
         duration_s=chosen.duration_s,
         duration_s_low=low_s,
         duration_s_high=high_s,
@@ -94,15 +94,7 @@ def recommend_shuffle(
         connections=opened.by_region,
         warnings=notes
         + vm_warnings(
-            request,
-            network,
-            vms,
-            request.ends,
-            opened.by_region,
-            connections=request.connections,
-            relays=request.relays == "any",
-            more=more,
-            opened=opened,
+            request, network, vms, request.ends, opened.by_region, more=more, opened=opened
         ),
         measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
         frontier=builder.frontier() if request.frontier else (),
@@ -110,10 +102,10 @@ def recommend_shuffle(
     return identified(plan)
 
 
-def _reason(decider: ShuffleDecider, decision: ShuffleDecision) -> str:
+def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
     """Return why this plan and no other, in plain sentences."""
-    request, direct, chosen = decider.request, decider.search.direct, decision.chosen
-    problem = decider.problem
+    request, direct, chosen = search.request, search.direct, decision.chosen
+    problem = search.problem
     kind, region = problem.fullest_row(chosen.links_gbit, problem.resources.vms)
     limit = f"The bottleneck is {kind} at {region}."
     relayed, gain = decision.relayed, decision.gain
@@ -124,7 +116,7 @@ def _reason(decider: ShuffleDecider, decision: ShuffleDecision) -> str:
         if request.objective == "cost":
             what = f"costs {abs(saved):.2f} USD {'less' if saved >= 0 else 'more'} than"
             return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
-        if decider.as_fast(chosen):
+        if search.as_fast(chosen):
             return (
                 f"Relaying a part costs {saved:.2f} USD less than the best direct rates and "
                 f"takes no longer. {limit}"
@@ -136,7 +128,7 @@ def _reason(decider: ShuffleDecider, decision: ShuffleDecision) -> str:
         )
     if relayed is None or request.objective == "cost":
         return f"Direct is cheapest within the limits. {limit}"
-    if gain is None or decider.as_fast(relayed):
+    if gain is None or search.as_fast(relayed):
         return f"No relay makes it end sooner. {limit}"
     return f"{not_worth('Relaying a part', gain, 'time', request.margin, request.risk)} {limit}"
 
@@ -144,10 +136,9 @@ def _reason(decider: ShuffleDecider, decision: ShuffleDecision) -> str:
 class _ShufflePlanBuilder:
     """Builds the parts of a plan: turns positions and volumes into names and rates."""
 
-    def __init__(self, decider: ShuffleDecider) -> None:
-        self.search, self.request = decider.search, decider.request
-        self.problem, self.resources = decider.problem, decider.problem.resources
-        self.volumes = decider.problem.demands_gbit
+    def __init__(self, search: ShuffleSearch) -> None:
+        self.search, self.request, self.problem = search, search.request, search.problem
+        self.resources, self.volumes = search.resources, search.volumes
 
     def opened(self, chosen: ShuffleCandidate, network: Network) -> OpenedConnections:
         """Return how many connections the plan opens on links."""

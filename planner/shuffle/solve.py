@@ -83,8 +83,30 @@ class ShuffleCandidate:
         return bool((self.paths_gbit.sum(axis=1) - direct).max() > 0)
 
 
+@dataclass(frozen=True)
+class ShuffleDecision:
+    """What was decided.
+
+    Attributes
+    ----------
+    chosen : ShuffleCandidate
+    relayed : ShuffleCandidate | None
+        The best with relays, if they are allowed.
+    gain : Gain | None
+        Of the relayed over direct, in the objective's terms; None where one of them is missing or
+        nothing is relayed.
+    bound_usd : float
+        No plan that meets the deadline has lower egress fees.
+    """
+
+    chosen: ShuffleCandidate
+    relayed: ShuffleCandidate | None
+    gain: Gain | None
+    bound_usd: float
+
+
 class ShuffleSearch:
-    """Finds candidates for one shuffle.
+    """Finds candidates for one shuffle, and decides.
 
     Attributes
     ----------
@@ -92,8 +114,9 @@ class ShuffleSearch:
         The best rates without relays; None where a pair has no direct link.
     """
 
-    def __init__(self, request: ShuffleRequest, problem: ShuffleProblem) -> None:
+    def __init__(self, request: ShuffleRequest, problem: ShuffleProblem, network: Network) -> None:
         self.request, self.problem = request, problem
+        self._drawn = problem.drawn_times(network, request.connections)
         self.resources = problem.resources
         self.volumes = problem.demands_gbit
         self.moved = self.volumes > 0
@@ -211,36 +234,7 @@ class ShuffleSearch:
         least = self.problem.fees.least_usd_per_gbit(self.problem.most_gbit)
         return least_fees_at_leisure_usd(self.columns.at_fees(least))
 
-
-@dataclass(frozen=True)
-class ShuffleDecision:
-    """What was decided.
-
-    Attributes
-    ----------
-    chosen : ShuffleCandidate
-    relayed : ShuffleCandidate | None
-        The best with relays, if they are allowed.
-    gain : Gain | None
-        Of the relayed over direct, in the objective's terms; None where one of them is missing or
-        nothing is relayed.
-    bound_usd : float
-        No plan that meets the deadline has lower egress fees.
-    """
-
-    chosen: ShuffleCandidate
-    relayed: ShuffleCandidate | None
-    gain: Gain | None
-    bound_usd: float
-
-
-class ShuffleDecider:
-    """Decides one shuffle."""
-
-    def __init__(self, request: ShuffleRequest, problem: ShuffleProblem, network: Network) -> None:
-        self.request, self.problem = request, problem
-        self.search = ShuffleSearch(request, problem)
-        self._drawn = problem.drawn_times(network, request.connections)
+    # ---- the choice --------------------------------------------------------------------------
 
     def decide(self) -> ShuffleDecision:
         """Return the decision.
@@ -252,23 +246,23 @@ class ShuffleDecider:
         DataError
             If a pair has no direct link and relays are not allowed.
         """
-        search, request = self.search, self.request
-        if request.relays == "none" or not search.resources.may_relay.any():
-            if search.direct is None:
+        request = self.request
+        if request.relays == "none" or not self.resources.may_relay.any():
+            if self.direct is None:
                 raise DataError("A pair has no direct link, and relays are not allowed.")
-            self._refuse_late(search.direct)
-            return ShuffleDecision(search.direct, None, None, search.direct.cost.egress)
+            self._refuse_late(self.direct)
+            return ShuffleDecision(self.direct, None, None, self.direct.cost.egress)
         decision = self._by_cost() if request.objective == "cost" else self._by_time()
         self._refuse_late(decision.chosen)
         return decision
 
     def as_fast(self, relayed: ShuffleCandidate) -> bool:
         """Whether direct rates are as fast as times are told apart: the cost decides then."""
-        direct = self.search.direct
+        direct = self.direct
         return bool(direct and direct.duration_s <= relayed.duration_s * (1 + GAP))
 
     def _by_time(self) -> ShuffleDecision:
-        direct, relayed = self.search.direct, self.search.fastest()
+        direct, relayed = self.direct, self.fastest()
         chosen, gain = relayed, self._gain(relayed)
         if direct:
             keep = gain is None or not gain.worth
@@ -279,16 +273,16 @@ class ShuffleDecider:
                 chosen = direct
         if chosen.duration_s > (self.request.deadline_s or inf):
             chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
-        return ShuffleDecision(chosen, relayed, gain, self.search.bound_at_leisure_usd)
+        return ShuffleDecision(chosen, relayed, gain, self.bound_at_leisure_usd)
 
     def _by_cost(self) -> ShuffleDecision:
-        search, deadline_s = self.search, self.request.deadline_s
+        deadline_s = self.request.deadline_s
         if deadline_s is None:
-            relayed = min(search.points(), key=lambda point: point.cost.total)
-            bound = search.cheapest(inf)[1]
+            relayed = min(self.points(), key=lambda point: point.cost.total)
+            bound = self.cheapest(inf)[1]
         else:
-            relayed, bound = search.before(deadline_s)
-        chosen, gain, direct = relayed, self._gain(relayed), search.direct
+            relayed, bound = self.before(deadline_s)
+        chosen, gain, direct = relayed, self._gain(relayed), self.direct
         if direct and direct.duration_s <= (deadline_s or inf):
             in_vain = gain is None or not gain.worth
             if in_vain or relayed.duration_s > (deadline_s or inf):
@@ -297,7 +291,7 @@ class ShuffleDecider:
 
     def _gain(self, relayed: ShuffleCandidate) -> Gain | None:
         """Return how many times better relaying is than direct rates, over shared draws."""
-        direct, request = self.search.direct, self.request
+        direct, request = self.direct, self.request
         if direct is None or not relayed.relays:
             return None
         over, of = self._values(direct), self._values(relayed)

@@ -16,9 +16,7 @@ from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
-from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL
-from planner.transfer.optimum import most_rate_gbps
 from planner.transfer.options import Option
 from planner.transfer.problem import most_vms, quotas_may_bind
 from planner.transfer.request import TransferRequest
@@ -101,11 +99,7 @@ def _refuse_without_paths(search: TransferSearch) -> None:
 
 
 class _FewestVms:
-    """Finds the fewest VMs for one request.
-
-    Numbers with which no plan is as good as the best are left out by a bound, which falls as they
-    grow; the others are decided one by one.
-    """
+    """Finds the fewest VMs for one request: the least number that is as good as the best."""
 
     def __init__(self, widest: TransferSearch, best: TransferChoice) -> None:
         self.widest, self.best = widest, best
@@ -163,10 +157,11 @@ class _FewestVms:
         return max(quotas, default=1)
 
     def _may_do(self, vms: int) -> bool:
-        """Whether a plan with so many VMs may be as good as the best."""
+        """Whether a plan with so many VMs is as good as the best."""
         if self._direct_will_do(vms):
             return True
-        return self.relays_may_do and self._least_value(self.widest.within(vms)) <= self.worst
+        choice = self.widest.within(vms).choice if self.relays_may_do else None
+        return choice is not None and self._is_as_good(choice.chosen)
 
     def _direct_will_do(self, vms: int, fewest: float = inf) -> bool:
         """Whether a direct plan is as good as the best, and needs fewer VMs in all than some."""
@@ -182,24 +177,6 @@ class _FewestVms:
             if mine > best * (1 + EQUAL):
                 return False
         return option.value_usd <= self.worst
-
-    def _least_value(self, search: TransferSearch) -> float:
-        """Return what no plan of a search is better than: the greatest rate at the least fee."""
-        request, transfer = self.request, search.transfer
-        most_gbps = most_rate_gbps(transfer)
-        if most_gbps <= 0 or request.least_rate_gbps() > most_gbps * (1 + EQUAL):
-            return inf
-        if request.hour_usd == inf:
-            return duration_s(request.volume_gb, most_gbps)
-        fees = [relay.usd_per_gb for relay in transfer.relays]
-        if transfer.direct:
-            fees.append(transfer.direct.usd_per_gb)
-        vm_usd = sum(
-            end.vm_usd_per_h * (transfer.gbps_h / end.cap_gbps + request.vm_start_s / S_PER_H)
-            for end in (transfer.src, transfer.dst)
-        )
-        time_usd = request.hour_usd * transfer.gbps_h / most_gbps
-        return request.volume_gb * min(fees) + vm_usd + time_usd
 
 
 # ---- vCPU quotas ---------------------------------------------------------------------------------

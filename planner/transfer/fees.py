@@ -12,37 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from math import inf
 
-from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, metered_usd_per_gb
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.problem import TransferProblem
-from planner.transfer.request import TransferRequest
 
 ROUNDS = 4
 
 
 class MeteredFees:
-    """Charges allocations of one request for what their links carry."""
+    """Charges allocations of one request for what their links carry.
 
-    def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
-        self.request = request
-        self.prices = prices
-        self._regions = list(network.sites)
+    Parameters
+    ----------
+    volume_gb : float
+    prices : Prices
+    links : callable
+        Returns the links of a path: direct (None), or through the relay at a position.
+    """
 
-    def links(self, relay: int | None) -> list[Pair]:
-        """Return the links of a path: direct, or through the relay at a position."""
-        between = [] if relay is None else [self._regions[relay]]
-        return list(pairwise([self.request.src, *between, self.request.dst]))
+    def __init__(
+        self, volume_gb: float, prices: Prices, links: Callable[[int | None], list[Pair]]
+    ) -> None:
+        self.volume_gb, self.prices, self.links = volume_gb, prices, links
 
     def usd_per_gb(self, allocation: Allocation) -> dict[int | None, float]:
         """Return the fee of each path in use, None being direct, by what its links carry."""
         flows: list[tuple[int | None, float]] = [*allocation.relay_gbps.items()]
         if allocation.direct_gbps:
             flows.append((None, allocation.direct_gbps))
-        gb_per_gbps = self.request.volume_gb / allocation.rate_gbps
+        gb_per_gbps = self.volume_gb / allocation.rate_gbps
         links_gb = {link: flow * gb_per_gbps for path, flow in flows for link in self.links(path)}
         fees = metered_usd_per_gb(self.prices, links_gb)
         return {path: sum(fees[link] for link in self.links(path)) for path, _ in flows}
@@ -54,7 +54,7 @@ class MeteredFees:
         fees = self.usd_per_gb(allocation)
         usd_gbps = fees.get(None, 0.0) * allocation.direct_gbps
         usd_gbps += sum(fees[relay] * flow for relay, flow in allocation.relay_gbps.items())
-        egress_usd = usd_gbps * self.request.volume_gb / allocation.rate_gbps
+        egress_usd = usd_gbps * self.volume_gb / allocation.rate_gbps
         return replace(allocation, egress_usd=egress_usd)
 
     def best(

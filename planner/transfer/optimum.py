@@ -8,21 +8,20 @@ The cost-time frontier is the least cost at every rate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
+from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import (
     EQUAL,
     Allocation,
-    allocate,
     connections_suffice,
     rate_bound_gbps,
     relay_limit_gbps,
     relevant_relays,
     scarce_connections,
-    whole_vms,
 )
 from planner.transfer.fees import MeteredFees
 from planner.transfer.problem import Direct, Relay, TransferProblem
@@ -45,7 +44,7 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
     def search(problem: TransferProblem) -> Allocation | None:
         return LeastCost(problem, relevant_relays(problem, rate_gbps), rate_gbps).run()
 
-    return _direct_if_unbeatable(transfer, rate_gbps) or _with_connections(transfer, search)
+    return _with_connections(transfer, search)
 
 
 def least_value(
@@ -128,30 +127,9 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
 
 def most_rate_gbps(transfer: TransferProblem) -> float:
     """Return the greatest rate with every VM that the quotas allow; 0 if there is no path."""
-    bound_gbps = rate_bound_gbps(transfer, transfer.relays)
     if not any(scarce_connections(transfer, transfer.relays)):
-        return bound_gbps
-    # Most often, the paths that need fewest connections reach what caps and links allow.
-    src_vms, dst_vms, direct = transfer.src.quota, transfer.dst.quota, transfer.direct
-    paths = [
-        (relay.in_connections_gbps, relay.out_connections_gbps, most_gbps)
-        for relay in transfer.relays
-        if (most_gbps := relay_limit_gbps(relay, src_vms, dst_vms)) > 0
-    ]
-    if direct and direct.pair_gbps > 0:
-        connections_gbps = direct.connections_gbps
-        most_gbps = direct.pair_gbps * min(src_vms, dst_vms)
-        paths.append((connections_gbps, connections_gbps, most_gbps))
-    paths.sort(key=lambda path: -min(path[0] * src_vms, path[1] * dst_vms))
-    left_gbps, out_use, in_use = bound_gbps, 0.0, 0.0
-    for out_gbps, in_gbps, most_gbps in paths:
-        flow_gbps = min(left_gbps, most_gbps)
-        left_gbps -= flow_gbps
-        out_use += flow_gbps / out_gbps
-        in_use += flow_gbps / in_gbps
-    if out_use <= src_vms and in_use <= dst_vms:
-        return bound_gbps
-    return rate_duals(replace(transfer, relays=relevant_relays(transfer))).rate_gbps
+        return rate_bound_gbps(transfer, transfer.relays)
+    return rate_duals(replace(transfer, relays=relevant_relays(transfer)))[0]
 
 
 def _with_connections(
@@ -186,38 +164,12 @@ def _with_connections(
     return search(transfer)
 
 
-@dataclass(frozen=True, slots=True)
-class RateDuals:
-    """The greatest rate, and what one unit more of each resource would add to it.
-
-    Attributes
-    ----------
-    rate_gbps : float
-    src_connections_gbps, dst_connections_gbps : float
-        Gain from one more VM's connections (dual value of that row).
-    src_cap_gbps, dst_cap_gbps : float
-        Gain from one more VM's cap.
-    direct_gbps : float
-        Gain from the limit of one more VM pair on the direct link.
-    relay_in_gbps, relay_out_gbps : dict
-        Relay's region to the gain from the limit of one more VM pair on the link into it, and
-        on the link out of it.
-    relay_vm_gbps : dict
-        Relay's region to the gain from one more VM there.
-    """
-
-    rate_gbps: float
-    src_connections_gbps: float = 0.0
-    dst_connections_gbps: float = 0.0
-    src_cap_gbps: float = 0.0
-    dst_cap_gbps: float = 0.0
-    direct_gbps: float = 0.0
-    relay_in_gbps: dict[int, float] = field(default_factory=dict)
-    relay_out_gbps: dict[int, float] = field(default_factory=dict)
-    relay_vm_gbps: dict[int, float] = field(default_factory=dict)
+Gains: TypeAlias = dict[tuple[str, int | None], float]
+"""By resource, and the region of its relay: what one unit more of it adds to the rate, Gbit/s. The
+unit is a VM, or what one VM pair reaches over a link."""
 
 
-def rate_duals(transfer: TransferProblem) -> RateDuals:
+def rate_duals(transfer: TransferProblem) -> tuple[float, Gains]:
     """Maximise the rate with all VMs in use: a linear program of four rows, with its duals.
 
     Limits of links and of relay VMs are bounds of the flows. Where several limits bind alike, what
@@ -227,7 +179,7 @@ def rate_duals(transfer: TransferProblem) -> RateDuals:
     relays = [r for r in transfer.relays if r.vm_gbps > 0 and r.quota > 0]
     direct = direct if direct and direct.pair_gbps > 0 else None
     if src.quota < 1 or dst.quota < 1 or not (direct or relays):
-        return RateDuals(0.0)
+        return 0.0, {}
     # Flows are counted in a rate that bounds them all, to be of the size of the other figures.
     unit_gbps = rate_bound_gbps(transfer, relays)
     out_use = [unit_gbps / relay.in_connections_gbps for relay in relays]
@@ -258,28 +210,24 @@ def rate_duals(transfer: TransferProblem) -> RateDuals:
     flows = program.solve()
     if flows is None:  # no flow at all is always feasible
         raise ArithmeticError("the rate program has no solution")
-    gains = [max(0.0, program.reduced_cost(paths + i)) * unit_gbps for i in range(4)]
-    found = RateDuals(
-        sum(flows[:paths]) * unit_gbps,
-        src_connections_gbps=gains[0],
-        dst_connections_gbps=gains[1],
-        src_cap_gbps=gains[2],
-        dst_cap_gbps=gains[3],
-        direct_gbps=max(0.0, -program.reduced_cost(paths - 1)) * direct.pair_gbps
-        if direct
-        else 0.0,
-    )
+    ends = ("src connections", "dst connections", "src cap", "dst cap")
+    gains: Gains = {
+        (end, None): max(0.0, program.reduced_cost(paths + i)) * unit_gbps
+        for i, end in enumerate(ends)
+    }
+    if direct:
+        gains["direct path", None] = max(0.0, -program.reduced_cost(paths - 1)) * direct.pair_gbps
     for j, relay in enumerate(relays):
         if (gain := -program.reduced_cost(j)) <= EQUAL:
             continue
         limit_gbps = most[j] * (1 + EQUAL)
         if relay.in_gbps * src.quota <= limit_gbps:
-            found.relay_in_gbps[relay.region] = gain * relay.in_gbps
+            gains["path into", relay.region] = gain * relay.in_gbps
         elif relay.out_gbps * dst.quota <= limit_gbps:
-            found.relay_out_gbps[relay.region] = gain * relay.out_gbps
+            gains["path out of", relay.region] = gain * relay.out_gbps
         else:
-            found.relay_vm_gbps[relay.region] = gain * relay.vm_gbps
-    return found
+            gains["relay VM", relay.region] = gain * relay.vm_gbps
+    return sum(flows[:paths]) * unit_gbps, gains
 
 
 def that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float) -> list[Relay]:
@@ -299,48 +247,6 @@ def that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float)
         and volume_gb * relay.usd_per_gb + relay.vm_usd_per_h * (gbps_h / relay.vm_gbps + start_h)
         < most_usd
     ]
-
-
-def _direct_if_unbeatable(transfer: TransferProblem, rate: float) -> Allocation | None:
-    """Return the direct allocation if nothing can beat it, which is the common case."""
-    direct, src, dst, relays = transfer.direct, transfer.src, transfer.dst, transfer.relays
-    if direct is None or direct.pair_gbps <= 0:
-        return None
-    src_vms = whole_vms(rate / min(direct.pair_gbps, src.cap_gbps))
-    dst_vms = whole_vms(rate / min(direct.pair_gbps, dst.cap_gbps))
-    if src_vms > src.quota or dst_vms > dst.quota:
-        return None
-    if relays and _fewer_vms_may_pay(transfer, direct, rate, src_vms, dst_vms):
-        return None
-    return allocate(transfer, rate, {})
-
-
-def _fewer_vms_may_pay(
-    transfer: TransferProblem, direct: Direct, rate: float, src_vms: int, dst_vms: int
-) -> bool:
-    """Whether relays may cost less than the VMs that the direct path needs at its ends.
-
-    With at most n VMs at one of the ends, the direct path carries ``P n``, and what is left goes
-    through relays: at the least fee, the greatest rate and the least price of any.
-    """
-    src, dst, relays = transfer.src, transfer.dst, transfer.relays
-    dearer_usd_per_gb = min([relay.usd_per_gb for relay in relays]) - direct.usd_per_gb
-    if dearer_usd_per_gb < 0:
-        return True
-    least_src, least_dst = whole_vms(rate / src.cap_gbps), whole_vms(rate / dst.cap_gbps)
-    relay_gbps = max([relay.vm_gbps for relay in relays])
-    if (least_src >= src_vms and least_dst >= dst_vms) or relay_gbps <= 0:
-        return False
-    relay_usd_per_h = min([relay.vm_usd_per_h for relay in relays])
-    hours = transfer.gbps_h / rate + transfer.vm_start_s / S_PER_H
-    for vms in range(min(least_src, least_dst), whole_vms(rate / direct.pair_gbps)):
-        rest_gbps = rate - vms * direct.pair_gbps
-        saved_usd_per_h = (src_vms - max(vms, least_src)) * src.vm_usd_per_h
-        saved_usd_per_h += (dst_vms - max(vms, least_dst)) * dst.vm_usd_per_h
-        saved_usd_per_h -= whole_vms(rest_gbps / relay_gbps) * relay_usd_per_h
-        if saved_usd_per_h * hours > dearer_usd_per_gb * transfer.volume_gb * rest_gbps / rate:
-            return True
-    return False
 
 
 def cost_time_frontier(

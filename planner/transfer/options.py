@@ -129,7 +129,7 @@ class OptionEvaluator:
         self.network = network
         self.prices = prices
         self.gbps_h = BITS_PER_BYTE * request.volume_gb / S_PER_H  # the duration at 1 Gbit/s
-        self.fees = MeteredFees(request, network, prices)
+        self.fees = MeteredFees(request.volume_gb, prices, self.pairs_of)
         self.regions = list(network.sites)
         kept: dict[int, dict[Pair, LinkFigures]] = network.kept.setdefault("link figures", {})
         if len(kept) >= MOST_RATES_KEPT:  # a service may be asked for any number of connections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import Literal
+from typing import Any, Literal
 
 from planner.model.answer import Bottleneck, identified
 from planner.model.catalogue import Catalogue
@@ -74,23 +74,21 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
             if relay.region in allocation.relay_vms
         ],
     )
-    limits, names = rate_duals(used), figures.regions
-
-    def of_link(src: str, dst: str, gain: float) -> Bottleneck:
-        flows_decide = figures.deciding(src, dst) is figures.network.link(src, dst).per_flow_mbps
-        what = "connections" if flows_decide else "path"
-        return Bottleneck(what, f"{src} -> {dst}", gain, PER_VM)
-
-    found = [
-        Bottleneck("connections", src, limits.src_connections_gbps, PER_VM),
-        Bottleneck("connections", dst, limits.dst_connections_gbps, PER_VM),
-        Bottleneck("egress cap", src, limits.src_cap_gbps, PER_VM),
-        Bottleneck("ingress cap", dst, limits.dst_cap_gbps, PER_VM),
-        *([of_link(src, dst, limits.direct_gbps)] if limits.direct_gbps else []),
-        *(of_link(src, names[k], gain) for k, gain in limits.relay_in_gbps.items()),
-        *(of_link(names[k], dst, gain) for k, gain in limits.relay_out_gbps.items()),
-        *(Bottleneck("relay VM", names[k], g, PER_VM) for k, g in limits.relay_vm_gbps.items()),
-    ]
+    at_ends = {
+        "src connections": ("connections", src),
+        "dst connections": ("connections", dst),
+        "src cap": ("egress cap", src),
+        "dst cap": ("ingress cap", dst),
+    }
+    found = []
+    for (resource, relay), gain in rate_duals(used)[1].items():
+        via = "" if relay is None else figures.regions[relay]
+        what, where = at_ends.get(resource, ("relay VM", via))
+        if resource.startswith("path") or resource == "direct path":
+            link = {"path into": (src, via), "path out of": (via, dst)}.get(resource, (src, dst))
+            flows_decide = figures.deciding(*link) is figures.network.link(*link).per_flow_mbps
+            what, where = "connections" if flows_decide else "path", " -> ".join(link)
+        found.append(Bottleneck(what, where, gain, PER_VM))
     binding = [b for b in found if b.gain_per_unit > MARGINAL]
     return tuple(sorted(binding, key=lambda b: -b.gain_per_unit))
 
@@ -258,74 +256,68 @@ class _PlanBuilder:
             state = self.figures.network.states.get((self.request.src, self.request.dst))
             reason = f"the link is down since {state.since}" if state else "nothing is known of it"
             return DirectOption(False, None, None, None, None, reason)
-        allocation = shown.allocation
-        low, high = (self.figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
         return DirectOption(
-            option is not None,
-            allocation.rate_gbps,
-            shown.duration_s,
-            shown.cost,
-            self.figures.path_rtt_ms(None),
-            "" if option else "does not meet the request's limits",
-            low,
-            high,
-            self._connections(allocation),
-            self.figures.vms(allocation),
+            feasible=option is not None,
+            rtt_ms=self.figures.path_rtt_ms(None),
+            reason="" if option else "does not meet the request's limits",
+            **self._shown(shown),
         )
 
     def relay(self, option: Option) -> RelayOption:
         (relay,) = option.relays
-        direct, comparison = self.decision.fastest_direct, self.decision.search.comparison
-        allocation = option.allocation
-        low, high = (self.figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
+        direct, search = self.decision.fastest_direct, self.decision.search
         gain = gain_low = gain_high = probability = ratio = None
         if direct:
-            gain, gain_low, gain_high = comparison.faster(option, direct)
-            probability = comparison.probability(option, direct)
+            gain, gain_low, gain_high = search.comparison.faster(option, direct)
+            probability = search.comparison.probability(option, direct)
             if direct.allocation.cost_usd > 0:
-                ratio = allocation.cost_usd / direct.allocation.cost_usd
+                ratio = option.allocation.cost_usd / direct.allocation.cost_usd
         return RelayOption(
-            self.figures.regions[relay],
-            allocation.rate_gbps,
-            gain,
-            gain_low,
-            option.duration_s,
-            option.cost,
-            ratio,
-            self.figures.path_rtt_ms(relay),
-            low,
-            high,
-            self._connections(allocation),
-            self.figures.vms(allocation),
-            gain_high,
-            probability,
+            relay=self.figures.regions[relay],
+            gain=gain,
+            gain_low=gain_low,
+            gain_high=gain_high,
+            probability=probability,
+            cost_ratio=ratio,
+            rtt_ms=self.figures.path_rtt_ms(relay),
+            **self._shown(option),
         )
+
+    def _shown(self, option: Option) -> dict[str, Any]:
+        """Return what an answer says of any option over one path."""
+        allocation = option.allocation
+        low, high = (self.figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
+        return {
+            "throughput_gbps": allocation.rate_gbps,
+            "throughput_gbps_low": low,
+            "throughput_gbps_high": high,
+            "duration_s": option.duration_s,
+            "cost_usd": option.cost,
+            "connections": self._connections(allocation),
+            "vms": self.figures.vms(allocation),
+        }
+
+    def _outlined(self, option: Option) -> dict[str, Any]:
+        """Return what an answer says of an option over any paths."""
+        return {
+            "verdict": verdict_of(option.allocation),
+            "relays": tuple(self.figures.regions[relay] for relay in option.relays),
+            "throughput_gbps": option.allocation.rate_gbps,
+            "duration_s": option.duration_s,
+            "cost_usd": option.cost,
+        }
 
     def one_vm(self) -> OneVmOption | None:
         found = with_one_vm(self.decision)
-        if found is None:
-            return None
-        return OneVmOption(
-            verdict_of(found.allocation),
-            tuple(self.figures.regions[relay] for relay in found.relays),
-            found.allocation.rate_gbps,
-            found.duration_s,
-            found.cost,
-        )
+        return OneVmOption(**self._outlined(found)) if found else None
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
         figures = self.figures
-        points = []
-        for allocation in cost_time_frontier(self.decision.widest.transfer, fees=figures.fees):
-            option = figures.option(allocation, self.request.hour_usd)
-            points.append(
-                FrontierPoint(
-                    allocation.rate_gbps,
-                    option.duration_s,
-                    option.cost,
-                    verdict_of(allocation),
-                    tuple(figures.regions[relay] for relay in option.relays),
-                    figures.vms(allocation),
-                )
+        found = cost_time_frontier(self.decision.widest.transfer, fees=figures.fees)
+        return tuple(
+            FrontierPoint(
+                vms=figures.vms(allocation),
+                **self._outlined(figures.option(allocation, self.request.hour_usd)),
             )
-        return tuple(points)
+            for allocation in found
+        )

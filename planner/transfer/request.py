@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from functools import cached_property
 from math import inf
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -29,7 +28,6 @@ from planner.fields.shared import (
     RuledRequest,
     deadline_field,
     frontier_field,
-    hour_usd,
     margin_field,
     objective_field,
     risk_field,
@@ -209,11 +207,6 @@ class TransferRequest(RuledRequest):
     def may_split(self) -> bool:
         """Whether a VM has enough connections to divide them over paths."""
         return self.connections >= CONNECTIONS_TO_SPLIT
-
-    @cached_property
-    def hour_usd(self) -> float:
-        """What an hour is worth under the objective: infinity for time, 0 for cost."""
-        return hour_usd(self.objective, self.time_value_usd_per_h)
 
     def least_rate_gbps(self, ramp_up_s: float = 0.0) -> float:
         """Return the rate that the limits demand; infinity if the deadline cannot be met."""

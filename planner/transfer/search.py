@@ -18,7 +18,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
-from planner.transfer.optimum import fastest, least_value, that_can_pay
+from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionComparison, OptionEvaluator
 from planner.transfer.problem import Relay, TransferProblem, transfer_problem, within
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
@@ -120,8 +120,6 @@ class TransferSearch:
         direct = self.direct
         if self.request.objective == "latency":
             return self._least_latency(direct)
-        if direct and self._no_relay_pays(direct.value_usd):
-            return TransferChoice(direct, direct, direct, None)
         optimum = self.optimum
         if optimum is None or direct is None or optimum is direct:
             return TransferChoice(optimum, direct, optimum, None) if optimum else None
@@ -167,13 +165,6 @@ class TransferSearch:
             elif option.value_usd <= best.value_usd * (1 + SAME) and _saves(option, best):
                 best = option  # where time alone counts, the cheaper of two that are as fast
         return best
-
-    def _no_relay_pays(self, value_usd: float) -> bool:
-        """Whether figures in plain sight prove that nothing that relays has a lower value."""
-        request = self.request
-        if request.hour_usd == inf or request.least_rate_gbps() or value_usd <= 0:
-            return False
-        return not that_can_pay(self._widest, value_usd, request.budget_usd or inf)
 
     # ---- the direct path ---------------------------------------------------------------------
 

@@ -11,14 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.transfer.allocation import Allocation, relevant_relays
-from planner.transfer.optimum import (
-    RateDuals,
-    fastest,
-    least_cost,
-    least_value,
-    most_rate_gbps,
-    rate_duals,
-)
+from planner.transfer.optimum import fastest, least_cost, least_value, most_rate_gbps, rate_duals
 from planner.transfer.problem import Direct, End, Relay, TransferProblem
 from tests.planner import independent
 from tests.planner.grid import january_grid
@@ -251,24 +244,23 @@ def test_plain_pairwise_dominance_would_lose_this_optimum() -> None:
 @patient
 @given(transfers())
 def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: TransferProblem) -> None:
-    limits = rate_duals(transfer)
-    assert limits.rate_gbps == near(independent.most_rate_gbps(transfer))
-    gains = {
-        "src connections": limits.src_connections_gbps,
-        "dst connections": limits.dst_connections_gbps,
-        "src cap": limits.src_cap_gbps,
-        "dst cap": limits.dst_cap_gbps,
-        "direct path": limits.direct_gbps,
+    rate_gbps, found = rate_duals(transfer)
+    assert rate_gbps == near(independent.most_rate_gbps(transfer))
+    resources: dict[str, tuple[str, int | None]] = {
+        name: (name, None)
+        for name in ("src connections", "dst connections", "src cap", "dst cap", "direct path")
     }
     for r in transfer.relays:
-        gains[str(r.region)] = limits.relay_vm_gbps.get(r.region, 0.0)
-        gains[f"path into {r.region}"] = limits.relay_in_gbps.get(r.region, 0.0)
-        gains[f"path out of {r.region}"] = limits.relay_out_gbps.get(r.region, 0.0)
+        resources[str(r.region)] = "relay VM", r.region
+        for path in ("path into", "path out of"):
+            resources[f"{path} {r.region}"] = path, r.region
+    assert found.keys() <= set(resources.values())
+    gains = {resource: found.get(named, 0.0) for resource, named in resources.items()}
     step = 1e-4
     for resource, gain in gains.items():
-        up = independent.most_rate_gbps(transfer, {resource: step}) - limits.rate_gbps
-        down = limits.rate_gbps - independent.most_rate_gbps(transfer, {resource: -step})
-        slack = 1e-6 * limits.rate_gbps / step
+        up = independent.most_rate_gbps(transfer, {resource: step}) - rate_gbps
+        down = rate_gbps - independent.most_rate_gbps(transfer, {resource: -step})
+        slack = 1e-6 * rate_gbps / step
         # Between the one-sided derivatives; where they agree, it is the derivative.
         assert up / step - slack <= gain <= down / step + slack, resource
 
@@ -276,7 +268,7 @@ def test_gains_are_what_a_little_more_of_a_resource_brings(transfer: TransferPro
 def test_nothing_can_be_sent_without_a_path() -> None:
     nowhere = TransferProblem(1.0, End(1, 1, 1), End(1, 1, 1), None, [])
     assert most_rate_gbps(nowhere) == 0
-    assert rate_duals(nowhere) == RateDuals(0.0)
+    assert rate_duals(nowhere) == (0.0, {})
     assert least_cost(nowhere, 1.0) is None
     assert least_value(nowhere, time_value_usd_per_h=1.0) is None
     assert fastest(nowhere) is None
