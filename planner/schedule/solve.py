@@ -392,11 +392,13 @@ class Scheduler:
             waiting.append(BestEffortTransfer(volume, start_s, item.transfer.priority, loads))
         row_vms = self.found.resources.row_vms
         left_vms = row_vms - usage.loads
-        for at, *times_s, rate_gbps in fill_what_is_left(waiting, usage.cuts_s, left_vms, row_vms):
+        for at, from_s, to_s, rate_gbps in fill_what_is_left(
+            waiting, usage.cuts_s, left_vms, row_vms
+        ):
             number = self.untimed[at]
             src, dst = self._ends(number)
             rates = {route_of(src, hops[number], dst): rate_gbps}
-            self.sending.append(RoutedRates(number, *times_s, (src, dst), rates))
+            self.sending.append(RoutedRates(number, from_s, to_s, (src, dst), rates))
 
     def _possible_hops(self, number: int) -> list[int]:
         src, dst = self._ends(number)
