@@ -127,8 +127,29 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
 
 def most_rate_gbps(transfer: TransferProblem) -> float:
     """Return the greatest rate with every VM that the quotas allow; 0 if there is no path."""
+    bound_gbps = rate_bound_gbps(transfer, transfer.relays)
     if not any(scarce_connections(transfer, transfer.relays)):
-        return rate_bound_gbps(transfer, transfer.relays)
+        return bound_gbps
+    # Most often, the paths that need fewest connections reach what caps and links allow.
+    src_vms, dst_vms, direct = transfer.src.quota, transfer.dst.quota, transfer.direct
+    paths = [
+        (relay.in_connections_gbps, relay.out_connections_gbps, most_gbps)
+        for relay in transfer.relays
+        if (most_gbps := relay_limit_gbps(relay, src_vms, dst_vms)) > 0
+    ]
+    if direct and direct.pair_gbps > 0:
+        connections_gbps = direct.connections_gbps
+        most_gbps = direct.pair_gbps * min(src_vms, dst_vms)
+        paths.append((connections_gbps, connections_gbps, most_gbps))
+    paths.sort(key=lambda path: -min(path[0] * src_vms, path[1] * dst_vms))
+    left_gbps, out_use, in_use = bound_gbps, 0.0, 0.0
+    for out_gbps, in_gbps, most_gbps in paths:
+        flow_gbps = min(left_gbps, most_gbps)
+        left_gbps -= flow_gbps
+        out_use += flow_gbps / out_gbps
+        in_use += flow_gbps / in_gbps
+    if out_use <= src_vms and in_use <= dst_vms:
+        return bound_gbps
     return rate_duals(replace(transfer, relays=relevant_relays(transfer)))[0]
 
 

@@ -110,6 +110,8 @@ class VmSearch(VmPrograms):
                     self._consider(found)
                     if not self._promising(part, bound):
                         continue
+                if self.fixed_rate and len(fresh) == 1:  # the root
+                    solution = self._without_hopeless_relays(part, bound, solution)
                 heappush(queue, (bound, next(order), part, solution))
             while queue:
                 bound, _, part, solution = heappop(queue)
@@ -349,6 +351,29 @@ class VmSearch(VmPrograms):
             return None
         return sqrt(least * most)
 
+    def _without_hopeless_relays(
+        self, node: Node, bound: float, solution: list[float]
+    ) -> list[float]:
+        """Leave out for good the relays whose first VM would cost more than the best so far.
+
+        With the program's dual values, one VM at an unused relay adds at least its price, or
+        the reduced cost of all that it can carry (reduced-cost fixing).
+        """
+        hopeless = set()
+        for k, relay in enumerate(self.relays):
+            if node.relays[k][0] == 0 and solution[2 + 2 * k] == 0.0:
+                flow_usd = node.program.reduced_cost(2 + 2 * k) * relay.vm_gbps / self.rate_gbps
+                vm_usd = self.vm_usd(relay.vm_usd_per_h, 1.0)
+                if flow_usd >= 0 and not self._promising(node, bound + min(flow_usd, vm_usd)):
+                    hopeless.add(k)
+        if not hopeless:
+            return solution
+        columns = {column for k in hopeless for column in (1 + 2 * k, 2 + 2 * k)}
+        node.program.drop(columns)
+        node.relays = [r for k, r in enumerate(node.relays) if k not in hopeless]
+        self.relays = [r for k, r in enumerate(self.relays) if k not in hopeless]
+        return [x for j, x in enumerate(solution) if j not in columns]
+
 
 def least_share(usd_at_full_rate: float, left_usd: float) -> float:
     """Return the share s at which ``usd_at_full_rate / s`` is all that is left."""
@@ -437,6 +462,14 @@ class BestValue(VmSearch):
 
     def _constant_usd(self) -> float:
         return self.time_usd
+
+    def _most_usd_per_h(
+        self, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
+    ) -> float:
+        # Nothing better than the best so far pays more for VMs, even if it is as fast as can be.
+        vm_usd = self.value_usd - self.least_egress_usd - self.time_usd
+        paid = vm_usd / (self.full_rate_h + self.start_h)
+        return min(paid, super()._most_usd_per_h(src, dst, relays, all_relays))
 
     def _slowest_share(self, decided_usd_per_h: float) -> float:
         left_usd = self.value_usd - self.least_egress_usd - self.start_h * decided_usd_per_h
