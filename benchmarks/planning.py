@@ -1,4 +1,4 @@
-"""How long one exact plan takes, beside the same model through OR-Tools."""
+"""How long one exact plan takes, beside the same model through SciPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from planner.transfer.single_path import greatest_rate_gbps
 from tests.planner.grid import Grid
-from tests.planner.transfer.reference import least_cost_reference
+from tests.planner.independent import least_cost_usd
 
 REQUESTS = 2000
 FEWER = 200
@@ -48,7 +48,7 @@ def main() -> None:
         return least_cost(*item)
 
     def reference(item: Asked) -> object:
-        return least_cost_reference(*item)
+        return least_cost_usd(*item)
 
     def value(transfer: TransferProblem) -> object:
         return least_value(transfer, time_value_usd_per_h=TIME_VALUE_USD_PER_H)
@@ -59,7 +59,7 @@ def main() -> None:
         ("least cost plus time (20 USD/h)", times_s(value, transfers), ""),
         ("least time", times_s(fastest, transfers), ""),
         ("frontier of 20 points", times_s(cost_time_frontier, transfers[:FEWER]), "10 ms"),
-        ("the full model through OR-Tools", times_s(reference, feasible[:FEWER]), ""),
+        ("the full model through SciPy", times_s(reference, feasible[:FEWER]), ""),
         ("  of these, above direct capacity", times_s(reference, above[:FEWER]), ""),
     ]
     rows = []

@@ -318,19 +318,13 @@ def best_relays(
     egress_gbps, ingress_gbps : arrays, shape (n,)
         Caps of one VM.
     """
-    count = len(pair_gbps)
     caps = (np.asarray(cap, np.float32) for cap in (egress_gbps, ingress_gbps))
     first = within_caps(np.asarray(pair_gbps, np.float32), *caps)
     second = np.ascontiguousarray(first.T)  # row d holds the rates from every r into d
-    relay = np.empty((count, count), np.int32)
-    rate = np.empty((count, count), np.float32)
-    through = np.empty((count, count), np.float32)
-    rows = np.arange(count)
-    for src in range(count):
-        np.minimum(second, first[src], out=through)
-        best = through.argmax(axis=1)
-        relay[src] = best
-        rate[src] = through[rows, best]
+    relay, rate, through = np.empty_like(first, np.int32), np.empty_like(first), second.copy()
+    for src, row in enumerate(first):
+        np.minimum(second, row, out=through)
+        relay[src], rate[src] = through.argmax(axis=1), through.max(axis=1)
     np.fill_diagonal(rate, 0.0)
     relay[rate <= 0] = -1
     return BestRelays(relay, rate)

@@ -23,8 +23,8 @@ E is the higher cap, and ``min(K f, E_public)`` is in place of ``K f`` on links 
 addresses, which keeps their sum within ``E_public n``. It is on the safe side: that row counts the
 connections over private addresses, too. The same holds for what enters a VM.
 
-:mod:`planner.transfer.optimum` solves it; `tests/planner/transfer/reference.py` states it through
-OR-Tools, in a form to read and to test against.
+:mod:`planner.transfer.optimum` solves it; `tests/planner/independent.py` states it for
+another solver, to test against.
 """
 
 from __future__ import annotations
