@@ -17,6 +17,7 @@ from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import near, same_cost
 from tests.planner.transfer.strategies import patient, transfers
+from tests.properties import cases
 
 ONE_HUNDREDTH_PERCENT = 1e-4
 GRID_POINTS = 40
