@@ -125,7 +125,7 @@ class BroadcastDecider:
         plain = replace(self.request, objective="time", deadline_s=None)
         # Trees found on the way steer the search: once more without.
         quick = Search(plain, self.problem).least_duration()
-        packing = Packing(quick.trees, quick.shares, quick.value, 0.0, np.zeros(0))
+        packing = Packing(quick.trees, quick.shares)
         yield self.search.candidate(packing, quick.transfer_s)
         if own := self._without_relays(plain):
             yield own
@@ -160,7 +160,7 @@ class BroadcastDecider:
         if found is None or self._late(found):
             return None
         trees = tuple(tuple((sites[u], sites[v]) for u, v in arcs) for arcs in found.trees)
-        packing = Packing(trees, found.shares, found.value, 0.0, np.zeros(0))
+        packing = Packing(trees, found.shares)
         return self.search.candidate(packing, found.transfer_s)
 
     def _late(self, candidate: BroadcastCandidate) -> bool:

@@ -22,7 +22,7 @@ VMs are counted in fractions here; who rounds them up states the gap against thi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -110,9 +110,9 @@ class Packing:
 
     trees: tuple[Arcs, ...]
     shares: Floats
-    objective: float
-    bound: float
-    row_prices: Floats
+    objective: float = 0.0
+    bound: float = 0.0
+    row_prices: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True)

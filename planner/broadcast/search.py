@@ -201,7 +201,7 @@ class Search:
 
     def of_tree(self, arcs: Arcs, in_s: float = 0.0) -> BroadcastCandidate:
         """Return a single tree as a candidate."""
-        return self.candidate(Packing((arcs,), np.ones(1), 0.0, 0.0, np.zeros(0)), in_s)
+        return self.candidate(Packing((arcs,), np.ones(1)), in_s)
 
     def tree_ramp_s(self, arcs: Arcs) -> float:
         """Return what getting up to speed adds on a tree."""
@@ -326,15 +326,13 @@ class Search:
 
     # ---- least cost and value ----------------------------------------------------------------
 
-    def _hour_usd(self) -> float:
-        return self.request.hour_usd if self.request.hour_usd < inf else 0.0
-
     def _paid_s(self, transfer_s: float) -> float:
         return transfer_s + self.least_ramp_s + self.request.vm_start_s
 
     def _beside_usd(self, transfer_s: float) -> float:
         """Return what the time itself costs."""
-        return self._hour_usd() * (transfer_s + self.least_ramp_s) / S_PER_H
+        hour_usd = self.request.hour_usd if self.request.hour_usd < inf else 0.0
+        return hour_usd * (transfer_s + self.least_ramp_s) / S_PER_H
 
     def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
         """Return the tree of least fees and VMs, and a bound on all plans that take so long."""

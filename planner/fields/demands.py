@@ -142,7 +142,7 @@ def _rows(given: Any, regions: Sequence[str] | None, field: str) -> list[tuple[s
     items = list(given)
     if regions and items and all(map(_is_row_of_numbers, items)):
         return _matrix(items, list(regions), list(regions), field)
-    return [_row(item, f"{field} {number}") for number, item in enumerate(items, 1)]
+    return [_row(item, f"{field} {number}".strip()) for number, item in enumerate(items, 1)]
 
 
 def _is_row_of_numbers(row: Any) -> bool:

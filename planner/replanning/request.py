@@ -6,16 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from typing import Annotated, Any, TypeAlias
 
-from planner.fields.demands import Pair, pair_row_schema, pair_rows
-from planner.fields.kinds import (
-    AnswerDocument,
-    Count,
-    Duration,
-    Kind,
-    Volume,
-    assignments,
-    kind_schema,
-)
+from planner.fields.demands import Pair, Pairs, demands_gb, pair_row_schema
+from planner.fields.kinds import AnswerDocument, Count, Duration, Volume, assignments, kind_schema
 from planner.fields.shared import PricedRequest
 from planner.fields.specified import Figure, Reads, Whole, field, specified
 from planner.model.errors import InputError
@@ -24,29 +16,23 @@ from planner.model.units import parse_volume_gb
 Moved: TypeAlias = float | Mapping[Pair, float]
 
 
-class MovedVolume(Kind):
+_VOLUME = Volume(0.0)
+
+
+class MovedVolume(Pairs):
     """A volume, or one for each of a shuffle's pairs."""
 
     name, metavar = "moved", "SIZE"
     repeated = True
 
+    def __init__(self) -> None:
+        super().__init__("Moved", least=0)
+
     def read(self, value: Any) -> Any:
         """Return GB, or pair to GB."""
-        if isinstance(value, Mapping):
-            pairs = list(value.items())
-        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-            pairs = [_row(row) for row in value]
-        else:
-            return _gb_of(value)
-        found: dict[Pair, float] = {}
-        for pair, volume in pairs:
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise InputError("", "needs a source and a destination", value=pair)
-            name = f"{pair[0]} -> {pair[1]}"
-            if pair in found:
-                raise InputError(name, "is given twice", value=volume)
-            found[pair] = _gb_of(volume, name)
-        return found
+        if isinstance(value, Mapping | Sequence) and not isinstance(value, str | bytes):
+            return demands_gb(value, field="", least=0)
+        return _VOLUME.validate(value, "")
 
     def read_words(self, words: Sequence[str]) -> Moved:
         """Read one volume such as ``120GB``, or one for each pair such as ``SRC>DST=50GB``."""
@@ -62,26 +48,12 @@ class MovedVolume(Kind):
 
     def to_json(self, value: Moved) -> Any:
         """Return GB, or one object for each pair."""
-        return pair_rows(value) if isinstance(value, Mapping) else value
+        return super().to_json(value) if isinstance(value, Mapping) else value
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of a volume, or of a list of pairs."""
         pairs = {"type": "array", "items": pair_row_schema("Moved")}
         return {"anyOf": [*kind_schema(_VOLUME)["anyOf"], pairs]}
-
-
-_VOLUME = Volume(0.0)
-
-
-def _gb_of(value: Any, name: str = "") -> float:
-    found: float = _VOLUME.validate(value, name)
-    return found
-
-
-def _row(row: Any) -> tuple[Any, Any]:
-    if not isinstance(row, Mapping) or row.keys() != {"src", "dst", "volume_gb"}:
-        raise InputError("", "must be rows of src, dst and volume_gb", value=row)
-    return (str(row["src"]), str(row["dst"])), row["volume_gb"]
 
 
 @specified
