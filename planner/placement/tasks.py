@@ -136,24 +136,23 @@ class _Tasks:
         The largest transfer first: of the pairs of VMs that its tasks may be on, the one where it
         ends soonest beside what is placed already.
         """
-        problem = self.problem
+        problem, resources = self.problem, self.problem.resources
         where = np.full(len(problem.cpus), -1)
         free = problem.slots.copy()
+        loads = np.zeros(len(resources.rows))
         sources, targets = np.nonzero(problem.traffic_gbit)
         order = np.argsort(-problem.traffic_gbit[sources, targets], kind="stable")
-        loads = np.zeros((4, len(free)))
-        links = np.zeros((len(free), len(free)))
         for at in order.tolist():
             a, b = int(sources[at]), int(targets[at])
+            volume = float(problem.traffic_gbit[a, b])
             best: tuple[float, int, int] | None = None
             for u in self._places(a, where, free):
                 left = free.copy()
                 if where[a] < 0:
                     left[u] -= problem.cpus[a]
                 for v in self._places(b, where, left):
-                    volume = problem.traffic_gbit[a, b]
-                    path_s = (links[u, v] + volume) * problem.resources.s_per_gbit[u, v]
-                    time = 0.0 if u == v else max(*self._with(loads, u, v, float(volume)), path_s)
+                    rows = resources.link_rows(u, v) if u != v else ()
+                    time = max((float(loads[row]) + volume * s for row, s in rows), default=0.0)
                     if best is None or time < best[0] * (1 - ROUNDING):
                         best = time, u, v
             if best is None:
@@ -163,11 +162,8 @@ class _Tasks:
                     where[task] = place
                     free[place] -= problem.cpus[task]
             if best[1] != best[2]:
-                volume = float(problem.traffic_gbit[a, b])
-                after = self._with(loads, best[1], best[2], volume)
-                links[best[1], best[2]] += volume
-                for kind, place in enumerate((best[1], best[2], best[1], best[2])):
-                    loads[kind, place] = after[kind]
+                for row, s in resources.link_rows(*best[1:]):
+                    loads[row] += volume * s
         for task in np.argsort(-problem.cpus, kind="stable").tolist():
             if where[task] < 0:
                 place = int(free.argmax())
@@ -181,17 +177,6 @@ class _Tasks:
         if where[task] >= 0:
             return [int(where[task])]
         return np.nonzero(free >= self.problem.cpus[task] - ROUNDING)[0].tolist()
-
-    def _with(self, loads: Floats, u: int, v: int, volume: float) -> tuple[float, ...]:
-        """Return the loads of the rows of its VMs that a transfer passes, with it."""
-        resources = self.problem.resources
-        share = volume * float(resources.connections_s_per_gbit[u, v])
-        return (
-            float(loads[0, u]) + share,
-            float(loads[1, v]) + share,
-            float(loads[2, u]) + volume * float(resources.cap_s_per_gbit[0][u, v]),
-            float(loads[3, v]) + volume * float(resources.cap_s_per_gbit[1][u, v]),
-        )
 
     def improved(self, where: np.ndarray) -> np.ndarray:
         """Return an assignment that no move of one task, and no swap of two, betters."""
