@@ -14,17 +14,13 @@ import numpy as np
 
 import tests.conftest  # noqa: F401 - registers what tests' modules ask for as they load
 from benchmarks.table import show
-from probes.analysis.asymmetry import paired_difference
-from probes.analysis.level_shift import level_shifts
-from probes.analysis.rate_sweep import rate_sweep
-from probes.analysis.series.forecast import forecast
-from probes.analysis.series.late_cuts import rate_cut
-from probes.analysis.series.levels import levels_between_tests
-from probes.analysis.series.occurrences import occurrences
-from probes.analysis.series.periodicity import DAY_S, periodicity
-from probes.analysis.series.spectrum import strongest_period
-from probes.analysis.series.steady import Interval
-from probes.analysis.steady_state import steady_state
+from probes.analysis.comparisons import paired_difference
+from probes.analysis.falls import rate_cut
+from probes.analysis.forecast import forecast
+from probes.analysis.level_shift import level_shifts, levels_between_tests
+from probes.analysis.patterns import DAY_S, occurrences, periodicity, strongest_period
+from probes.analysis.steady_state import Interval, steady_state
+from probes.analysis.udp import rate_sweep
 from tests.probes.analysis.test_report_analyses import resembling
 from tests.probes.estimation.test_late_cuts import probe
 
@@ -71,25 +67,25 @@ def cases(generator: np.random.Generator) -> Iterator[tuple[str, int, Callable[[
 
     def missed() -> bool:
         found = occurrences(lossy(), seed=0)
-        return not found.low <= LOSSY <= found.high
+        return not found["low"] <= LOSSY <= found["high"]
 
     def differs(count: int, likeness: float) -> bool:
         common = 300 * np.exp(0.3 * generator.normal(size=count))
         there, back = (common * np.exp(0.1 * resembling(generator, count, likeness)) for _ in "ab")
-        return bool(paired_difference(there, back).differs)
+        return bool(paired_difference(there, back)["differs"])
 
     def fortnight(likeness: float) -> np.ndarray:
         values: np.ndarray = 500 * (1 + 0.05 * resembling(generator, FORTNIGHT.size, likeness))
         return values
 
     def daily(likeness: float) -> bool:
-        return bool(periodicity(FORTNIGHT, fortnight(likeness), DAY_S).present)
+        return bool(periodicity(FORTNIGHT, fortnight(likeness), DAY_S)["present"])
 
     def foretold(likeness: float) -> bool:
-        return bool(forecast(FORTNIGHT, fortnight(likeness), 6 * 3600.0).useful)
+        return bool(forecast(FORTNIGHT, fortnight(likeness), 6 * 3600.0)["useful"])
 
     def periodic(likeness: float) -> bool:
-        return bool(strongest_period(FORTNIGHT, fortnight(likeness)).present)
+        return bool(strongest_period(FORTNIGHT, fortnight(likeness))["present"])
 
     yield "a test of a bucket that falls", 6 * SERIES, falls
     yield (
@@ -102,10 +98,11 @@ def cases(generator: np.random.Generator) -> Iterator[tuple[str, int, Callable[[
         "a penalty edge",
         SERIES,
         lambda: (
-            rate_sweep(SENT_MBPS, *(noisy(SENT_MBPS) for _ in "ab")).penalty_edge_mbps is not None
+            rate_sweep(SENT_MBPS, *(noisy(SENT_MBPS) for _ in "ab"))["penalty_edge_mbps"]
+            is not None
         ),
     )
-    yield "lossy minutes in clusters", SERIES, lambda: occurrences(lossy(), seed=0).clustered
+    yield "lossy minutes in clusters", SERIES, lambda: occurrences(lossy(), seed=0)["clustered"]
     yield "1 % of lossy minutes outside its bounds", SERIES, missed
     yield "directions differ", SERIES, lambda: differs(30, 0.0)
     yield "directions differ, neighbours alike", SERIES, lambda: differs(1000, 0.8)

@@ -1,24 +1,17 @@
-"""A VM's egress and ingress cap from one-to-many and many-to-one probes.
-
-Under the hose model a VM's rates to all its peers add up to its cap at most. A probe that loads
-several peers at once shows the cap, since probes are laid out so that peers together could take
-much more (:func:`probes.campaign.selection.cap_tasks`).
-"""
+"""What peers of a VM carried while all were at work: under the hose model, its cap at most."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from planner.model.errors import InputError
-from probes.analysis.series.steady import Interval
+import numpy as np
 
-# 90th percentile of the error of one short probe of a cap, as for aggregates.
+from planner.model.errors import InputError
+from probes.analysis.steady_state import Interval
+
 CAP_NOISE = 0.05
-# The sum is the VM's limit if it stays this far below what the peers reach alone.
-HELD_BACK = 0.93
-# A cap that was not reached may be anything above; its high bound is twice the value.
-OPEN_ABOVE = 2.0
+"""90th percentile of the error of one short probe of a cap, as for aggregates."""
 BEGIN_S, END_S = 0.75, 0.5
 """Left out of the time in which all peers were at work. The last to begin is not up to speed at
 once, and when a test ended is known but to some tenths of a second."""
@@ -39,12 +32,11 @@ class PeerTest(NamedTuple):
 
     def mean_mbps(self, from_s: float, until_s: float) -> float:
         """Return the mean rate over a part of the test."""
-        megabits, end_s = 0.0, self.at_s
-        for interval in reversed(self.intervals):
-            begin_s = end_s - interval.seconds
-            megabits += interval.mbps * max(0.0, min(end_s, until_s) - max(begin_s, from_s))
-            end_s = begin_s
-        return megabits / (until_s - from_s)
+        seconds, rates = np.array(self.intervals).T
+        ends_s = self.began_s + np.append(0.0, seconds.cumsum())
+        megabits = np.append(0.0, (seconds * rates).cumsum())
+        begin, end = np.interp((from_s, until_s), ends_s, megabits)
+        return float(end - begin) / (until_s - from_s)
 
 
 def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:

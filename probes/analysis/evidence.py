@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,9 @@ FALSE_ALARMS = 0.05
 """A pattern is reported when chance alone gives one as strong this often, or less."""
 NORMAL_95 = 1.96
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
+Record: TypeAlias = dict[str, Any]
+"""What an analysis found, by name: a row of a table, or an object of JSON."""
 
 
 class TooFewError(DataError):
@@ -44,13 +47,45 @@ def finite(values: ArrayLike) -> Floats:
     return known
 
 
+def spread(values: ArrayLike, *, fewest: int = 2) -> Record:
+    """Summarise values.
+
+    Returns
+    -------
+    dict
+        ``samples``, ``mean``, ``deviation`` (of the population sampled, n - 1), ``minimum``,
+        ``percentile_5``, ``median``, ``percentile_95``, ``maximum``, and ``cov``, the coefficient
+        of variation.
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than ``fewest``.
+    """
+    known = finite(values)
+    require("values", known.size, fewest)
+    names = ("minimum", "percentile_5", "median", "percentile_95", "maximum")
+    places = np.percentile(known, (0, 5, 50, 95, 100)).tolist()
+    mean = float(known.mean())
+    deviation = float(known.std(ddof=1)) if known.size > 1 else 0.0
+    whole = {"samples": known.size, "mean": mean, "deviation": deviation}
+    return (
+        whole | dict(zip(names, places, strict=True)) | {"cov": deviation / mean if mean else 0.0}
+    )
+
+
 def ranks(values: ArrayLike) -> Floats:
     """Return ranks from 1, equal values sharing the mean of theirs."""
     flat = np.asarray(values, dtype=float)
     _, position, counts = np.unique(flat, return_inverse=True, return_counts=True)
-    last = counts.cumsum()
-    shared: Floats = (last - (counts - 1) / 2.0)[position]
+    shared: Floats = (counts.cumsum() - (counts - 1) / 2.0)[position]
     return shared
+
+
+def runs_of(happened: ArrayLike) -> NDArray[np.int64]:
+    """Return begin and end (exclusive) of each run of true values, shape (runs, 2)."""
+    edges = np.diff(np.concatenate([[False], happened, [False]]).astype(int))
+    return np.flatnonzero(edges).reshape(-1, 2)
 
 
 def permutation_p(observed: float, chance: ArrayLike) -> float:
@@ -59,7 +94,16 @@ def permutation_p(observed: float, chance: ArrayLike) -> float:
     Phipson and Smyth, "Permutation p-values should never be zero", 2010.
     """
     drawn = np.asarray(chance, dtype=float)
-    return float((1 + np.count_nonzero(drawn >= observed)) / (1 + drawn.size))
+    # Rounding must not tell apart what is equal.
+    reached = np.count_nonzero(drawn >= observed - 1e-9 * abs(observed))
+    return float((1 + reached) / (1 + drawn.size))
+
+
+def sign_p(values: Floats, seed: int, draws: int, *, both_sides: bool = False) -> float:
+    """Return how often random signs of values sum up to as much."""
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(draws, values.size))
+    observed, chance = float(values.sum()), signs @ values
+    return permutation_p(*((abs(observed), np.abs(chance)) if both_sides else (observed, chance)))
 
 
 def share_bounds(count: int, size: int) -> tuple[float, float]:

@@ -10,18 +10,17 @@ that went round the other side of the world.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import floor
+
+import numpy as np
 
 from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import Region
-from probes.analysis.evidence import require
+from probes.analysis.evidence import Record, require
 
 LIGHT_KM_PER_MS = 299.792458
 """Speed of light in a vacuum (exact, SI)."""
 GLASS = 1.468
 """Group index of refraction of single-mode fibre at 1,550 nm (ITU-T G.652 fibres: 1.4682)."""
-BAND_MS = 50.0
 NEAR_SUM = 0.1
 """An RTT is near the sum of two others within this share of it."""
 DETOUR_STRETCH = 1.25
@@ -31,77 +30,31 @@ SLOWER_THAN_USUAL = 1.3
 FEWEST_PAIRS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Propagation:
-    """One pair's RTT and what distance explains of it.
+def propagation(src: Region, dst: Region, rtt_ms: float) -> Record | None:
+    """Compare an RTT with the distance; None where a region's location is not known.
 
-    Attributes
-    ----------
-    src, dst : str
-    distance_km : float
-    rtt_ms : float
-    bound_ms : float
-        ``2 d / c``.
-    band_ms : float
-        Lower end of the band of 50 ms that the RTT beyond the bound is in.
-    stretch : float
-        RTT over that of light in a straight fibre; infinity for a distance of 0.
-    possible : bool
-        False where the RTT is below the bound: a wrong location or a wrong measurement.
+    Returns
+    -------
+    dict
+        ``distance_km``; the round trip of light in a vacuum, ``vacuum_ms``, and in a straight
+        fibre, ``fibre_ms``; ``stretch``, the RTT over that in a fibre, None for a distance of 0;
+        ``possible``, False where the RTT is below that in a vacuum: a wrong location or a wrong
+        measurement.
     """
-
-    src: str
-    dst: str
-    distance_km: float
-    rtt_ms: float
-    bound_ms: float
-    band_ms: float
-    stretch: float
-    possible: bool
-
-
-def propagation(src: Region, dst: Region, rtt_ms: float) -> Propagation | None:
-    """Compare an RTT with the distance; None where a region's location is not known."""
     distance = distance_km(src, dst)
     if distance is None:
         return None
-    bound_ms = 2 * distance / LIGHT_KM_PER_MS
-    rest_ms = rtt_ms - bound_ms
-    stretch = rtt_ms / (bound_ms * GLASS) if bound_ms > 0 else float("inf")
-    return Propagation(
-        src.id,
-        dst.id,
-        distance,
-        rtt_ms,
-        bound_ms,
-        BAND_MS * floor(max(0.0, rest_ms) / BAND_MS),
-        stretch,
-        rest_ms >= 0,
-    )
+    vacuum_ms = 2 * distance / LIGHT_KM_PER_MS
+    return {
+        "distance_km": distance,
+        "vacuum_ms": vacuum_ms,
+        "fibre_ms": vacuum_ms * GLASS,
+        "stretch": rtt_ms / (vacuum_ms * GLASS) if vacuum_ms > 0 else None,
+        "possible": rtt_ms >= vacuum_ms,
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Detour:
-    """A pair whose traffic seems to take a detour through another region.
-
-    Attributes
-    ----------
-    src, dst, through : str
-    rtt_ms, sum_ms : float
-        Of the pair, and of the two links through the third region.
-    stretch : float
-        Way through the third region over the geodesic of the pair.
-    """
-
-    src: str
-    dst: str
-    through: str
-    rtt_ms: float
-    sum_ms: float
-    stretch: float
-
-
-def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], float]) -> list[Detour]:
+def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], float]) -> list[Record]:
     """Return the pairs whose RTT is about the sum of two links by way of a distant region.
 
     Parameters
@@ -113,39 +66,37 @@ def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], floa
 
     Returns
     -------
-    list of Detour
-        For each pair at most one, through the region whose sum is nearest.
+    list of dict
+        For each pair at most one, ``through`` the region whose sum is nearest, the slowest first:
+        ``src``, ``dst``, ``rtt_ms`` of the pair, ``sum_ms`` of the two links, and ``stretch``, the
+        way through the third region over the geodesic of the pair.
 
     Raises
     ------
     TooFewError
         If fewer than five pairs have an RTT and locations.
     """
-    both = {(b, a): value for (a, b), value in rtt_ms.items()} | dict(rtt_ms)
-    compared = {
-        pair: found
-        for pair, value in both.items()
-        if (found := propagation(regions[pair[0]], regions[pair[1]], value)) is not None
-        and found.bound_ms > 1
-    }
-    require("pairs of regions with places", len(compared) // 2, FEWEST_PAIRS)
-    usual = sorted(found.stretch for found in compared.values())[len(compared) // 2]
-    ids = list(dict.fromkeys(region for pair in compared for region in pair))
-    found_detours = []
-    for (src, dst), pair in compared.items():
-        if src > dst or pair.stretch < SLOWER_THAN_USUAL * usual:
+    names = list(dict.fromkeys(region for pair in rtt_ms for region in pair))
+    place = {name: at for at, name in enumerate(names)}
+    km = np.array([[distance_km(regions[a], regions[b]) or 0.0 for b in names] for a in names])
+    km = km.reshape(len(names), len(names))
+    rtts = np.full(km.shape, np.nan)
+    for (src, dst), value in rtt_ms.items():
+        rtts[place[src], place[dst]] = value
+    rtts = np.where(np.isnan(rtts), rtts.T, rtts)
+    rtts[2 * km / LIGHT_KM_PER_MS <= 1] = np.nan
+    known = np.isfinite(rtts)
+    require("pairs of regions with places", int(known.sum()) // 2, FEWEST_PAIRS)
+    over_distance = np.where(known, rtts, 0.0) / np.where(known, km, 1.0)
+    usual = np.sort(over_distance[known])[known.sum() // 2]
+    found = []
+    for at, to in np.argwhere(known & (over_distance >= SLOWER_THAN_USUAL * usual)).tolist():
+        rtt, sums = rtts[at, to], rtts[at] + rtts[:, to]
+        stretch = (km[at] + km[:, to]) / km[at, to]
+        near = (stretch >= DETOUR_STRETCH) & (abs(sums - rtt) <= NEAR_SUM * rtt)
+        if names[at] > names[to] or not near.any():
             continue
-        best: Detour | None = None
-        for middle in ids:
-            first, second = compared.get((src, middle)), compared.get((middle, dst))
-            if first is None or second is None:
-                continue
-            sum_ms = first.rtt_ms + second.rtt_ms
-            stretch = (first.distance_km + second.distance_km) / pair.distance_km
-            if stretch < DETOUR_STRETCH or abs(sum_ms - pair.rtt_ms) > NEAR_SUM * pair.rtt_ms:
-                continue
-            if best is None or abs(sum_ms - pair.rtt_ms) < abs(best.sum_ms - best.rtt_ms):
-                best = Detour(src, dst, middle, pair.rtt_ms, sum_ms, stretch)
-        if best:
-            found_detours.append(best)
-    return sorted(found_detours, key=lambda detour: -detour.rtt_ms)
+        via = int(np.where(near, abs(sums - rtt), np.inf).argmin())
+        pair = {"src": names[at], "dst": names[to], "through": names[via], "rtt_ms": float(rtt)}
+        found.append(pair | {"sum_ms": float(sums[via]), "stretch": float(stretch[via])})
+    return sorted(found, key=lambda detour: -detour["rtt_ms"])

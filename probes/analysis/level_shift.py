@@ -1,4 +1,4 @@
-"""Whether a series of measurements has changed its level, and since when.
+"""Whether a series of measurements has changed its level, and since when, or goes between two.
 
 Page's cumulative sum test (E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954), two
 sided, on logarithms: ``S <- max(0, S + z - k)``, alarm at ``S > h``, with ``z`` the distance from
@@ -13,14 +13,21 @@ three spreads are a change; a shift of two spreads takes about a dozen. On noise
 one in a hundred series of 256 samples shows a change (Gaussian, Laplace, Student's t with 3
 degrees of freedom, log-normal delays, random spikes, every fifth or tenth sample a deep dip):
 less than one false alarm in 25,000 samples.
+
+Some paths are at one of two rates by turns ("Measuring and understanding WANs between public-cloud
+datacenters", Computer Networks 2016: 280 or 110 Mbit/s, with several IP paths). Rates before and
+after a lasting change fall into two groups, too. What tells them apart is the order in time: the
+number of runs, by the exact test of Wald and Wolfowitz (1940).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, inf, log
+from math import comb, exp, inf, log
 from statistics import median
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+from probes.analysis.evidence import FALSE_ALARMS
 
 ALLOWANCE = 1.0
 """``k``: half of the shift, in spreads, that is looked for."""
@@ -36,6 +43,12 @@ LEAST_SPREAD = 0.02
 LEAST_SHIFT = 0.1
 """Relative; a smaller change alters no decision."""
 QUARTILE_TO_SIGMA = 1.4826
+LevelPattern: TypeAlias = Literal["two-level", "shift", "undecided"]
+FEWEST_TESTS = 6
+LEAST_RATIO = 1.3
+GAP_OVER_WIDTH = 3.0
+LEAST_RETURNS = 2
+"""Times that a path must come back to a level it had left: one odd hour is no second level."""
 
 
 class Shift(NamedTuple):
@@ -136,3 +149,78 @@ def _usual(logs: Sequence[float]) -> tuple[float, float, float]:
     below = level - ordered[int(quarter)]
     above = ordered[-1 - int(quarter)] - level
     return level, max(below * allowance, LEAST_SPREAD), max(above * allowance, LEAST_SPREAD)
+
+
+# ---- two levels -------------------------------------------------------------------------------
+
+
+class Levels(NamedTuple):
+    """Two rates of one path.
+
+    Attributes
+    ----------
+    pattern : LevelPattern
+        ``two-level`` where the path returned to each; ``shift`` where it left one for good;
+        ``undecided`` where there are too few tests on either side, or it has come back just once.
+    low_mbps, high_mbps : float
+    changes : int
+        From one level to the other.
+    position : int
+        Of the first test after the last change.
+    """
+
+    pattern: LevelPattern
+    low_mbps: float
+    high_mbps: float
+    changes: int
+    position: int
+
+
+def levels_between_tests(rates_mbps: Sequence[float]) -> Levels | None:
+    """Return the two levels of a path in tests, oldest first; None where there is but one.
+
+    Each needs two tests or more, and the gap between them must be 30 % and three times as wide
+    as either level.
+    """
+    ordered = sorted(rates_mbps)
+    if len(ordered) < 4 or ordered[0] <= 0:
+        return None
+    logs = [log(rate) for rate in ordered]
+    cut = max(range(2, len(logs) - 1), key=lambda k: logs[k] - logs[k - 1])
+    gap = logs[cut] - logs[cut - 1]
+    widest = max(logs[cut - 1] - logs[0], logs[-1] - logs[cut])
+    if gap < log(LEAST_RATIO) or gap < GAP_OVER_WIDTH * widest:
+        return None
+    high = [rate >= ordered[cut] for rate in rates_mbps]
+    turns = [at for at in range(1, len(high)) if high[at] != high[at - 1]]
+    return Levels(
+        _pattern(len(turns), cut, len(ordered) - cut),
+        median(ordered[:cut]),
+        median(ordered[cut:]),
+        len(turns),
+        turns[-1],
+    )
+
+
+def _pattern(changes: int, low: int, high: int) -> LevelPattern:
+    if changes > LEAST_RETURNS:
+        return "two-level"
+    if changes == 1 and fewer_runs_by_chance(2, low, high) <= FALSE_ALARMS:
+        return "shift"
+    return "undecided"
+
+
+def fewer_runs_by_chance(runs: int, first: int, second: int) -> float:
+    """Return how often so many of two kinds, in random order, form so few runs or fewer.
+
+    Wald and Wolfowitz, "On a test whether two samples are from the same population", 1940.
+    """
+    ways = 0
+    for number in range(2, runs + 1):
+        half, odd = divmod(number, 2)
+        if odd:
+            ways += comb(first - 1, half) * comb(second - 1, half - 1)
+            ways += comb(first - 1, half - 1) * comb(second - 1, half)
+        else:
+            ways += 2 * comb(first - 1, half - 1) * comb(second - 1, half - 1)
+    return ways / comb(first + second, first)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import exp, inf, log, sqrt
-from typing import Any
+from math import exp, inf, log
+from statistics import fmean
+from typing import Any, NamedTuple
 
 from planner.model.errors import InputError
 
@@ -15,8 +15,7 @@ LEAST_GAIN = 0.05
 """Connections that bring less are not worth adding: the flat part is reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ramp:
+class Ramp(NamedTuple):
     """A fitted ramp.
 
     Attributes
@@ -26,31 +25,22 @@ class Ramp:
         bound. Where it is true already of the fewest connections, f is a lower bound.
     saturated : bool
         Whether the flat part was reached.
-    error : float
-        Root mean square of the relative deviations from the fit.
     """
 
     per_flow_mbps: float
     saturated_mbps: float
     saturated: bool
-    error: float
 
     @property
     def knee_connections(self) -> float:
         """Connections from which more bring nothing: ``A / f``."""
         return self.saturated_mbps / self.per_flow_mbps
 
-    def mbps(self, connections: int) -> float:
-        """Return the fitted throughput of a number of connections."""
-        return min(connections * self.per_flow_mbps, self.saturated_mbps)
 
-
-def next_connections(
-    measured_mbps: Mapping[int, float], *, most: int = 128, gain: float = LEAST_GAIN
-) -> int | None:
+def next_connections(measured_mbps: Mapping[int, float], *, most: int = 128) -> int | None:
     """Return how many connections to try next, or None to stop.
 
-    1, 2, 4, ... and at last ``most``, until the latest brought less than ``gain`` over the best of
+    1, 2, 4, ... and at last ``most``, until the latest brought less than 5 % over the best of
     fewer. 128 is what iperf3 allows.
 
     Parameters
@@ -58,19 +48,17 @@ def next_connections(
     measured_mbps : mapping
         Connections to Mbit/s so far; empty at first.
     """
-    if not measured_mbps:
-        return 1
-    latest = max(measured_mbps)
-    if latest >= most or saturates(measured_mbps, gain=gain):
+    latest = max(measured_mbps, default=0)
+    if latest >= most or saturates(measured_mbps):
         return None
-    return min(2 * latest, most)
+    return min(2 * latest, most) or 1
 
 
-def saturates(measured_mbps: Mapping[int, float], *, gain: float = LEAST_GAIN) -> bool:
-    """Whether the most connections brought less than ``gain`` over the best of fewer."""
+def saturates(measured_mbps: Mapping[int, float]) -> bool:
+    """Whether the most connections brought less than 5 % over the best of fewer."""
     latest = max(measured_mbps, default=0)
     fewer = [mbps for count, mbps in measured_mbps.items() if count < latest]
-    return bool(fewer) and measured_mbps[latest] < max(fewer) * (1 + gain)
+    return bool(fewer) and measured_mbps[latest] < max(fewer) * (1 + LEAST_GAIN)
 
 
 def ramp_steps(detail: Mapping[str, Any]) -> dict[int, float]:
@@ -105,22 +93,17 @@ def fit_ramp(measured_mbps: Mapping[int, float]) -> Ramp:
         raise InputError(
             "ramp", "needs throughputs above 0 of 1 or more connections", value=dict(measured_mbps)
         )
-    points = sorted(measured_mbps.items())
-    counts = [log(count) for count, _ in points]
-    values = [log(mbps) for _, mbps in points]
-    best: tuple[float, float, float] = (inf, 0.0, 0.0)
+    points = [(log(count), log(mbps)) for count, mbps in sorted(measured_mbps.items())]
+    most = points[-1][0]
+    best = (inf, 0.0, 0.0)
     for rising in range(1, len(points) + 1):
-        flow = _mean([v - c for v, c in zip(values[:rising], counts[:rising], strict=True)])
-        flat = _mean(values[rising:]) if rising < len(points) else flow + counts[-1]
-        squares = sum((min(flow + c, flat) - v) ** 2 for v, c in zip(values, counts, strict=True))
+        flow = fmean(value - count for count, value in points[:rising])
+        flat = fmean(v for _, v in points[rising:]) if rising < len(points) else flow + most
+        squares = sum((min(flow + count, flat) - value) ** 2 for count, value in points)
         # A straight line is the simpler story: a bend has to explain more than rounding.
         if squares < best[0] - 1e-12:
             best = (squares, flow, flat)
-    squares, flow, flat = best
-    saturated = flow + counts[-1] - flat > log(CLEARLY_BELOW_LINE)
-    reached = exp(flat) if saturated else max(exp(flat), points[-1][1])
-    return Ramp(exp(flow), reached, saturated, sqrt(squares / len(points)))
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+    _, flow, flat = best
+    saturated = flow + most - flat > log(CLEARLY_BELOW_LINE)
+    reached = exp(flat) if saturated else max(exp(flat), exp(points[-1][1]))
+    return Ramp(exp(flow), reached, saturated)

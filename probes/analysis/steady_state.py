@@ -3,19 +3,17 @@
 A series of 1 s rates may begin with slow start, or with a burst that a token bucket lets through
 (EC2); it may fall after a while or after a volume (Azure, 8 to 10 GB or 100 s); or go back and
 forth between two rates (several IP paths). The steady rate is the median of what comes after the
-last lasting change; changes are reported with their time and volume.
+last lasting change, never a mean of all; changes are reported with their time and volume.
 
 Lasting changes are found by cutting the series in two where ranks differ most (Mann-Whitney, as
 in Pettitt's test, 1979), again and again in the parts. A cut counts if the ranks differ by more
 than chance allows - widened where neighbouring intervals resemble each other, as TCP's do - and
-the medians by 15 % or more. :mod:`probes.analysis.series.steady` finds the transient of
-short tests.
+the medians by 15 % or more. :func:`steady_rate` finds the transient of short tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
 from statistics import median
@@ -24,11 +22,18 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
-from probes.analysis.series.steady import MIN_INTERVAL_S, SETTLED_WITHIN, Interval
 from probes.analysis.stopping import median_interval
 
 Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
 
+MIN_INTERVALS = 8
+"""Fewer intervals do not show what comes after the transient of a short test."""
+MIN_INTERVAL_S = 0.9
+"""Shorter intervals measure the tool's writes rather than the path."""
+SETTLED_WITHIN = 0.2
+"""The transient is over when an interval is this close to the median of the second half."""
+PACED_SHARE = 0.9
+"""A test that reaches this share of its target rate was held back by the target."""
 FEWEST_INTERVALS = 3
 FEWEST_OF_LEVEL = 4
 """Intervals that a level lasts at least; shorter ones are a transient or a dip."""
@@ -51,8 +56,24 @@ SAME_LEVEL = 1.15
 MAD_TO_SIGMA = 1.4826
 
 
-@dataclass(frozen=True, slots=True)
-class RateChange:
+class Interval(NamedTuple):
+    """What one interval of a test carried."""
+
+    seconds: float
+    mbps: float
+
+
+class Steady(NamedTuple):
+    """A steady rate and what it was taken from."""
+
+    mbps: float
+    duration_s: float
+    intervals: int
+    transient_s: float
+    transient_mbps: float | None
+
+
+class RateChange(NamedTuple):
     """Something in a series that is not the steady rate.
 
     Attributes
@@ -74,8 +95,7 @@ class RateChange:
     after_gb: float
 
 
-@dataclass(frozen=True, slots=True)
-class SteadyState:
+class SteadyState(NamedTuple):
     """The steady rate and what was found.
 
     Attributes
@@ -102,6 +122,52 @@ class _Level(NamedTuple):
     mbps: float
 
 
+def _whole(intervals: Sequence[Interval]) -> list[Interval]:
+    """Return the intervals that count; none where the usual one is too short.
+
+    What is left when a test ends between two reports is too short to count.
+    """
+    usual_s = median(interval.seconds for interval in intervals) if intervals else 0.0
+    if usual_s < MIN_INTERVAL_S:
+        return []
+    return [interval for interval in intervals if interval.seconds >= usual_s / 2]
+
+
+def steady_rate(intervals: Sequence[Interval], *, warmed_up: bool) -> Steady | None:
+    """Return the median rate after the transient; None where the intervals do not show it.
+
+    Parameters
+    ----------
+    intervals : Sequence[Interval]
+        In order of time, without omitted ones.
+    warmed_up : bool
+        Whether slow start was left out already. If not, the first interval never counts.
+    """
+    whole = _whole(intervals)
+    if len(whole) < MIN_INTERVALS:
+        return None
+    half = len(whole) // 2
+    settled_mbps = median(interval.mbps for interval in whole[half:])
+    first = next(
+        (
+            at
+            for at in range(0 if warmed_up else 1, half + 1)
+            if abs(whole[at].mbps - settled_mbps) <= SETTLED_WITHIN * settled_mbps
+        ),
+        None,
+    )
+    if first is None:
+        return None
+    kept, transient = whole[first:], whole[:first]
+    return Steady(
+        mbps=median(interval.mbps for interval in kept),
+        duration_s=_seconds(kept),
+        intervals=len(kept),
+        transient_s=_seconds(transient),
+        transient_mbps=median(interval.mbps for interval in transient) if transient else None,
+    )
+
+
 def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadyState | None:
     """Return the steady rate of one test; None where the intervals do not show it.
 
@@ -113,12 +179,8 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
     warmed_up : bool
         Whether slow start was left out already. If not, the first interval never counts.
     """
-    if not intervals:
-        return None
-    usual_s = median(interval.seconds for interval in intervals)
-    # What is left when a test ends between two reports is too short to count.
-    whole = [interval for interval in intervals if interval.seconds >= usual_s / 2]
-    if usual_s < MIN_INTERVAL_S or len(whole) < FEWEST_INTERVALS + (not warmed_up):
+    whole = _whole(intervals)
+    if len(whole) < FEWEST_INTERVALS + (not warmed_up):
         return None
     rates = [interval.mbps for interval in whole]
     levels = _levels(rates, 0 if warmed_up else 1)
@@ -179,32 +241,11 @@ def changes_as_json(changes: Sequence[RateChange]) -> list[dict[str, object]]:
     """Return changes for the detail of a sample, rounded."""
     return [
         {
-            "pattern": change.pattern,
-            "at_s": round(change.at_s, 3),
-            "at_gb": round(change.at_gb, 6),
-            "before_mbps": round(change.before_mbps, 3),
-            "after_mbps": round(change.after_mbps, 3),
-            "after_gb": round(change.after_gb, 6),
+            name: value if name == "pattern" else round(value, 6 if name.endswith("_gb") else 3)
+            for name, value in change._asdict().items()
         }
         for change in changes
     ]
-
-
-# ---- across tests of one path -----------------------------------------------------------------
-
-
-def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume", "undecided"]:
-    """Return what makes a path's rate drop, from (seconds, GB) of its drops in several tests.
-
-    What varies clearly less from test to test (half as much, relative to its median) is the
-    cause; this takes tests at different rates, three or more.
-    """
-    if len(drops) < 3:
-        return "undecided"
-    spread_s, spread_gb = (_spread([drop[k] for drop in drops]) for k in (0, 1))
-    if spread_s <= spread_gb / 2:
-        return "time"
-    return "volume" if spread_gb <= spread_s / 2 else "undecided"
 
 
 # ---- inside -----------------------------------------------------------------------------------
@@ -370,8 +411,3 @@ def _finding(
 
 def _seconds(whole: Sequence[Interval]) -> float:
     return sum(interval.seconds for interval in whole)
-
-
-def _spread(values: Sequence[float]) -> float:
-    middle = median(values)
-    return median(abs(value - middle) for value in values) / middle if middle > 0 else 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from planner.model.errors import InputError
-from probes.analysis.rate_sweep import FEWEST_RATES
+from probes.analysis.udp import FEWEST_RATES
 from probes.campaign.tasks import PHASES, Phase
 from probes.fleet.hosts import Addresses, Fleet
 

@@ -12,8 +12,8 @@ from planner.model.estimate import ADDRESS_KINDS, Figures, RateCut
 from planner.model.link_array import Origins
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
+from probes.analysis.falls import fall_of, lasting, rate_cut
 from probes.analysis.ramp import ramp_steps, saturates
-from probes.analysis.series.late_cuts import fall_of, lasting, rate_cut
 from probes.estimation.current_samples import PRIVATE, evaluated
 from probes.estimation.estimates import EstimateArray, measured
 from probes.estimation.flows import Pairs

@@ -3,7 +3,7 @@
 Caps come from one-to-many and many-to-one probes, where the peers did not hold these back. Of
 burstable VMs, what lasts counts: tests out of one, towards any destination, draw on one token
 bucket. Short ones find its peak, which plans of long transfers can't have. Where tests that ran
-until the bucket was empty show one (:mod:`probes.analysis.series.token_bucket`), the VM's cap is
+until the bucket was empty show one (:mod:`probes.analysis.falls`), the VM's cap is
 the rate after that.
 """
 
@@ -26,9 +26,8 @@ from planner.model.link_array import Origins
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.spreads import window_error
-from probes.analysis.caps import HELD_BACK, OPEN_ABOVE
-from probes.analysis.series.late_cuts import fall_of
-from probes.analysis.series.token_bucket import FEWEST_TESTS, BurstTest, TokenBucket, token_bucket
+from probes.analysis.falls import FEWEST_TESTS, BurstTest, TokenBucket, burst_of, token_bucket
+from probes.analysis.fleet_caps import MOST_OPEN_CAP
 from probes.estimation.aggregates import AggregateTests
 from probes.estimation.agreement import figures_with
 from probes.estimation.current_samples import evaluated
@@ -44,8 +43,10 @@ from probes.estimation.link_samples import (
 )
 from probes.samples import Rows, Sample, Samples
 
-MOST_OPEN_CAP = 1.25
-"""A cap whose upper bound is further above its value was not reached."""
+HELD_BACK = 0.93
+"""The sum of what peers take is the VM's limit if it stays this far below what they could."""
+OPEN_ABOVE = 2.0
+"""A cap that was not reached may be anything above; its high bound is twice the value."""
 FEWEST_DESTINATIONS = 2
 """With one, it may be the link that has a bucket."""
 WINDOW_SPREAD_OF_TYPE = 0.15
@@ -285,7 +286,7 @@ def with_buckets(sites: Mapping[str, Site], fallen: Samples) -> dict[str, Site]:
         if len({listed[place].dst for place in places}) < FEWEST_DESTINATIONS:
             continue
         with evaluated(fallen, places[0]):
-            bursts = [burst for place in places if (burst := _burst_of(listed[place]))]
+            bursts = [burst for place in places if (burst := burst_of(listed[place]))]
             bucket = token_bucket(sorted(bursts)) if len(bursts) >= FEWEST_TESTS else None
         site = found[region]
         if bucket is None:
@@ -295,16 +296,6 @@ def with_buckets(sites: Mapping[str, Site], fallen: Samples) -> dict[str, Site]:
             cap = _bucket_cap(bucket, bursts, fallen.rows[places])
             found[region] = replace(site, egress_gbps=cap)
     return found
-
-
-def _burst_of(sample: Sample) -> BurstTest | None:
-    """Return a test as one of a bucket; None unless its rate fell once, for good."""
-    fall = fall_of(sample)
-    if fall is None:
-        return None
-    end_s = sample.measured_at_s + fall["at_s"] + (sample.duration_s or 0.0)
-    names = ("at_s", "at_gb", "before_mbps", "after_mbps", "after_gb")
-    return BurstTest(sample.measured_at_s, end_s, *(fall[name] for name in names))
 
 
 def _bucket_cap(bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows) -> Estimate:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
-from probes.analysis.series.steady import Interval
+from probes.analysis.steady_state import Interval
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import RateTest

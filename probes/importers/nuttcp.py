@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from planner.model.errors import FormatError, InputError
 from planner.model.units import MBPS_PER_GBPS
-from probes.analysis.series.steady import Interval
+from probes.analysis.steady_state import Interval
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import RateTest

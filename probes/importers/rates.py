@@ -1,6 +1,6 @@
 """The figure of one test of throughput, and what its intervals show: one way for all tools.
 
-TCP: a median after the transient (:mod:`probes.analysis.series.steady`); where the rate falls,
+TCP: a median after the transient (:mod:`probes.analysis.steady_state`); where the rate falls,
 rises or goes back and forth for good later on, the level that lasts, and the changes are kept with
 the sample (:mod:`probes.analysis.steady_state`), as campaigns keep them. UDP: what arrived in the
 best five seconds.
@@ -13,9 +13,15 @@ from typing import Any, NamedTuple
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.evidence import TooFewError
-from probes.analysis.path_capacity import WINDOW_S, path_capacity
-from probes.analysis.series.steady import MIN_INTERVALS, PACED_SHARE, Interval, steady_rate
-from probes.analysis.steady_state import changes_as_json, steady_state
+from probes.analysis.steady_state import (
+    MIN_INTERVALS,
+    PACED_SHARE,
+    Interval,
+    changes_as_json,
+    steady_rate,
+    steady_state,
+)
+from probes.analysis.udp import WINDOW_S, path_capacity
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Metric, Skipped
@@ -119,12 +125,11 @@ class RateTest(NamedTuple):
         """Return what arrived in the best five seconds; without as many, the mean."""
         assert self.seconds is not None
         try:
-            best = path_capacity(self.intervals, self.sent_mbps)
+            best_mbps, bound = path_capacity(self.intervals, self.sent_mbps)
         except TooFewError:
             return _Rate(self.mbps, self.seconds, None, {})
-        bound = best.is_lower_bound
         detail = {"mean_mbps": self.mbps, "window_s": WINDOW_S, "lower_bound": bound}
-        return _Rate(best.mbps, self.seconds, None, detail)
+        return _Rate(best_mbps, self.seconds, None, detail)
 
 
 class _Rate(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
-from probes.analysis.series.steady import Interval
+from probes.analysis.steady_state import Interval
 from probes.fleet.failures import Cause, ProbeError
 from probes.fleet.hosts import Host
 from probes.fleet.session import Output

@@ -14,7 +14,7 @@ from math import inf
 from typing import Any
 
 from planner.model.errors import FormatError, InputError
-from probes.analysis.series.steady import Interval
+from probes.analysis.steady_state import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
 from probes.importers.iperf3 import NOISE, explained, samples_of_test

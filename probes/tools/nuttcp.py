@@ -11,7 +11,7 @@ from dataclasses import replace
 from io import BytesIO
 
 from planner.model.errors import FormatError
-from probes.analysis.series.steady import Interval
+from probes.analysis.steady_state import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
 from probes.importers import limits

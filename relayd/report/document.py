@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from planner.model.answer import dumped
-from probes.analysis.evidence import TooFewError
+from probes.analysis.evidence import Record, TooFewError
+
+LINK = {"from": "src", "to": "dst"}
+"""Columns of a table of links."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows under a header; figures are formatted, with their units in the header."""
 
     caption: str
@@ -19,15 +21,10 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A chart as a Vega-Lite specification (https://vega.github.io/vega-lite/, version 5).
 
-    Attributes
-    ----------
-    caption : str
-        What it shows, in a sentence: also for those who can't see it.
-    spec : dict
+    The caption says what it shows, in a sentence: also for those who can't see it.
     """
 
     caption: str
@@ -68,32 +65,26 @@ class Section:
         """Add sentences to the answer."""
         self.statements += sentences
 
-    def conclude(self, key: str, analyse: Callable[[], Any]) -> Any:
+    def conclude(self, key: str, analyse: Callable[..., Any], *of: Any) -> Any:
         """Run an analysis and keep its figures, or state that there are too few samples for it."""
         try:
-            found = analyse()
+            found = analyse(*of)
         except TooFewError as error:
             self.say(f"{key.replace('_', ' ').capitalize()}: no conclusion. {error}")
             return None
         self.figures[key] = dumped(found, as_json=True)
         return found
 
-    def table(
-        self,
-        caption: str,
-        records: Iterable[Mapping[str, Any]],
-        columns: Mapping[str, tuple[str, str]],
-    ) -> None:
+    def table(self, caption: str, records: Iterable[Record], columns: Mapping[str, str]) -> None:
         """Add a table of records.
 
         Parameters
         ----------
-        columns : mapping of str to (key, format)
-            By header: which value of a record it shows, and how :func:`format` writes it.
+        columns : mapping
+            Header to the key of a value, and how :func:`format` writes it: ``mbps:,.0f``.
         """
-        rows = tuple(
-            tuple(_cell(record[key], spec) for key, spec in columns.values()) for record in records
-        )
+        specs = [column.partition(":")[::2] for column in columns.values()]
+        rows = tuple(tuple(_cell(record[key], spec) for key, spec in specs) for record in records)
         if rows:
             self.tables.append(Table(caption, tuple(columns), rows))
 
@@ -104,31 +95,42 @@ def _cell(value: Any, spec: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A section's question, and the function that answers it from data."""
+    """A section's question, and the function that answers it from data, metric by metric."""
 
     key: str
     title: str
     method: str
-    answer: Callable[[Section, Any], None]
+    metrics: Collection[Any]
+    answer: Callable[..., None]
 
     def section(self, data: Any) -> Section:
         """Return the section; it is inconclusive where it shows nothing."""
         section = Section(self.key, self.title, self.method)
-        self.answer(section, data)
+        for metric in self.metrics:
+            section.samples += data.count(metric)
+            self.answer(section, data, metric)
+        if not self.metrics:
+            self.answer(section, data)
         shown = section.figures or section.tables or section.charts
         section.concluded = section.concluded and bool(shown)
         return section
 
 
 def analysis(
-    key: str, title: str, method: str
-) -> Callable[[Callable[[Section, Any], None]], Analysis]:
-    """Make an analysis of the function that answers its question."""
-    return lambda answer: Analysis(key, title, method, answer)
+    key: str, title: str, method: str, metrics: Collection[Any] = ()
+) -> Callable[[Callable[..., None]], Analysis]:
+    """Make an analysis of the function that answers its question.
+
+    Parameters
+    ----------
+    metrics : collection of Metric
+        On whose samples it rests, and of each of which the function is asked; none for a function
+        that is asked once, and counts its samples.
+    """
+    return lambda answer: Analysis(key, title, method, metrics, answer)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A whole report.
 
     Attributes
@@ -146,8 +148,5 @@ class Report:
     def model_dump(self) -> dict[str, Any]:
         """Return the figures as JSON types, without tables and charts."""
         shown = ("key", "title", "method", "samples", "concluded", "statements", "figures")
-        return {
-            "title": self.title,
-            "about": self.about,
-            "sections": [{name: getattr(one, name) for name in shown} for one in self.sections],
-        }
+        sections = [{name: getattr(one, name) for name in shown} for one in self.sections]
+        return {"title": self.title, "about": self.about, "sections": sections}

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import inf
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from probes.analysis.evidence import TooFewError
-from probes.analysis.level_shift import LEARNT_FROM, level_shifts
-from probes.analysis.series.autocorrelation import autocorrelation
-from probes.analysis.series.forecast import forecast
-from probes.analysis.series.levels import FEWEST_TESTS, levels_between_tests
-from probes.analysis.series.occurrences import occurrences
-from probes.analysis.series.periodicity import (
+from probes.analysis.evidence import Record, TooFewError
+from probes.analysis.forecast import forecast
+from probes.analysis.level_shift import (
+    FEWEST_TESTS,
+    LEARNT_FROM,
+    level_shifts,
+    levels_between_tests,
+)
+from probes.analysis.patterns import (
     DAY_S,
     PERIOD_NAMES,
-    Periodicity,
+    autocorrelation,
+    occurrences,
     periodicity,
+    strongest_period,
     without_pattern,
 )
-from probes.analysis.series.spectrum import strongest_period
-from probes.samples import Metric
-from relayd.report.document import Report, Section
+from probes.samples import Metric, Rows
+from relayd.report.document import Report, Section, analysis
 from relayd.store import Store
 from relayd.times import utc_text
 
 MOST_SHIFTS = 10
 COUNTED: tuple[Metric, ...] = ("loss_pct",)
 """Metrics of which a value above zero is an event, and most are zero."""
+
+
+class _Series(NamedTuple):
+    rows: Rows
+    horizon_s: float
 
 
 def report_series(
@@ -53,153 +59,134 @@ def report_series(
     since_s : float, optional
         Only what was measured since, seconds since 1970.
     """
-    samples = store.samples.read(
-        src=src, dst=dst, metric=metric, since_s=-inf if since_s is None else since_s, details=False
-    )
-    rows = samples.rows
-    if metric in COUNTED:
-        sections = [_events(rows)]
-    else:
-        sections = [_memory(rows), _periods(rows), _forecast(rows, horizon_s), _levels(rows)]
+    begin_s = -inf if since_s is None else since_s
+    rows = store.samples.read(src=src, dst=dst, metric=metric, since_s=begin_s, details=False).rows
+    asked = (events,) if metric in COUNTED else (memory, periods, next_hours, levels)
+    sections = [one.section(_Series(rows, horizon_s)) for one in asked]
     for section in sections:
         section.samples = len(rows)
-        section.concluded = bool(section.figures)
-    first_last = (
-        [utc_text(float(at)) for at in rows["measured_at_s"][[0, -1]]] if len(rows) else ["never"]
-    )
-    about = {"samples": f"{len(rows):,}", "measured": " to ".join(dict.fromkeys(first_last))}
-    return Report(f"{metric} of {src} > {dst}", about, tuple(sections))
+    first_last = [utc_text(float(at)) for at in rows["measured_at_s"][[0, -1]]] if len(rows) else []
+    measured = " to ".join(dict.fromkeys(first_last)) or "never"
+    about = {"samples": f"{len(rows):,}", "measured": measured}
+    return Report(f"{metric} of {src} > {dst}", about, sections)
 
 
-def _memory(rows: NDArray[np.void]) -> Section:
-    section = Section(
-        "autocorrelation",
-        "How long does it remember?",
-        "Autocorrelation; Bartlett's bounds, integrated time of correlation.",
-    )
+@analysis(
+    "autocorrelation",
+    "How long does it remember?",
+    "Autocorrelation; Bartlett's bounds, integrated time of correlation.",
+)
+def memory(section: Section, series: _Series) -> None:
+    """Answer how much samples resemble earlier ones."""
+    rows = series.rows
     found = section.conclude(
-        "autocorrelation", lambda: autocorrelation(rows["measured_at_s"], rows["value"])
+        "autocorrelation", autocorrelation, rows["measured_at_s"], rows["value"]
     )
-    if found is not None:
-        section.say(
-            f"A sample resembles the one {found.step_s / 60:.3g} min before "
-            + (f"(correlation {found.next:.2f})" if found.remembers else "no more than by chance")
-            + f"; {found.samples:,} samples are worth {found.independent_samples:,.0f} independent "
-            f"ones, one every {found.correlation_time_s / 3600:.2g} h."
-        )
-        section.statements += [
-            f"Correlation over {lag_s / 3600:g} h: {value:.2f}." for lag_s, value in found.at_lags
-        ]
-    return section
+    if found is None:
+        return
+    alike = f"(correlation {found['next']:.2f})" if found["remembers"] else "no more than by chance"
+    section.say(
+        f"A sample resembles the one {found['step_s'] / 60:.3g} min before {alike}; "
+        f"{found['samples']:,} samples are worth {found['independent_samples']:,.0f} independent "
+        f"ones, one every {found['correlation_time_s'] / 3600:.2g} h.",
+        *(f"Correlation over {lag_s / 3600:g} h: {r:.2f}." for lag_s, r in found["at_lags"]),
+    )
 
 
-def _periods(rows: NDArray[np.void]) -> Section:
-    section = Section(
-        "periods",
-        "Does it repeat itself?",
-        "Folded at half an hour, a day and a week, with cycles turned at random; the strongest "
-        "wave of a periodogram against red noise.",
-    )
+@analysis(
+    "periods",
+    "Does it repeat itself?",
+    "Folded at half an hour, a day and a week, with cycles turned at random; the strongest "
+    "wave of a periodogram against red noise.",
+)
+def periods(section: Section, series: _Series) -> None:
+    """Answer whether there is a pattern that comes back."""
+    times, values = series.rows["measured_at_s"], series.rows["value"]
     for name, period_s in PERIOD_NAMES.items():
-        found = section.conclude(
-            name,
-            lambda p=period_s: periodicity(rows["measured_at_s"], rows["value"], p),  # type: ignore[misc]
-        )
+        found = section.conclude(name, periodicity, times, values, period_s)
         if found is not None:
             section.say(
                 f"By {name.replace('_', ' ')}: "
                 + (
-                    f"a pattern (p = {found.p_value:.3f}), {_extreme(found)}."
-                    if found.present
-                    else f"no more than chance gives (p = {found.p_value:.2f})."
+                    f"a pattern (p = {found['p_value']:.3f}), {_extreme(found)}."
+                    if found["present"]
+                    else f"no more than chance gives (p = {found['p_value']:.2f})."
                 )
             )
-    any_period = section.conclude(
-        "any_period", lambda: strongest_period(rows["measured_at_s"], rows["value"])
-    )
-    if any_period is not None:
+    found = section.conclude("any_period", strongest_period, times, values)
+    if found is not None:
         section.say(
-            f"Of any period: every {any_period.period_s / 3600:.3g} h, {any_period.share:.0%} of "
-            f"the variance (p = {any_period.p_value:.3f})."
-            if any_period.present
-            else f"Of any period: none beyond chance (p = {any_period.p_value:.2f})."
+            f"Of any period: every {found['period_s'] / 3600:.3g} h, {found['share']:.0%} of "
+            f"the variance (p = {found['p_value']:.3f})."
+            if found["present"]
+            else f"Of any period: none beyond chance (p = {found['p_value']:.2f})."
         )
-    return section
 
 
-def _extreme(found: Periodicity) -> str:
+def _extreme(found: Record) -> str:
     """Return where it is farthest from what is usual."""
-    if found.height > found.depth:
-        word, at_s, how = "highest", found.highest_phase_s, f"{found.height:.1%} above"
+    if found["height"] > found["depth"]:
+        word, at_s, how = "highest", found["highest_phase_s"], f"{found['height']:.1%} above"
     else:
-        word, at_s, how = "lowest", found.lowest_phase_s, f"{found.depth:.1%} below"
+        word, at_s, how = "lowest", found["lowest_phase_s"], f"{found['depth']:.1%} below"
     return f"{word} from {at_s / 60:.0f} min into it, {how} usual"
 
 
-def _forecast(rows: NDArray[np.void], horizon_s: float) -> Section:
-    section = Section(
-        "forecast",
-        "What does it do next?",
-        "The level, the time of day and the present, each day forecast from the days before; skill "
-        "is the share of the error of 'same as now' that is saved.",
+@analysis(
+    "forecast",
+    "What does it do next?",
+    "The level, the time of day and the present, each day forecast from the days before; skill "
+    "is the share of the error of 'same as now' that is saved.",
+)
+def next_hours(section: Section, series: _Series) -> None:
+    """Answer what the link does next, where that can be told."""
+    rows, horizon_s = series
+    found = section.conclude("forecast", forecast, rows["measured_at_s"], rows["value"], horizon_s)
+    if found is None:
+        return
+    ahead = f"In {found['horizon_s'] / 3600:.3g} h"
+    section.say(
+        f"{ahead}: {found['expected']:,.4g} ({found['low']:,.4g} to {found['high']:,.4g}), now "
+        f"{found['now']:,.4g}. Over {found['days']} days such forecasts had a skill of "
+        f"{found['skill']:.0%} (p = {found['p_value']:.3f})."
+        if found["useful"]
+        else f"{ahead}: no forecast. The time of day tells nothing beyond chance (p = "
+        f"{found['p_value']:.2f})."
     )
-    found = section.conclude(
-        "forecast", lambda: forecast(rows["measured_at_s"], rows["value"], horizon_s)
-    )
-    if found is not None:
-        ahead = f"In {found.horizon_s / 3600:.3g} h"
-        if found.useful:
-            section.say(
-                f"{ahead}: {found.expected:,.4g} ({found.low:,.4g} to {found.high:,.4g}), now "
-                f"{found.now:,.4g}. Over {found.days} days such forecasts had a skill of "
-                f"{found.skill:.0%} (p = {found.p_value:.3f})."
-            )
-        else:
-            section.say(
-                f"{ahead}: no forecast. The time of day tells nothing beyond chance (p = "
-                f"{found.p_value:.2f})."
-            )
-    return section
 
 
-def _levels(rows: NDArray[np.void]) -> Section:
-    section = Section(
-        "levels",
-        "Has its level changed?",
-        "Page's cumulative sums (1954) for shifts that last; rates in two groups with a gap, whose "
-        "order in time tells two levels from one shift (runs, Wald and Wolfowitz 1940).",
-    )
-    rates = rows["value"]
-    if len(rates):
-        alike = rows["connections"] == rows["connections"].max()
-        rates, times = rates[alike], rows["measured_at_s"][alike]
+@analysis(
+    "levels",
+    "Has its level changed?",
+    "Page's cumulative sums (1954) for shifts that last; rates in two groups with a gap, whose "
+    "order in time tells two levels from one shift (runs, Wald and Wolfowitz 1940).",
+)
+def levels(section: Section, series: _Series) -> None:
+    """Answer whether the level has shifted, or is one of two by turns."""
+    rows = series.rows
+    rows = rows[rows["connections"] == rows["connections"].max(initial=0)]
+    times, rates = rows["measured_at_s"], rows["value"]
     if len(rates) <= max(LEARNT_FROM, FEWEST_TESTS):
         error = TooFewError("samples with the same connections", len(rates), LEARNT_FROM + 1)
         section.say(f"Levels: no conclusion. {error}")
-        return section
-    beside = ""
+        return
+    besides = ""
     with suppress(TooFewError):
-        if periodicity(times, rates, DAY_S).present:
-            rates, beside = without_pattern(times, rates, DAY_S), "Beside its daily pattern, "
-    levels = levels_between_tests(rates.tolist())
-    back_and_forth = levels is not None and levels.pattern == "two-level"
-    shifts = [] if back_and_forth else level_shifts(rates.tolist())
+        if periodicity(times, rates, DAY_S)["present"]:
+            rates, besides = without_pattern(times, rates, DAY_S), "Besides its daily pattern, "
+    found = levels_between_tests(rates.tolist())
+    by_turns = found is not None and found.pattern == "two-level"
+    shifts = [] if by_turns else level_shifts(rates.tolist())
     section.figures = {
-        "levels": levels
-        and {
-            "pattern": levels.pattern,
-            "low": levels.low_mbps,
-            "high": levels.high_mbps,
-            "changes": levels.changes,
-        },
+        "levels": found and dict(zip(("pattern", "low", "high", "changes"), found, strict=False)),
         "shifts": [
             {"at_s": float(times[s.position]), "before": s.before, "after": s.after} for s in shifts
         ],
     }
-    if levels is not None and back_and_forth:
+    if found is not None and by_turns:
         section.say(
-            f"It is at one of two levels by turns, {levels.low_mbps:,.4g} and "
-            f"{levels.high_mbps:,.4g}: {levels.changes} changes."
+            f"It is at one of two levels by turns, {found.low_mbps:,.4g} and "
+            f"{found.high_mbps:,.4g}: {found.changes} changes."
         )
     for shift in shifts[-MOST_SHIFTS:]:
         section.say(
@@ -208,30 +195,31 @@ def _levels(rows: NDArray[np.void]) -> Section:
         )
     if not section.statements:
         section.say("It has one level.")
-    if beside:
-        section.statements = [beside + said[0].lower() + said[1:] for said in section.statements]
-    return section
+    if besides:
+        section.statements = [besides + said[0].lower() + said[1:] for said in section.statements]
 
 
-def _events(rows: NDArray[np.void]) -> Section:
-    section = Section(
-        "occurrences",
-        "How often are packets lost?",
-        "Samples with loss, Wilson's interval (1927), and whether they come in fewer runs than by "
-        "chance.",
-    )
-    if not len(rows):
+@analysis(
+    "occurrences",
+    "How often are packets lost?",
+    "Samples with loss, Wilson's interval (1927), and whether they come in fewer runs than by "
+    "chance.",
+)
+def events(section: Section, series: _Series) -> None:
+    """Answer how often packets were lost, and whether that comes in clusters."""
+    if not len(series.rows):
         section.say("There is no sample.")
-        return section
-    found = section.conclude("loss", lambda: occurrences(rows["value"]))
+        return
+    found = section.conclude("loss", occurrences, series.rows["value"])
     section.say(
-        f"{found.occurrences:,} of {found.samples:,} samples lost packets ({found.share:.2%}, "
-        f"{found.low:.2%} to {found.high:.2%}), {found.mean:.3g} % of packets in all."
+        f"{found['occurrences']:,} of {found['samples']:,} samples lost packets "
+        f"({found['share']:.2%}, {found['low']:.2%} to {found['high']:.2%}), {found['mean']:.3g} % "
+        "of packets in all."
     )
-    if found.occurrences:
+    if found["occurrences"]:
         section.say(
-            f"Where packets were lost, {found.median_of_occurrences:.3g} % were (median; worst "
-            f"{found.worst:.3g} %), in {found.episodes:,} episodes of up to {found.longest} samples"
-            + (", which are clustered in time." if found.clustered else ".")
+            f"Where packets were lost, {found['median_of_occurrences']:.3g} % were (median; worst "
+            f"{found['worst']:.3g} %), in {found['episodes']:,} episodes of up to "
+            f"{found['longest']} samples"
+            + (", which are clustered in time." if found["clustered"] else ".")
         )
-    return section

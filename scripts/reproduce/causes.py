@@ -10,9 +10,9 @@ import numpy as np
 
 from planner.model.units import BITS_PER_BYTE
 from planner.transfer.all_pairs import Floats
-from probes.analysis.evidence import finite, ranks
+from probes.analysis.comparisons import HOMOGENEOUS_COV
+from probes.analysis.evidence import finite, ranks, spread
 from probes.analysis.relay_gains import NOTEWORTHY, latency_gains
-from probes.analysis.variation import HOMOGENEOUS_COV, spread
 from scripts.reproduce.grid import WINDOW_MB, aggregates, gains, of, round_trips, survey
 from scripts.reproduce.over_time import NEAR, later_over_earlier, near, repeats
 from scripts.reproduce.point import PROVIDERS, Cause
@@ -65,7 +65,7 @@ def _single_flow_relays() -> Cause:
     for _ in range(DRAWS):
         chosen = np.zeros(len(rates), bool)
         chosen[random.choice(aws, REGIONS, replace=False)] = True
-        shares.append(gains(rates, chosen[:, None] & chosen, chosen).share_1_5)
+        shares.append(gains(rates, chosen[:, None] & chosen, chosen)["share_1_5"])
     low, middle, high = np.quantile(shares, (0.05, 0.5, 0.95))
     within = of("aws")
     capped = gains(np.minimum(rates, CAP_GBPS), within[:, None] & within, within)
@@ -73,7 +73,7 @@ def _single_flow_relays() -> Cause:
         "One flow, 1.5x through an EC2 relay",
         f"{DRAWS} draws of {REGIONS} of the {len(aws)} regions: {middle:.0%} of pairs in the "
         f"median, {low:.0%} to {high:.0%} in nine draws of ten. All regions, flows capped at "
-        f"{1000 * CAP_GBPS:.0f} Mbit/s: {capped.share_1_5:.0%} of {capped.pairs} pairs",
+        f"{1000 * CAP_GBPS:.0f} Mbit/s: {capped['share_1_5']:.0%} of {capped['pairs']} pairs",
         f"It hangs on which regions are chosen; the paper does not name its {REGIONS}. A cap "
         "changes little",
     )
@@ -85,7 +85,7 @@ def _relays_of_other_clouds() -> Cause:
     alike = gains(BITS_PER_BYTE * WINDOW_MB / round_trips(), pairs)
     return Cause(
         "One flow, relays of other clouds",
-        f"With windows of {WINDOW_MB:g} MB everywhere: up to {alike.maximum:.1f}x",
+        f"With windows of {WINDOW_MB:g} MB everywhere: up to {alike['maximum']:.1f}x",
         "It agrees because receivers of the clouds have different windows. A gain is at most the "
         "ratio of windows times that of distances",
     )
@@ -134,7 +134,7 @@ def _caps_by_destination(provider: str) -> Cause:
         ]
         found.append(
             f"to {name} {_alike(sources)} sources vary by under 10 %, the median by "
-            f"{median(spread(row).cov for row in sources):.0%} (rank correlation with distance "
+            f"{median(spread(row)['cov'] for row in sources):.0%} (rank correlation with distance "
             f"{np.nanmedian(with_distance):.2f})"
         )
     if provider == "gcp":
@@ -166,7 +166,7 @@ def _relays(provider: str) -> Cause:
     found = []
     for other, name in PROVIDERS.items():
         some = gains(rates, of(provider)[:, None] & of(other))
-        found.append(f"{some.share_1_5:.1%} of {some.pairs} pairs to {name}")
+        found.append(f"{some['share_1_5']:.1%} of {some['pairs']} pairs to {name}")
     because = {
         "azure": "Inside Azure it is as the paper says. Out of it, the path is the limit",
         "gcp": "Inside GCP and to Azure it is as the paper says. To AWS, far paths are slower",
@@ -201,8 +201,8 @@ def _latency() -> Cause:
     inside, between = (latency_gains(round_trips(), pairs) for pairs in (same, ~same))
     return Cause(
         "Little room in latency",
-        f"Gain 10 % or more: {inside.share_1_1:.1%} of {inside.pairs} pairs inside a cloud, "
-        f"{between.share_1_1:.1%} of {between.pairs} between clouds",
+        f"Gain 10 % or more: {inside['share_1_1']:.1%} of {inside['pairs']} pairs inside a cloud, "
+        f"{between['share_1_1']:.1%} of {between['pairs']} between clouds",
         "Inside a cloud it is as the paper says. Between clouds, routes make detours that a third "
         "region avoids",
     )
@@ -210,7 +210,7 @@ def _latency() -> Cause:
 
 def _alike(sources: Iterable[Iterable[float]]) -> str:
     """Return how many sources have one rate to all destinations."""
-    covs = [spread(list(rates)).cov for rates in sources]
+    covs = [spread(list(rates))["cov"] for rates in sources]
     return f"{sum(cov < HOMOGENEOUS_COV for cov in covs)} of {len(covs)}"
 
 

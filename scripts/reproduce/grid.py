@@ -10,8 +10,9 @@ import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
 from planner.transfer.all_pairs import DIRECT, Floats, RateBounds, Terms, choose, within_caps
-from probes.analysis.relay_gains import GainDistribution, distribution
-from probes.analysis.variation import Spread, homogeneity, spread
+from probes.analysis.comparisons import homogeneity
+from probes.analysis.evidence import Record, spread
+from probes.analysis.relay_gains import distribution
 from scripts.reproduce.over_time import time_points
 from scripts.reproduce.point import PROVIDERS, Point, latency_points
 from tests.planner.grid import january_grid, vm_usd_per_h
@@ -68,7 +69,7 @@ def survey() -> dict[tuple[str, str], tuple[float, float]]:
         }
 
 
-def survey_windows(provider: str) -> Spread:
+def survey_windows(provider: str) -> Record:
     """Return what windows, in MB, explain the single flows into a provider's regions."""
     return spread(
         [
@@ -104,7 +105,7 @@ def of(provider: str) -> np.ndarray:
     return np.array([region.startswith(f"{provider}:") for region in january_grid().regions])
 
 
-def gains(rates: Floats, pairs: np.ndarray, relays: np.ndarray | None = None) -> GainDistribution:
+def gains(rates: Floats, pairs: np.ndarray, relays: np.ndarray | None = None) -> Record:
     """Return what the best of some relays gains for some pairs; all may relay by default.
 
     The caps of VMs are the largest rates in and out of their regions.
@@ -128,7 +129,7 @@ def _single_flows() -> list[Point]:
     flows = survey()
     inside = {pair: flow for pair, flow in flows.items() if _both(pair, "aws")}
     rates = spread([mbps for mbps, _ in inside.values()])
-    ratio = rates.maximum / rates.minimum
+    ratio = rates["maximum"] / rates["minimum"]
     both_ways = [
         max(mbps, flows[dst, src][0]) / min(mbps, flows[dst, src][0])
         for (src, dst), (mbps, _) in flows.items()
@@ -168,11 +169,11 @@ def _single_flows() -> list[Point]:
                 "The bandwidth-delay product of single flows is nearly the same for all pairs "
                 f"(3.2.2), into {PROVIDERS[provider]}",
                 "nearly identical",
-                f"varies by {products.cov:.0%} around {products.median:.1f} MB, throughput by "
-                f"{speeds.cov:.0%}",
-                products.cov < 0.2,
+                f"varies by {products['cov']:.0%} around {products['median']:.1f} MB, throughput "
+                f"by {speeds['cov']:.0%}",
+                products["cov"] < 0.2,
                 "by less than 20 %",
-                f"{products.samples} flows at {LEAST_MS:g} ms or more, {SURVEY}",
+                f"{products['samples']} flows at {LEAST_MS:g} ms or more, {SURVEY}",
             )
         )
     return found
@@ -186,7 +187,7 @@ def _single_flow_relays() -> list[Point]:
     then = np.isin(np.array(january_grid().regions), EC2_2018)
     alone_then, alone = gains(rates, then[:, None] & then, then), gains(rates, pairs, aws)
     # Each receiver has its own window: those that the survey saw, else the default.
-    windows_mb = {provider: survey_windows(provider).median for provider in ("aws", "gcp")}
+    windows_mb = {provider: survey_windows(provider)["median"] for provider in ("aws", "gcp")}
     into = [
         windows_mb.get(region.partition(":")[0], WINDOW_MB) for region in january_grid().regions
     ]
@@ -198,20 +199,20 @@ def _single_flow_relays() -> list[Point]:
                 "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay "
                 f"(3.2.1, Figure 1c): {regions} regions",
                 "about 40 %",
-                f"{some.share_1_5:.0%}",
-                0.3 <= some.share_1_5 <= 0.5,
+                f"{some['share_1_5']:.0%}",
+                0.3 <= some["share_1_5"] <= 0.5,
                 "30 to 50 %",
-                f"{some.pairs} pairs, {basis}",
+                f"{some['pairs']} pairs, {basis}",
             )
             for regions, some in (("11", alone_then), (f"all {aws.sum()}", alone))
         ),
         Point(
             "Relays of other clouds help one flow more, at most (3.2.1)",
             "up to 10x",
-            f"{with_all.share_1_5:.0%} gain 1.5x, up to {with_all.maximum:.1f}x",
-            with_all.maximum >= 5,
+            f"{with_all['share_1_5']:.0%} gain 1.5x, up to {with_all['maximum']:.1f}x",
+            with_all["maximum"] >= 5,
             "5x or more for some pair",
-            f"{with_all.pairs} pairs, windows of {windows_mb['aws']:.1f} MB into AWS, "
+            f"{with_all['pairs']} pairs, windows of {windows_mb['aws']:.1f} MB into AWS, "
             f"{WINDOW_MB:g} into Azure and {windows_mb['gcp']:.1f} into GCP over round-trip times, "
             "April 2022",
         ),
@@ -223,19 +224,12 @@ def _aggregates() -> list[Point]:
     found = []
     for provider, name in PROVIDERS.items():
         spreads = [
-            homogeneity(
-                region,
-                {
-                    other: float(rate)
-                    for other, rate in zip(regions, row, strict=True)
-                    if np.isfinite(rate)
-                },
-            )
+            homogeneity(row)
             for region, row in zip(regions, rates, strict=True)
             if region.startswith(f"{provider}:")
         ]
-        covs = [one.over_destinations.cov for one in spreads]
-        alike = sum(one.homogeneous for one in spreads)
+        covs = [one["cov"] for one in spreads]
+        alike = sum(one["homogeneous"] for one in spreads)
         found.append(
             Point(
                 "Many flows meet the same VM cap towards every destination (3.2.2, Table 3: "
@@ -244,7 +238,7 @@ def _aggregates() -> list[Point]:
                 f"median {np.median(covs):.1%}; {alike} of {len(spreads)} sources under 10 %",
                 alike >= 0.9 * len(spreads),
                 "under 10 % for nine sources in ten",
-                f"{sum(one.destinations for one in spreads)} pairs, {GRID}",
+                f"{sum(one['destinations'] for one in spreads)} pairs, {GRID}",
             )
         )
     return found
@@ -260,11 +254,11 @@ def _aggregate_relays() -> list[Point]:
             Point(
                 f"With many flows, relaying gains little throughput (4), from {name}",
                 "little scope",
-                f"{some.share_1_5:.1%} of pairs gain 1.5x or more; median {some.median:.2f}x, most "
-                f"{some.maximum:.1f}x",
-                some.share_1_5 <= 0.05,
+                f"{some['share_1_5']:.1%} of pairs gain 1.5x or more; "
+                f"median {some['median']:.2f}x, most {some['maximum']:.1f}x",
+                some["share_1_5"] <= 0.05,
                 "1.5x for at most 5 % of pairs",
-                f"{some.pairs} pairs, {GRID}",
+                f"{some['pairs']} pairs, {GRID}",
             )
         )
     return found

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.transfer.all_pairs import Floats
-from probes.analysis.variation import spread
+from probes.analysis.evidence import spread
 from probes.lab.controller import Lab
 from probes.lab.measuring import Transfer, iperf3_reports
 from probes.lab.topology import GOODPUT_SHARE
@@ -143,7 +143,7 @@ def _watch(lab: Lab, vm: str, *, inwards: bool) -> Watched:
     phase_of, into_s = np.divmod(np.round(seconds[:, 0]), PHASE_S)
     settled = [(phase_of == phase) & (into_s >= SETTLING_S) for phase in range(phases)]
     each = np.array([rates[some].mean(0) for some in settled])
-    covs = [spread(rates[some].sum(1)).cov for some in settled]
+    covs = [spread(rates[some].sum(1))["cov"] for some in settled]
     return Watched(each.sum(1), each, float(np.mean(covs)))
 
 
@@ -192,7 +192,7 @@ def _one_flow(lab: Lab) -> list[Point]:
                 f"{setting}",
                 "highly dynamic",
                 f"{low:.0f} to {high:.0f} Mbit/s from quartile to quartile, median {middle:.0f}; "
-                f"varies by {spread(rates).cov:.0%}",
+                f"varies by {spread(rates)['cov']:.0%}",
                 bool(high - low >= DYNAMIC * middle),
                 f"the quartiles {DYNAMIC:.0%} of the median apart or more",
                 f"1 pair, iperf3, one connection, {BOX_S} means of 1 s",

@@ -102,15 +102,15 @@ def latency_points(rtt_ms: Floats, regions: Sequence[str], measured: str) -> lis
             f"{longest_ms:.0f} ms ({far})",
             bool(300 <= longest_ms <= 450),
             "300 to 450 ms",
-            f"{found.pairs} {measured}",
+            f"{found['pairs']} {measured}",
         ),
         Point(
             "There is little room to improve latency by relaying (4)",
             "little",
-            f"{found.share_1_1:.0%} of pairs gain 10 % or more; median {found.median:.2f}x, most "
-            f"{found.maximum:.1f}x",
-            found.share_1_1 <= 0.1,
+            f"{found['share_1_1']:.0%} of pairs gain 10 % or more; median {found['median']:.2f}x, "
+            f"most {found['maximum']:.1f}x",
+            found["share_1_1"] <= 0.1,
             "10 % or more for at most 10 % of pairs",
-            f"{found.pairs} {measured}",
+            f"{found['pairs']} {measured}",
         ),
     ]

@@ -181,10 +181,10 @@ def _relays(lab: Lab) -> list[Point]:
                 "Relays of other clouds help one flow more, at most (3.2.1, Figure 1c), with "
                 f"windows of {window_mb:g} MB there",
                 "up to 10x",
-                f"{gains.share_1_5:.0%} gain 1.5x, up to {gains.maximum:.1f}x",
-                gains.maximum >= 5,
+                f"{gains['share_1_5']:.0%} gain 1.5x, up to {gains['maximum']:.1f}x",
+                gains["maximum"] >= 5,
                 "5x or more for some pair",
-                f"{gains.pairs} pairs, iperf3, one connection for 5 s, {len(OTHERS)} relays of "
+                f"{gains['pairs']} pairs, iperf3, one connection for 5 s, {len(OTHERS)} relays of "
                 "other clouds",
             )
         )

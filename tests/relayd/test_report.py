@@ -16,7 +16,7 @@ import pytest
 
 import relayd
 from planner.model.estimate import AddressKind
-from probes.analysis.series.steady import Interval
+from probes.analysis.steady_state import Interval
 from probes.campaign.findings import Findings, steady_sample
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planner.model.errors import DataError, InputError
-from probes.analysis.fleet_caps import VmCap
+from probes.analysis.evidence import Record
 from probes.fleet.failures import ProbeError
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
@@ -26,7 +26,7 @@ from probes.tools.host_check import (
     install_commands,
     unknown_hosts,
 )
-from relayd.campaigns.caps import CAP_NAMES, cap_json, measured_caps
+from relayd.campaigns.caps import measured_caps
 from relayd.cli.options import agreed, catalogue_of, store_location
 from relayd.cli.text import left_table
 from relayd.settings import load_settings
@@ -84,9 +84,10 @@ def _add_caps(reports: list[HostReport], options: argparse.Namespace) -> None:
         found = measured_caps(store, catalogue_of(options, settings))
     for cap in found:
         for report in reports:
-            if cap.recreate and report.host.name == cap.host and report.host.region == cap.region:
-                problem = f"{cap.mbps:.4g} Mbit/s, its {CAP_NAMES[cap.metric]} cap, is little"
-                report.findings.append(HostFinding("warning", problem, cap.text))
+            host = report.host
+            if cap["recreate"] and (host.name, host.region) == (cap["host"], cap["region"]):
+                problem = f"{cap['mbps']:.4g} Mbit/s, its {cap['cap']} cap, is little"
+                report.findings.append(HostFinding("warning", problem, cap["text"]))
 
 
 async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:
@@ -180,7 +181,7 @@ def caps(options: argparse.Namespace) -> int:
     """Print the measured caps beside those of their type."""
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
-    found: list[VmCap] = []
+    found: list[Record] = []
     if store := open_if_there(store_location(options, settings)):
         with store:
             found = measured_caps(store, catalogue)
@@ -190,34 +191,34 @@ def caps(options: argparse.Namespace) -> int:
             "measures those of every VM of a fleet."
         )
     if options.json:
-        print(json.dumps({"caps": [cap_json(cap) for cap in found]}, indent=2))
+        print(json.dumps({"caps": found}, indent=2))
         return 0
     print(left_table(["host", "type", "cap", "Mbit/s", "slower", "recreate"], _rows(found)))
     for line in recreate_lines(found):
         print(line)
-    if not any(cap.advice for cap in found):
-        print(found[0].text)
+    if all(cap["odds"] is None for cap in found):
+        print(found[0]["text"])
     return 0
 
 
-def recreate_lines(found: Sequence[VmCap]) -> list[str]:
+def recreate_lines(found: Sequence[Record]) -> list[str]:
     """Return a line for each cap whose VM is worth recreating."""
     return [
-        f"recreate {cap.host}: its {CAP_NAMES[cap.metric]} cap is {cap.mbps:.4g} Mbit/s. {cap.text}"
+        f"recreate {cap['host']}: its {cap['cap']} cap is {cap['mbps']:.4g} Mbit/s. {cap['text']}"
         for cap in found
-        if cap.recreate
+        if cap["recreate"]
     ]
 
 
-def _rows(found: Sequence[VmCap]) -> list[list[str]]:
+def _rows(found: Sequence[Record]) -> list[list[str]]:
     return [
         [
-            cap.host,
-            cap.vm_type,
-            CAP_NAMES[cap.metric],
-            f"{cap.mbps:.4g}",
-            f"{cap.advice.percentile:.0%}" if cap.advice else "-",
-            ("yes" if cap.recreate else "no") if cap.advice else "-",
+            cap["host"],
+            cap["vm_type"],
+            cap["cap"],
+            f"{cap['mbps']:.4g}",
+            "-" if cap["odds"] is None else f"{cap['slower_share']:.0%}",
+            "-" if cap["odds"] is None else "yes" if cap["recreate"] else "no",
         ]
         for cap in found
     ]

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         record_change(store.database, action, str(campaign.id))
         report = _measure(options, runner, campaign)
         caps = measured_caps(store, catalogue)
-    slow = [cap for cap in caps if cap.recreate and cap.host in fleet.hosts]
+    slow = [cap for cap in caps if cap["recreate"] and cap["host"] in fleet.hosts]
     print_report(options, campaign.id, report, location, slow)
     if report.result.failed or report.result.left_out:
         say("Some probes are left to do: `relayd probe --resume` tries them again.")

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from planner.model.units import duration_text, usd_text, volume_text
-from probes.analysis.fleet_caps import VmCap
+from probes.analysis.evidence import Record
 from probes.campaign.engine import StageProgress
 from probes.campaign.tasks import ProbeOutcome
-from relayd.campaigns.caps import cap_json
 from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
 from relayd.campaigns.running import CampaignReport
 from relayd.cli.measuring.fleet import recreate_lines
@@ -106,7 +105,7 @@ def print_report(
     number: int,
     report: CampaignReport,
     location: Location,
-    slow: Sequence[VmCap],
+    slow: Sequence[Record],
 ) -> None:
     """Print what a campaign did.
 
@@ -114,7 +113,7 @@ def print_report(
     ----------
     number : int
         Of the campaign.
-    slow : sequence of VmCap
+    slow : sequence of dict
         Caps of VMs that it may pay to recreate.
     """
     result = report.result
@@ -145,7 +144,7 @@ def print_report(
                 for o in result.outcomes
                 for note in o.notes
             ],
-            "recreate": [cap_json(cap) for cap in slow],
+            "recreate": list(slow),
             "reason": result.reason,
             "samples": samples,
             "sent_gb": report.sent_gb,

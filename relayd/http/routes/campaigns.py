@@ -13,7 +13,7 @@ from planner.model.catalogue import VmType
 from planner.model.document import site_as_json
 from planner.model.link_states import LinkState
 from probes.fleet.hosts import Host
-from relayd.campaigns.caps import cap_json, measured_caps
+from relayd.campaigns.caps import measured_caps
 from relayd.http.answers import encoded
 from relayd.http.campaigns.process import forecast
 from relayd.http.campaigns.supervisor import fleet_of
@@ -345,7 +345,7 @@ async def get_fleet(context: RequestContext) -> dict[str, Any]:
         "configured": path is not None,
         "problem": problem,
         "hosts": [_host(host, watch) for host in hosts],
-        "vm_caps": [cap_json(cap) for cap in caps],
+        "vm_caps": caps,
         "leg_states": list(states.values()),
         "may_start_campaigns": not why_not,
         "why_not": why_not,

@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import Field
 
 from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
-from planner.model.catalogue import Region
 from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin, Prior, RateCut
@@ -22,7 +21,7 @@ from planner.model.link_states import LinkState
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from probes.analysis.binning import HistogramBar, TimeBin, bins, histogram, joined
-from probes.analysis.geodesic import GLASS, propagation
+from probes.analysis.geodesic import propagation
 from probes.estimation.provenance import FigureProvenance, UsedSeries
 from probes.importers.limits import MAX_TIME_S
 from probes.samples import Metric, Sample, Samples
@@ -345,7 +344,9 @@ async def get_link(context: RequestContext) -> dict[str, Any]:
         "sender": _caps(network.sites[link.src], link),
         "receiver": _caps(network.sites[link.dst], link),
         "usd_per_gb": _usd_per_gb(current, link),
-        "light": _light(catalogue.region(link.src), catalogue.region(link.dst), link),
+        "light": propagation(
+            catalogue.region(link.src), catalogue.region(link.dst), link.rtt_ms.expected
+        ),
         "state": network.states.get((link.src, link.dst)),
     }
 
@@ -395,19 +396,6 @@ def _usd_per_gb(current: Current, link: Link) -> float | None:
         return prices.egress_usd_per_gb(link.src, link.dst, 1.0)
     except DataError:
         return None  # a provider without prices
-
-
-def _light(src: Region, dst: Region, link: Link) -> dict[str, Any] | None:
-    found = propagation(src, dst, link.rtt_ms.expected)
-    if found is None:
-        return None
-    return {
-        "distance_km": found.distance_km,
-        "vacuum_ms": found.bound_ms,
-        "fibre_ms": found.bound_ms * GLASS,
-        "stretch": found.stretch if found.stretch < inf else None,
-        "possible": found.possible,
-    }
 
 
 def _links_after(

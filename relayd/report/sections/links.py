@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
-from planner.model.answer import dumped
-from probes.analysis.asymmetry import FEWEST_PAIRS, Collapse, collapses, paired_difference
-from probes.analysis.consistency import first_packets
-from probes.analysis.evidence import TooFewError, discoveries
-from probes.analysis.geodesic import GLASS, Propagation, detours, propagation
-from probes.analysis.series.occurrences import occurrences
-from probes.analysis.zones import zone_pairs
-from probes.samples import Metric
+from probes.analysis.comparisons import (
+    FEWEST_PAIRS,
+    collapses,
+    first_packets,
+    paired_difference,
+    zone_pairs,
+)
+from probes.analysis.evidence import Floats, Record, TooFewError, discoveries
+from probes.analysis.geodesic import GLASS, LIGHT_KM_PER_MS, detours, propagation
+from probes.analysis.patterns import occurrences
+from probes.samples import ADDRESSES, Metric, Rows
 from relayd.report.charts import cumulative, points
 from relayd.report.data import ReportData, provider_pair
-from relayd.report.document import Section, analysis
+from relayd.report.document import LINK, Section, analysis
 from relayd.report.sections.rates import RATES
 
 TOGETHER_S = 1800.0
 """Tests of the two directions within this time are taken as made together."""
 MOST_LISTED = 10
 BAND_MS = 50
+PACKETS: dict[Metric, str] = {"loss_pct": "loss, %", "jitter_ms": "jitter, ms"}
 
 
 @analysis(
@@ -33,84 +37,60 @@ BAND_MS = 50
     "Tests of both directions within half an hour, compared pair by pair with signs drawn at "
     "random; one-way collapses below 10 Mbit/s while the other direction went on (Computer "
     "Networks 2016).",
+    RATES,
 )
-def directions(section: Section, data: ReportData) -> None:
+def directions(section: Section, data: ReportData, metric: Metric) -> None:
     """Answer whether a pair is as fast in one direction as in the other."""
-    for metric in RATES:
-        section.samples += data.count(metric)
-        rows_of = {(src, dst): rows for src, dst, rows in data.pairs(metric)}
-        ratios: list[float] = []
-        verdicts: list[bool] = []
-        down: list[tuple[str, str, Collapse]] = []
-        for (src, dst), rows in rows_of.items():
-            back = rows_of.get((dst, src))
-            if back is None or src > dst:
-                continue
-            ratios.append(float(np.median(rows["value"]) / np.median(back["value"])))
-            there, other = _together(rows, back)
-            for a, b, first, second in ((src, dst, there, other), (dst, src, other, there)):
-                found = collapses(first["measured_at_s"], first["value"], second["value"])
-                down += [(a, b, collapse) for collapse in found]
-            with suppress(TooFewError):
-                verdicts.append(paired_difference(there["value"], other["value"]).differs)
-        if not ratios:
-            section.say(f"{metric}: no pair was tested in both directions.")
+    rows_of = {(src, dst): rows for src, dst, rows in data.pairs(metric)}
+    ratios: list[float] = []
+    verdicts: list[bool] = []
+    down: list[Record] = []
+    for (src, dst), rows in rows_of.items():
+        back = rows_of.get((dst, src))
+        if back is None or src > dst:
             continue
-        larger = np.exp(np.abs(np.log(np.array(ratios))))
-        median, share = float(np.median(larger)), float((larger > 1.5).mean())
-        section.figures[metric] = {
-            "pairs": len(ratios),
-            "median_ratio": median,
-            "share_over_1_5": share,
-            "tested": len(verdicts),
-            "differing": sum(verdicts),
-            "collapses": len(down),
-        }
-        section.say(
-            f"{metric}: the faster direction of a pair is {median:.2f}x the other "
-            f"(median of {len(ratios)} pairs); {share:.0%} of pairs differ by more than 1.5x. "
-            f"Of {len(verdicts)} pairs tested often enough, {sum(verdicts)} differ beyond "
-            f"chance. {len(down)} one-way collapses."
-        )
-        section.charts.append(
-            cumulative(
-                f"{metric}: faster over slower direction of each pair.",
-                "ratio",
-                {metric: list(larger)},
-                log=True,
-            )
-        )
-        _list_collapses(section, metric, down)
-
-
-def _list_collapses(section: Section, metric: str, down: list[tuple[str, str, Collapse]]) -> None:
-    longest = sorted(down, key=lambda item: item[2].from_s - item[2].until_s)[:MOST_LISTED]
+        ratios.append(float(np.median(rows["value"]) / np.median(back["value"])))
+        there, other = _together(rows, back)
+        for a, b, first, second in ((src, dst, there, other), (dst, src, other, there)):
+            found = collapses(first["measured_at_s"], first["value"], second["value"])
+            down += [{"src": a, "dst": b, **collapse} for collapse in found]
+        with suppress(TooFewError):
+            verdicts.append(paired_difference(there["value"], other["value"])["differs"])
+    if not ratios:
+        section.say(f"{metric}: no pair was tested in both directions.")
+        return
+    larger = np.exp(np.abs(np.log(np.array(ratios))))
+    median, share = float(np.median(larger)), float((larger > 1.5).mean())
+    section.figures[metric] = {
+        "pairs": len(ratios),
+        "median_ratio": median,
+        "share_over_1_5": share,
+        "tested": len(verdicts),
+        "differing": sum(verdicts),
+        "collapses": len(down),
+    }
+    section.say(
+        f"{metric}: the faster direction of a pair is {median:.2f}x the other "
+        f"(median of {len(ratios)} pairs); {share:.0%} of pairs differ by more than 1.5x. "
+        f"Of {len(verdicts)} pairs tested often enough, {sum(verdicts)} differ beyond "
+        f"chance. {len(down)} one-way collapses."
+    )
+    caption = f"{metric}: faster over slower direction of each pair."
+    section.charts.append(cumulative(caption, "ratio", {metric: larger}, log=True))
+    hours = [one | {"hours": (one["until_s"] - one["from_s"]) / 3600} for one in down]
     section.table(
         f"One-way collapses of {metric}, the longest first",
-        (
-            {"src": a, "dst": b, "hours": (c.until_s - c.from_s) / 3600, "mbps": c.mbps}
-            | {"samples": c.samples}
-            for a, b, c in longest
-        ),
-        {
-            "from": ("src", ""),
-            "to": ("dst", ""),
-            "hours": ("hours", ".1f"),
-            "samples": ("samples", ""),
-            "Mbit/s": ("mbps", ".1f"),
-        },
+        sorted(hours, key=lambda one: -one["hours"])[:MOST_LISTED],
+        LINK | {"hours": "hours:.1f", "samples": "samples", "Mbit/s": "mbps:.1f"},
     )
 
 
-def _together(rows: np.ndarray, back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _together(rows: Rows, back: Rows) -> tuple[Rows, Rows]:
     """Pair tests of one direction with tests of the other that were near in time."""
     at_s, back_s = rows["measured_at_s"], back["measured_at_s"]
-    if len(back) == 1:
-        nearest = np.zeros(len(rows), dtype=int)
-    else:
-        nearest = np.searchsorted(back_s, at_s).clip(1, len(back) - 1)
-        earlier = at_s - back_s[nearest - 1] < back_s[nearest] - at_s
-        nearest = nearest - earlier
+    nearest = np.searchsorted(back_s, at_s).clip(0, len(back) - 1)
+    before = (nearest - 1).clip(0)
+    nearest = np.where(at_s - back_s[before] < back_s[nearest] - at_s, before, nearest)
     close = np.abs(back_s[nearest] - at_s) <= TOGETHER_S
     return rows[close], back[nearest[close]]
 
@@ -125,51 +105,54 @@ def addresses(section: Section, data: ReportData) -> None:
     """Answer whether private addresses carry more, or are nearer, than public ones."""
     metrics: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
     for metric in metrics:
-        links = list(data.address_kinds(metric))
-        section.samples += sum(len(private) + len(public) for _, _, private, public in links)
-        if not links:
+        records = list(_over_both(section, data, metric))
+        if not records:
             section.say(f"{metric}: no link was tested over both kinds of address.")
             continue
-        private = np.array([np.median(values) for _, _, values, _ in links])
-        public = np.array([np.median(values) for _, _, _, values in links])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = private / public
-            order = np.argsort(-np.nan_to_num(np.abs(np.log(ratios)), posinf=0.0))[:MOST_LISTED]
+        private, public = ([one[kind] for one in records] for kind in ("private", "public"))
         section.table(
             f"{metric} over private and public addresses, where they differ most",
-            (
-                {"src": links[i][0], "dst": links[i][1], "ratio": ratios[i]}
-                | {"private": private[i], "public": public[i]}
-                for i in order.tolist()
-            ),
-            {
-                "from": ("src", ""),
-                "to": ("dst", ""),
-                "private": ("private", ".4g"),
-                "public": ("public", ".4g"),
-                "ratio": ("ratio", ".2f"),
-            },
+            sorted(records, key=lambda one: -_apart(one["ratio"]))[:MOST_LISTED],
+            LINK | {"private": "private:.4g", "public": "public:.4g", "ratio": "ratio:.2f"},
         )
         try:
             found = paired_difference(private, public)
         except TooFewError:
             section.say(
-                f"{metric}: {len(links)} links were tested over both kinds; at least "
+                f"{metric}: {len(records)} links were tested over both kinds; at least "
                 f"{FEWEST_PAIRS} are needed to tell a difference from chance."
             )
             continue
         section.figures[metric] = {
-            "legs": len(links),
-            "private_over_public": found.ratio,
-            "p_value": found.p_value,
-            "differs": found.differs,
+            "legs": len(records),
+            "private_over_public": found["ratio"],
+            "p_value": found["p_value"],
+            "differs": found["differs"],
         }
-        words = "more than chance gives" if found.differs else "no more than chance gives"
+        words = "more than chance gives" if found["differs"] else "no more than chance gives"
         section.say(
-            f"{metric}: private over public is {found.ratio:.2f} (geometric mean of {len(links)} "
-            f"links), {words} (p = {found.p_value:.3f})."
+            f"{metric}: private over public is {found['ratio']:.2f} (geometric mean of "
+            f"{len(records)} links), {words} (p = {found['p_value']:.3f})."
         )
     section.concluded = bool(section.figures)
+
+
+def _over_both(section: Section, data: ReportData, metric: Metric) -> Iterator[Record]:
+    """Yield the medians of links that were measured over both kinds of address."""
+    for (src, dst, _), part in data.read(metric).groups():
+        values, address = part.rows["value"], part.rows["address"]
+        private, public = (
+            values[address == ADDRESSES.index(kind)] for kind in ("private", "public")
+        )
+        if src != dst and len(private) and len(public):
+            section.samples += len(private) + len(public)
+            one, other = float(np.median(private)), float(np.median(public))
+            ratio = one / other if other else np.inf
+            yield {"src": src, "dst": dst, "private": one, "public": other, "ratio": ratio}
+
+
+def _apart(ratio: float) -> float:
+    return float(abs(np.log(ratio))) if 0 < ratio < np.inf else 0.0
 
 
 @analysis(
@@ -178,54 +161,50 @@ def addresses(section: Section, data: ReportData) -> None:
     "RTT against the great circle: the bound 2 d / c, the remainder in bands of 50 ms, and "
     "detours: RTTs near the sum of two links that lead out of the way (Computer Networks "
     "2016).",
+    ("rtt_ms",),
 )
-def latency(section: Section, data: ReportData) -> None:
+def latency(section: Section, data: ReportData, metric: Metric) -> None:
     """Answer how far distance explains round-trip times."""
-    section.samples = data.count("rtt_ms")
-    medians = data.medians("rtt_ms")
+    medians = data.medians(metric)
     regions = {name: data.catalogue.region(name) for pair in medians for name in pair}
     found = [
-        p
+        {"src": src, "dst": dst, "rtt_ms": rtt_ms, **compared}
         for (src, dst), rtt_ms in medians.items()
-        if (p := propagation(regions[src], regions[dst], rtt_ms)) is not None
+        if (compared := propagation(regions[src], regions[dst], rtt_ms)) is not None
     ]
     if not found:
         section.say("No round-trip time of regions with known places.")
         return
     _say_bands(section, found)
-    out_of_the_way = section.conclude("detours", lambda: detours(regions, medians))
+    out_of_the_way = section.conclude("detours", detours, regions, medians)
     if out_of_the_way is not None:
         section.say(f"{len(out_of_the_way)} pairs look like detours.")
         section.table(
             "Detours, the slowest first",
-            (dumped(detour, as_json=True) for detour in out_of_the_way[:MOST_LISTED]),
-            {
-                "from": ("src", ""),
-                "to": ("dst", ""),
-                "as if through": ("through", ""),
-                "RTT ms": ("rtt_ms", ".0f"),
-                "sum of links ms": ("sum_ms", ".0f"),
-            },
+            out_of_the_way[:MOST_LISTED],
+            LINK
+            | {"as if through": "through", "RTT ms": "rtt_ms:.0f", "sum of links ms": "sum_ms:.0f"},
         )
-    farthest = max(p.distance_km for p in found)
+    farthest = max(p["distance_km"] for p in found)
     section.charts.append(
         points(
             f"Round-trip time against great-circle distance, {len(found)} pairs.",
             "distance, km",
             "RTT, ms",
-            [(p.distance_km, p.rtt_ms, provider_pair(p.src, p.dst)) for p in found],
-            line=[(0, 0), (farthest, farthest * 2 * GLASS / 299.792458)],
+            [(p["distance_km"], p["rtt_ms"], provider_pair(p["src"], p["dst"])) for p in found],
+            line=[(0, 0), (farthest, farthest * 2 * GLASS / LIGHT_KM_PER_MS)],
             line_name="light in straight fibre",
         )
     )
     _say_zones(section, data)
 
 
-def _say_bands(section: Section, found: list[Propagation]) -> None:
-    bands = sorted(Counter(p.band_ms for p in found).items())
-    names = {f"{band:.0f}-{band + BAND_MS:.0f} ms": count for band, count in bands}
-    stretch = np.array([p.stretch for p in found if np.isfinite(p.stretch)])
-    median = float(np.median(stretch)) if stretch.size else None
+def _say_bands(section: Section, found: list[Record]) -> None:
+    beyond_ms = (max(0.0, p["rtt_ms"] - p["vacuum_ms"]) for p in found)
+    bands = sorted(Counter(int(rest // BAND_MS) * BAND_MS for rest in beyond_ms).items())
+    names = {f"{band}-{band + BAND_MS} ms": count for band, count in bands}
+    stretch = [p["stretch"] for p in found if p["stretch"] is not None]
+    median = float(np.median(stretch)) if stretch else None
     section.figures |= {"bands": names, "median_stretch": median}
     stretched = "" if median is None else f"RTT is {median:.2f}x that of light in straight fibre "
     section.say(
@@ -234,27 +213,41 @@ def _say_bands(section: Section, found: list[Propagation]) -> None:
         + ", ".join(f"{name} for {count}" for name, count in names.items())
         + " pairs."
     )
-    if impossible := [p for p in found if not p.possible]:
+    if impossible := [p for p in found if not p["possible"]]:
         section.say(
             f"{len(impossible)} pairs are faster than light: a wrong place in the catalogue or a "
-            f"wrong measurement, such as {impossible[0].src} > {impossible[0].dst}."
+            f"wrong measurement, such as {impossible[0]['src']} > {impossible[0]['dst']}."
         )
 
 
 def _say_zones(section: Section, data: ReportData) -> None:
-    alike = compared = 0
-    for by_zone in data.series_by_zone("rtt_ms", TOGETHER_S):
-        # Half-hourly campaigns measure zones one after the other.
-        times = sorted({time for values in by_zone.values() for time in values})
-        series = {z: [values.get(time, np.nan) for time in times] for z, values in by_zone.items()}
-        found: Any = section.conclude("zones", lambda s=series: zone_pairs(s))  # type: ignore[misc]
-        compared += len(found or ())
-        alike += sum(pair.alike for pair in found or ())
+    compared: list[Record] = []
+    for series in _by_zones(data):
+        compared += section.conclude("zones", zone_pairs, series) or ()
     if compared:
-        section.figures["zones"] = {"pairs_of_zones": compared, "alike": alike}
+        alike = sum(pair["alike"] for pair in compared)
+        section.figures["zones"] = {"pairs_of_zones": len(compared), "alike": alike}
         section.say(
-            f"Zones: {alike} of {compared} pairs of zones see the same RTT (CV-RMSE under 0.2)."
+            f"Zones: {alike} of {len(compared)} pairs of zones see the same RTT (CV-RMSE under "
+            "0.2)."
         )
+
+
+def _by_zones(data: ReportData) -> Iterator[dict[str, Floats]]:
+    """Yield, of each link between several zones, the series of each pair of zones.
+
+    Half-hourly campaigns measure zones one after the other: a time is a half hour.
+    """
+    for (src, dst, _), part in data.samples_of("rtt_ms").groups():
+        rows = part.rows
+        zones = rows[["src_zone", "dst_zone"]]
+        kinds, zone = np.unique(zones, return_inverse=True)
+        if src == dst or len(kinds) < 2:
+            continue
+        _, at = np.unique(rows["measured_at_s"] // TOGETHER_S, return_inverse=True)
+        table = np.full((len(kinds), int(at.max()) + 1), np.nan)
+        table[zone, at] = rows["value"]
+        yield {str(kind): series for kind, series in zip(kinds.tolist(), table, strict=True)}
 
 
 @analysis(
@@ -266,8 +259,7 @@ def _say_zones(section: Section, data: ReportData) -> None:
 )
 def packets(section: Section, data: ReportData) -> None:
     """Answer where packets are lost or late."""
-    metrics: tuple[tuple[Metric, str], ...] = (("loss_pct", "loss, %"), ("jitter_ms", "jitter, ms"))
-    for metric, name in metrics:
+    for metric, name in PACKETS.items():
         medians = data.medians(metric)
         section.samples += data.count(metric)
         if not medians:
@@ -288,12 +280,7 @@ def packets(section: Section, data: ReportData) -> None:
                 {"providers": pair, "pairs": len(v), "mean": np.mean(v), "most": max(v)}
                 for pair, v in sorted(groups.items())
             ),
-            {
-                "providers": ("providers", ""),
-                "pairs": ("pairs", ""),
-                "mean": ("mean", ".3g"),
-                "most": ("most", ".3g"),
-            },
+            {"providers": "providers", "pairs": "pairs", "mean": "mean:.3g", "most": "most:.3g"},
         )
         if metric == "loss_pct":
             _say_occurrences(section, data)
@@ -303,11 +290,10 @@ def packets(section: Section, data: ReportData) -> None:
 def _say_occurrences(section: Section, data: ReportData) -> None:
     """Say in how many samples packets were lost: medians of pairs do not see rare loss."""
     records = [
-        {"src": src, "dst": dst, **dumped(occurrences(rows["value"]), as_json=True)}
+        {"src": src, "dst": dst, **occurrences(rows["value"])}
         for src, dst, rows in data.pairs("loss_pct")
     ]
-    samples = sum(record["samples"] for record in records)
-    lossy = sum(record["occurrences"] for record in records)
+    samples, lossy = (sum(one[key] for one in records) for key in ("samples", "occurrences"))
     lossy_pairs = [record for record in records if record["occurrences"]]
     clean = len(records) - len(lossy_pairs)
     clustered = sum(record["clustered"] for record in lossy_pairs)
@@ -326,46 +312,38 @@ def _say_occurrences(section: Section, data: ReportData) -> None:
     section.table(
         "Samples with loss, the most frequent first",
         sorted(lossy_pairs, key=lambda record: -record["share"])[:MOST_LISTED],
-        {
-            "from": ("src", ""),
-            "to": ("dst", ""),
-            "samples": ("samples", ",d"),
-            "with loss": ("occurrences", ",d"),
-            "share": ("share", ".2%"),
-            "lost then, %": ("median_of_occurrences", ".3g"),
-            "worst, %": ("worst", ".3g"),
-        },
+        LINK
+        | {"samples": "samples:,d", "with loss": "occurrences:,d", "share": "share:.2%"}
+        | {"lost then, %": "median_of_occurrences:.3g", "worst, %": "worst:.3g"},
     )
 
 
 def _say_first_packets(section: Section, data: ReportData) -> None:
     """Say where the first packet of a run takes longer than the others."""
     runs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for test in data.detailed_tests("rtt_ms"):
+    for test in data.tests("rtt_ms", "detail"):
         first_ms = test.read_detail().get("first_ms")
         if isinstance(first_ms, int | float):
             runs[test.src, test.dst].append((float(first_ms), test.value))
-    found = []
+    found: list[Record] = []
     for (src, dst), of_link in runs.items():
         with suppress(TooFewError):
-            found.append((src, dst, first_packets(*np.array(of_link).T)))
+            found.append({"src": src, "dst": dst, **first_packets(*np.array(of_link).T)})
     if not found:
         section.say("First packets: no conclusion, no pair has six runs that keep them.")
         return
     # Of many pairs tested, 5 % would pass by chance: those that count are so many.
-    slow = sorted((item for item in found if item[2].first_differs), key=lambda i: i[2].p_value)
-    slow = slow[: discoveries([of.p_value for _, _, of in found])]
+    slow = sorted((one for one in found if one["first_differs"]), key=lambda one: one["p_value"])
+    slow = slow[: discoveries([one["p_value"] for one in found])]
+    kept = {"src": "src", "dst": "dst", "over_others": "first_over_others", "extra_ms": "extra_ms"}
     section.figures["first_packets"] = {
         "pairs": len(found),
-        "slow": [
-            {"src": a, "dst": b, "over_others": of.first_over_others, "extra_ms": of.extra_ms}
-            for a, b, of in slow[:MOST_LISTED]
-        ],
+        "slow": [{name: one[key] for name, key in kept.items()} for one in slow[:MOST_LISTED]],
         "with_slow_first": len(slow),
     }
     extra = ""
     if slow:
-        extra = f", by {np.median([of.extra_ms for _, _, of in slow]):.3g} ms (median)"
+        extra = f", by {np.median([one['extra_ms'] for one in slow]):.3g} ms (median)"
     section.say(
         f"The first packet of a run takes longer than the others on {len(slow)} of {len(found)} "
         f"pairs{extra}."

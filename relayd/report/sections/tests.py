@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.answer import dumped
-from probes.analysis.consistency import FEWEST_TRANSFERS, transfer_times
-from probes.analysis.evidence import TooFewError
-from probes.analysis.rate_sweep import FEWEST_RATES, rate_sweep
-from probes.analysis.series.levels import FEWEST_TESTS, LevelPattern, Levels, levels_between_tests
-from probes.analysis.series.token_bucket import FEWEST_TESTS as FEWEST_BURSTS
-from probes.analysis.series.token_bucket import BurstTest, token_bucket
-from probes.analysis.steady_state import changes_in, drop_cause
-from probes.samples import Metric, Sample
+from probes.analysis.evidence import Record, TooFewError, spread
+from probes.analysis.falls import FEWEST_TESTS as FEWEST_BURSTS
+from probes.analysis.falls import BurstTest, burst_of, drop_cause, token_bucket
+from probes.analysis.level_shift import FEWEST_TESTS, LevelPattern, levels_between_tests
+from probes.analysis.steady_state import changes_in
+from probes.analysis.udp import FEWEST_RATES, rate_sweep
+from probes.samples import Metric
 from relayd.report.data import ReportData, provider_pair
-from relayd.report.document import Section, analysis
+from relayd.report.document import LINK, Section, analysis
 from relayd.report.sections.rates import RATES
 
 MOST_LISTED = 20
 LEAST_GAP = 1.25  # less than two levels are apart
+FEWEST_TRANSFERS = 10
 CHANGES = {
     "burst": "bursts at the beginning",
     "drop": "drops to a lower rate",
@@ -35,10 +33,6 @@ LEVELS: dict[LevelPattern, str] = {
     "shift": "one lasting shift",
     "undecided": "undecided",
 }
-SAID_ALONE: tuple[tuple[LevelPattern, str], ...] = (
-    ("two-level", "two_levels"),
-    ("shift", "shifts"),
-)
 REFILLING = {
     "bucket": "a bucket that pauses fill",
     "anew": "a limit of each transfer, whatever the pause",
@@ -62,26 +56,30 @@ def transients(section: Section, data: ReportData) -> None:
 
 
 def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
-    tests: dict[str, int] = defaultdict(int)
-    changes: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    tests: Counter[str] = Counter()
+    changes: dict[tuple[str, str], list[Record]] = defaultdict(list)
     drops: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for test in data.steady_tests(metric):
+    for test in data.tests(metric, "intervals"):
         providers = provider_pair(test.src, test.dst)
         tests[providers] += 1
         for change in changes_in(test.read_detail()):
             changes[providers, change["pattern"]].append(change)
             if change["pattern"] == "drop":
                 drops[test.src, test.dst].append((change["at_s"], change["at_gb"]))
-    count = sum(tests.values())
+    count = tests.total()
     section.samples += count
     if not count:
         section.say(f"No test with {name} kept its intervals.")
         return
-    records = [
-        _changes_record(providers, pattern, tests[providers], changes[providers, pattern])
+    records: list[Record] = [
+        {"providers": providers, "pattern": pattern, "found": len(found), "tests": tests[providers]}
+        | {
+            key.replace("at_", "after_"): float(np.median([change[key] for change in found]))
+            for key in ("at_s", "at_gb", "before_mbps", "after_mbps")
+        }
         for providers in sorted(tests)
         for pattern in CHANGES
-        if changes[providers, pattern]
+        if (found := changes[providers, pattern])
     ]
     causes = {pair: drop_cause(found) for pair, found in drops.items()}
     section.figures[f"{metric}_within_tests"] = {
@@ -96,19 +94,12 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
         f"Changes during tests with {name} (medians)",
         (
             record
-            | {"what": CHANGES[record["pattern"]]}
-            | {"of": f"{record['found']} of {record['tests']}"}
+            | {"what": CHANGES[record["pattern"]], "of": f"{record['found']} of {record['tests']}"}
             for record in records
         ),
-        {
-            "providers": ("providers", ""),
-            "what": ("what", ""),
-            "tests": ("of", ""),
-            "after s": ("after_s", ".0f"),
-            "after GB": ("after_gb", ".3g"),
-            "from Mbit/s": ("before_mbps", ",.0f"),
-            "to Mbit/s": ("after_mbps", ",.0f"),
-        },
+        {"providers": "providers", "what": "what", "tests": "of", "after s": "after_s:.0f"}
+        | {"after GB": "after_gb:.3g", "from Mbit/s": "before_mbps:,.0f"}
+        | {"to Mbit/s": "after_mbps:,.0f"},
     )
     share = sum(record["found"] for record in records) / count
     section.say(f"In tests with {name} there are {share:.2g} lasting changes a test.")
@@ -119,66 +110,35 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
             )
 
 
-def _changes_record(
-    providers: str, pattern: str, tests: int, found: list[dict[str, Any]]
-) -> dict[str, Any]:
-    figures = {"after_s": "at_s", "after_gb": "at_gb"} | {
-        key: key for key in ("before_mbps", "after_mbps")
-    }
-    return {
-        "providers": providers,
-        "pattern": pattern,
-        "found": len(found),
-        "tests": tests,
-        **{
-            name: float(np.median([change[key] for change in found]))
-            for name, key in figures.items()
-        },
-    }
-
-
 def _between_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
     asked = 0
-    found: list[tuple[str, str, Levels]] = []
+    records: list[Record] = []
     for src, dst, rows in data.pairs(metric):
         rates = rows["value"][rows["connections"] == rows["connections"].max()]
         if len(rates) < FEWEST_TESTS:
             continue
         asked += 1
         if _has_gap(rates) and (levels := levels_between_tests(rates.tolist())):
-            found.append((src, dst, levels))
+            records.append({"src": src, "dst": dst, **levels._asdict()})
     if not asked:
         section.say(f"No pair was tested {FEWEST_TESTS} times with {name}.")
         return
-    records = [{"src": a, "dst": b, **dumped(levels, as_json=True)} for a, b, levels in found]
-    by_pattern = {
-        pattern: [record for record in records if record["pattern"] == pattern]
-        for pattern in LEVELS
-    }
     kept = ("src", "dst", "low_mbps", "high_mbps")
-    section.figures[f"{metric}_between_tests"] = {
-        "pairs": asked,
-        **{
-            key: [{name: record[name] for name in kept} for record in by_pattern[pattern]]
-            for pattern, key in SAID_ALONE
-        },
+    section.figures[f"{metric}_between_tests"] = {"pairs": asked} | {
+        key: [{name: one[name] for name in kept} for one in records if one["pattern"] == pattern]
+        for pattern, key in (("two-level", "two_levels"), ("shift", "shifts"))
     }
+    counts = Counter(record["pattern"] for record in records)
     section.say(
-        f"Of {asked} pairs with {name}, {len(by_pattern['two-level'])} are at one of two levels "
-        f"from test to test, {len(by_pattern['shift'])} went from one to another for good, and of "
-        f"{len(by_pattern['undecided'])} the order of tests does not tell which."
+        f"Of {asked} pairs with {name}, {counts['two-level']} are at one of two levels "
+        f"from test to test, {counts['shift']} went from one to another for good, and of "
+        f"{counts['undecided']} the order of tests does not tell which."
     )
     section.table(
         f"Pairs with two levels, {name}, Mbit/s",
         (record | {"what": LEVELS[record["pattern"]]} for record in records[:MOST_LISTED]),
-        {
-            "from": ("src", ""),
-            "to": ("dst", ""),
-            "low": ("low_mbps", ",.0f"),
-            "high": ("high_mbps", ",.0f"),
-            "changes": ("changes", ""),
-            "what": ("what", ""),
-        },
+        LINK
+        | {"low": "low_mbps:,.0f", "high": "high_mbps:,.0f", "changes": "changes", "what": "what"},
     )
 
 
@@ -199,15 +159,14 @@ def buckets(section: Section, data: ReportData) -> None:
     """Answer what VMs may send before their rate falls, and how fast they get it back."""
     by_vm: dict[tuple[str, str], list[BurstTest]] = defaultdict(list)
     for metric in RATES:
-        for test in data.steady_tests(metric):
+        for test in data.tests(metric, "intervals"):
             section.samples += 1
-            if (burst := _burst(test)) is not None:
-                vm = (test.src + test.src_zone, test.src_vm or "?")
-                by_vm[vm].append(burst)
-    records: list[dict[str, Any]] = []
+            if (burst := burst_of(test)) is not None:
+                by_vm[test.src + test.src_zone, test.src_vm or "?"].append(burst)
+    records: list[Record] = []
     for (place, vm_type), tests in sorted(by_vm.items()):
         with suppress(TooFewError):
-            bucket = dumped(token_bucket(sorted(tests)), as_json=True)
+            bucket = token_bucket(sorted(tests))._asdict()
             records.append({"vm": place, "vm_type": vm_type, **bucket})
     if not records:
         section.say(
@@ -229,36 +188,9 @@ def buckets(section: Section, data: ReportData) -> None:
     section.table(
         "Bursts of VMs",
         records,
-        {
-            "VM": ("vm", ""),
-            "type": ("vm_type", ""),
-            "tests": ("tests", ""),
-            "Mbit/s first": ("peak_mbps", ",.0f"),
-            "then": ("sustained_mbps", ",.0f"),
-            "depth GB": ("depth_gb", ".3g"),
-            "refill Mbit/s": ("refill_mbps", ",.0f"),
-        },
-    )
-
-
-def _burst(test: Sample) -> BurstTest | None:
-    """Return the fall of a test whose rate fell once for good."""
-    falls = [
-        change
-        for change in changes_in(test.read_detail())
-        if change["pattern"] in ("burst", "drop")
-    ]
-    if len(falls) != 1 or falls[0]["after_mbps"] >= falls[0]["before_mbps"]:
-        return None
-    (fall,) = falls
-    return BurstTest(
-        test.measured_at_s,
-        test.measured_at_s + fall["at_s"] + (test.duration_s or 0.0),
-        fall["at_s"],
-        fall["at_gb"],
-        fall["before_mbps"],
-        fall["after_mbps"],
-        fall["after_gb"],
+        {"VM": "vm", "type": "vm_type", "tests": "tests", "Mbit/s first": "peak_mbps:,.0f"}
+        | {"then": "sustained_mbps:,.0f", "depth GB": "depth_gb:.3g"}
+        | {"refill Mbit/s": "refill_mbps:,.0f"},
     )
 
 
@@ -272,29 +204,22 @@ def _burst(test: Sample) -> BurstTest | None:
 def transfers(section: Section, data: ReportData) -> None:
     """Answer how alike transfers of one file are."""
     times: dict[tuple[str, str, float], list[float]] = defaultdict(list)
-    for test in data.detailed_tests("transfer_s"):
+    for test in data.tests("transfer_s", "detail"):
         section.samples += 1
         volume_gb = test.read_detail().get("volume_gb")
         if isinstance(volume_gb, int | float):
             times[test.src, test.dst, float(volume_gb)].append(test.value)
-    for src, dst, gb, took_s in data.finished_transfers():
+    for src, dst, gb, took_s in data.samples.finished_transfers(data.since_s):
         section.samples += 1
         times[src, dst, gb].append(took_s)
-    records: list[dict[str, Any]] = []
+    records: list[Record] = []
     for (src, dst, volume_gb), seconds in sorted(times.items()):
         with suppress(TooFewError):
-            found = transfer_times(seconds)
-            records.append(
-                {
-                    "src": src,
-                    "dst": dst,
-                    "volume_gb": volume_gb,
-                    "transfers": found.transfers,
-                    "median_s": found.seconds.median,
-                    "cov": found.seconds.cov,
-                    "percentile_95_over_median": found.percentile_95_over_median,
-                }
-            )
+            found = spread(seconds, fewest=FEWEST_TRANSFERS)
+            figures = {"transfers": found["samples"], "median_s": found["median"]}
+            share = {"percentile_95_over_median": found["percentile_95"] / found["median"]}
+            link = {"src": src, "dst": dst, "volume_gb": volume_gb}
+            records.append({**link, **figures, "cov": found["cov"], **share})
     if not records:
         section.say(
             f"No conclusion. No link has {FEWEST_TRANSFERS} transfers of one volume: report them "
@@ -312,15 +237,9 @@ def transfers(section: Section, data: ReportData) -> None:
     section.table(
         "Transfers of one volume, the least steady first",
         (record | {"mb": record["volume_gb"] * 1e3} for record in records[:MOST_LISTED]),
-        {
-            "from": ("src", ""),
-            "to": ("dst", ""),
-            "MB": ("mb", ",.4g"),
-            "transfers": ("transfers", ""),
-            "median s": ("median_s", ".3g"),
-            "variation": ("cov", ".1%"),
-            "95th / median": ("percentile_95_over_median", ".2f"),
-        },
+        LINK
+        | {"MB": "mb:,.4g", "transfers": "transfers", "median s": "median_s:.3g"}
+        | {"variation": "cov:.1%", "95th / median": "percentile_95_over_median:.2f"},
     )
 
 
@@ -335,24 +254,22 @@ def sweeps(section: Section, data: ReportData) -> None:
     """Answer where what is received stops following what is sent."""
     rates: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
     best: dict[tuple[str, str], tuple[float, bool]] = {}
-    for test in data.detailed_tests("udp_mbps"):
+    for test in data.tests("udp_mbps", "detail"):
         section.samples += 1
-        link = test.src, test.dst
+        link, detail = (test.src, test.dst), test.read_detail()
         sent, received, asked = (
-            float(told) if isinstance(told := test.read_detail().get(name), int | float) else None
+            float(told) if isinstance(told := detail.get(name), int | float) else None
             for name in ("offered_mbps", "mean_mbps", "asked_mbps")
         )
-        received = test.value if received is None else received
         if sent is not None:
-            rates[link].append((asked or sent, sent, received))
-        bound = test.read_detail().get("lower_bound") is not False
+            rates[link].append((asked or sent, sent, test.value if received is None else received))
+        bound = detail.get("lower_bound") is not False
         best[link] = max(best.get(link, (0.0, True)), (test.value, bound))
     _say_capacities(section, best)
-    records: list[dict[str, Any]] = []
+    records: list[Record] = []
     for (src, dst), steps in rates.items():
         with suppress(TooFewError):
-            found = rate_sweep(*np.array(steps).T)
-            records.append({"src": src, "dst": dst, **dumped(found, as_json=True)})
+            records.append({"src": src, "dst": dst, **rate_sweep(*np.array(steps).T)})
     if not records:
         section.say(
             f"No link was tested at {FEWEST_RATES} sending rates: `relayd probe --udp-rates 12` "
@@ -371,14 +288,9 @@ def sweeps(section: Section, data: ReportData) -> None:
     section.table(
         "Edges of what is received, Mbit/s sent",
         records,
-        {
-            "from": ("src", ""),
-            "to": ("dst", ""),
-            "rates": ("rates", ""),
-            "sender's cap": ("sender_cap_mbps", ",.0f"),
-            "flattening": ("flattening_edge_mbps", ",.0f"),
-            "penalty": ("penalty_edge_mbps", ",.0f"),
-        },
+        LINK
+        | {"rates": "rates", "sender's cap": "sender_cap_mbps:,.0f"}
+        | {"flattening": "flattening_edge_mbps:,.0f", "penalty": "penalty_edge_mbps:,.0f"},
     )
 
 

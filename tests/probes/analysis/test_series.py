@@ -11,17 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.analysis.evidence import TooFewError, discoveries
-from probes.analysis.level_shift import level_shifts
-from probes.analysis.series.autocorrelation import autocorrelation, correlations
-from probes.analysis.series.forecast import forecast
-from probes.analysis.series.grid import on_grid
-from probes.analysis.series.levels import fewer_runs_by_chance, levels_between_tests
-from probes.analysis.series.occurrences import occurrences
-from probes.analysis.series.periodicity import DAY_S, HALF_HOUR_S, periodicity, without_pattern
-from probes.analysis.series.spectrum import strongest_period
-from probes.analysis.series.steady import Interval
-from probes.analysis.series.token_bucket import BurstTest, token_bucket
-from probes.analysis.steady_state import steady_state
+from probes.analysis.falls import BurstTest, token_bucket
+from probes.analysis.forecast import forecast
+from probes.analysis.level_shift import fewer_runs_by_chance, level_shifts, levels_between_tests
+from probes.analysis.patterns import (
+    DAY_S,
+    HALF_HOUR_S,
+    autocorrelation,
+    correlations,
+    occurrences,
+    on_grid,
+    periodicity,
+    strongest_period,
+    without_pattern,
+)
+from probes.analysis.steady_state import Interval, steady_state
 from tests.probes.analysis.test_report_analyses import resembling
 from tests.properties import examples
 
@@ -43,9 +47,9 @@ def test_half_hours_are_judged_by_samples_that_are_minutes_apart(
         if minutes == 60:
             times = times + generator.uniform(0, 3600, times.size)
         values = 500 * (1 + 0.05 * resembling(generator, times.size, likeness))
-        alarms += periodicity(times, values, HALF_HOUR_S).present
+        alarms += periodicity(times, values, HALF_HOUR_S)["present"]
         dips = values * np.where(times % HALF_HOUR_S < 600, 0.93, 1.0)
-        found += periodicity(times, dips, HALF_HOUR_S).present
+        found += periodicity(times, dips, HALF_HOUR_S)["present"]
     assert alarms <= 4  # of 20 at 5 %, more come by chance in 0.3 % of runs
     assert found >= SERIES // 3 - 1
 
@@ -65,11 +69,11 @@ def test_a_short_dip_that_comes_back_has_its_own_period_and_not_a_part_of_it() -
             values = 500 * (1 + 0.05 * generator.normal(size=times.size))
             values *= 1 + sign * (times % period_s < lasts_s)
             wave = strongest_period(times, values)
-            assert wave.present
-            assert wave.period_s == pytest.approx(period_s, rel=0.03)
+            assert wave["present"]
+            assert wave["period_s"] == pytest.approx(period_s, rel=0.03)
     extreme = periodicity(times, values, 7 * 3600.0)
-    assert extreme.highest_phase_s == 0.0
-    assert extreme.height == pytest.approx(0.2, rel=0.2)
+    assert extreme["highest_phase_s"] == 0.0
+    assert extreme["height"] == pytest.approx(0.2, rel=0.2)
 
 
 def test_a_daily_pattern_can_be_taken_out_and_leaves_other_changes() -> None:
@@ -91,10 +95,10 @@ def test_a_period_of_any_length_is_found(likeness: float) -> None:
         kept = generator.random(FORTNIGHT.size) < 0.9
         times = FORTNIGHT[kept]
         values = 500 * (1 + 0.05 * resembling(generator, times.size, likeness))
-        alarms += strongest_period(times, values).present
+        alarms += strongest_period(times, values)["present"]
         values *= 1 + 0.05 * np.sin(2 * np.pi * times / (7 * 3600.0))
         wave = strongest_period(times, values)
-        right += wave.present and wave.period_s == pytest.approx(7 * 3600, rel=0.03)
+        right += wave["present"] and wave["period_s"] == pytest.approx(7 * 3600, rel=0.03)
     assert alarms <= MOST_ALARMS
     assert right >= SERIES - 3
 
@@ -106,12 +110,12 @@ def test_memory_is_that_of_the_series(likeness: float) -> None:
         autocorrelation(np.arange(4000) * 600.0, resembling(generator, 4000, likeness))
         for _ in range(20)
     ]
-    assert np.median([f.next for f in found]) == pytest.approx(likeness, abs=0.03)
+    assert np.median([f["next"] for f in found]) == pytest.approx(likeness, abs=0.03)
     # Of a first-order autoregression: (1 + r) / (1 - r) steps.
     steps = (1 + likeness) / (1 - likeness)
-    median_s = float(np.median([f.correlation_time_s for f in found]))
+    median_s = float(np.median([f["correlation_time_s"] for f in found]))
     assert median_s == pytest.approx(600 * steps, rel=0.15)
-    remember = sum(f.remembers for f in found)
+    remember = sum(f["remembers"] for f in found)
     assert remember == 20 if likeness else remember <= 3
 
 
@@ -140,21 +144,21 @@ def test_a_daily_pattern_is_foretold_and_nothing_else() -> None:
     for k in range(SERIES):
         likeness = (0.0, 0.7, 0.95)[k % 3]
         values = 500 * np.exp(0.1 * resembling(generator, FORTNIGHT.size, likeness))
-        silent += not forecast(FORTNIGHT, values, 6 * 3600.0).useful
+        silent += not forecast(FORTNIGHT, values, 6 * 3600.0)["useful"]
         walk = 500 * np.exp(0.01 * np.cumsum(generator.normal(size=FORTNIGHT.size)))
-        silent += not forecast(FORTNIGHT, walk, 6 * 3600.0).useful
+        silent += not forecast(FORTNIGHT, walk, 6 * 3600.0)["useful"]
         values *= 1 + 0.3 * np.sin(2 * np.pi * FORTNIGHT / DAY_S)
         ahead = forecast(FORTNIGHT, values, 6 * 3600.0)
-        skilled += ahead.useful and ahead.skill > 0.2
+        skilled += ahead["useful"] and ahead["skill"] > 0.2
     assert silent >= 2 * SERIES - MOST_ALARMS
     assert skilled == SERIES
     # Midnight is usual, 06:00 is the top; nothing is claimed of a series that is silent.
-    assert ahead.low < ahead.expected < ahead.high
-    assert ahead.expected > 550
+    assert ahead["low"] < ahead["expected"] < ahead["high"]
+    assert ahead["expected"] > 550
     nothing = forecast(FORTNIGHT, np.full(FORTNIGHT.size, 7.0), 3600.0)
-    assert not nothing.useful
-    assert nothing.skill == 0.0
-    assert nothing.expected == pytest.approx(7)
+    assert not nothing["useful"]
+    assert nothing["skill"] == 0.0
+    assert nothing["expected"] == pytest.approx(7)
 
 
 def test_two_levels_are_told_from_one_shift() -> None:
@@ -195,18 +199,18 @@ def test_rare_losses_are_counted_and_their_clusters_seen() -> None:
     alarms = 0
     for seed in range(SERIES // 3):
         lossy = generator.random(2000) < 0.01
-        alarms += occurrences(lossy * 5.0, seed=seed).clustered
+        alarms += occurrences(lossy * 5.0, seed=seed)["clustered"]
     assert alarms <= 4
     minutes = np.zeros(2000)
     minutes[700:720] = 4.0
     found = occurrences(minutes)
-    assert (found.occurrences, found.episodes, found.longest) == (20, 1, 20)
-    assert found.clustered
-    assert found.low < 0.01 < found.high
-    assert found.mean == pytest.approx(0.04)
-    assert found.median_of_occurrences == 4.0
+    assert (found["occurrences"], found["episodes"], found["longest"]) == (20, 1, 20)
+    assert found["clustered"]
+    assert found["low"] < 0.01 < found["high"]
+    assert found["mean"] == pytest.approx(0.04)
+    assert found["median_of_occurrences"] == 4.0
     clean = occurrences(np.zeros(100))
-    assert (clean.occurrences, clean.share, clean.clustered) == (0, 0.0, False)
+    assert (clean["occurrences"], clean["share"], clean["clustered"]) == (0, 0.0, False)
 
 
 def bucket_tests(

@@ -12,8 +12,8 @@ import pytest
 from planner.model.pricing import CataloguePrices
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
-from probes.analysis.series.late_cuts import lasting, rate_cut
-from probes.analysis.series.steady import Interval
+from probes.analysis.falls import lasting, rate_cut
+from probes.analysis.steady_state import Interval
 from probes.campaign.findings import Findings, steady_sample
 from probes.samples import Sample
 from probes.tools.interface import Result

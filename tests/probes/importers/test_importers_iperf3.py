@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
-from probes.analysis.series.steady import MIN_INTERVALS, Interval, steady_rate
-from probes.analysis.steady_state import changes_in
+from probes.analysis.steady_state import MIN_INTERVALS, Interval, changes_in, steady_rate
 from probes.importers import iperf3
 from probes.importers.rates import PACED
 from probes.samples import Sample

@@ -274,10 +274,10 @@ def test_reports_read_what_tools_said_of_tests_that_kept_their_intervals(store: 
     assert {sample.detail for sample in read} == {""}
     with open_history(store.database.location) as history:
         data = ReportData(history, load_catalogue())
-        strange, found = data.steady_tests("aggregate_mbps")
+        strange, found = data.tests("aggregate_mbps", "intervals")
         assert strange.read_detail() == {}
         assert (found.src, found.dst, found.measured_at_s) == ("aws:a", "gcp:b", 2e9)
         assert found.read_detail() == {"findings": []}
         later = ReportData(history, load_catalogue(), since_s=2.1e9)
-        assert not list(later.steady_tests("aggregate_mbps"))
-        assert not list(data.steady_tests("per_flow_mbps"))
+        assert not list(later.tests("aggregate_mbps", "intervals"))
+        assert not list(data.tests("per_flow_mbps", "intervals"))

@@ -1,0 +1,166 @@
+"""A short-term forecast of a link, and whether it is worth anything.
+
+The forecast is the usual level, the usual pattern of the day, and what is left of the present
+deviation from both (a first-order autoregression, fitted at the horizon), on logarithms. Its skill
+is measured as history allows: each day is forecast from the days before it alone, and errors are
+compared with those of "same as now". A forecast is offered only where the day's pattern is what
+helps: it must do better than "same as now" and than the same forecast without a pattern, on more
+days than chance explains. Everywhere else there is nothing to foretell.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from probes.analysis.evidence import FALSE_ALARMS, Floats, Record, require, sign_p
+from probes.analysis.patterns import DAY_S, on_grid
+
+FEWEST_SAMPLES = 120
+FEWEST_DAYS = 10
+LEARNT_DAYS = 5
+"""Before the first day that is forecast."""
+LEVEL_DAYS = 7
+"""The level is the mean of the last so many days."""
+MOST_PHASES = 24
+DRAWS = 999
+
+
+class _Days(NamedTuple):
+    """A series of logarithms, with the day and the phase of the day of each step."""
+
+    logs: Floats
+    day: np.ndarray
+    phase: np.ndarray
+
+    def before(self, today: int) -> _Days:
+        """Return the days before one."""
+        return _Days(*(part[self.day < today] for part in self))
+
+
+class _Model(NamedTuple):
+    """What was learnt: the level, the pattern about it by phase, and how deviations last."""
+
+    level: float
+    pattern: Floats
+    kept: float
+
+    @classmethod
+    def of(cls, days: _Days, phases: int, ahead: int, *, patterned: bool = True) -> _Model:
+        logs, day, phase = days
+        known = np.isfinite(logs)
+        recent = known & (day > day[-1] - LEVEL_DAYS)
+        level = float(logs[recent if recent.any() else known].mean())
+        pattern = np.zeros(phases)
+        if patterned:
+            count = np.bincount(phase[known], minlength=phases)
+            sums = np.bincount(phase[known], logs[known], minlength=phases)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                pattern = np.where(count > 0, sums / count - logs[known].mean(), 0.0)
+        left = logs - level - pattern[phase]
+        now, then = left[:-ahead], left[ahead:]
+        both = np.isfinite(now) & np.isfinite(then)
+        power = float(now[both] @ now[both])
+        kept = float(now[both] @ then[both]) / power if power > 0 else 0.0
+        return cls(level, pattern, min(1.0, max(0.0, kept)))
+
+    def ahead(self, now: Floats, phase_now: np.ndarray, phase_then: np.ndarray) -> Floats:
+        deviation = now - self.level - self.pattern[phase_now]
+        forecast: Floats = self.level + self.pattern[phase_then] + self.kept * deviation
+        return forecast
+
+
+def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: int = 0) -> Record:
+    """Forecast a series, and judge such forecasts by the past.
+
+    Parameters
+    ----------
+    times_s : array, length n
+        Unix times, in order; roughly equal steps.
+    values : array, length n
+        Above zero.
+    horizon_s : float
+        How far ahead; less than a day.
+    seed : int
+        Of the random signs.
+
+    Returns
+    -------
+    dict
+        ``samples``, and ``days`` that were forecast from those before; ``horizon_s``; ``skill``, 1
+        less the mean absolute error over that of "same as now", on logarithms (0 is no better),
+        and ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value``, how
+        often chance does as well as the pattern did, and ``useful``, whether the forecast is
+        better than both, beyond chance; ``now``, and what is ``expected``, with ``low`` and
+        ``high`` between the 5th and the 95th percentile of past errors (``expected`` is ``now``
+        where the forecast is of no use).
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than 120 samples or ten days, over 40 % of steps have no sample, or
+        samples are farther apart than six hours.
+    """
+    series = np.asarray(values, dtype=float)
+    grid = on_grid(times_s, np.log(np.where(series > 0, series, np.nan)), fewest=FEWEST_SAMPLES)
+    phases = min(MOST_PHASES, int(DAY_S // grid.step_s))
+    require("samples a day", phases, 4)
+    times, logs, known = grid.times_s, grid.values, np.isfinite(grid.values)
+    day = (np.floor(times / DAY_S) - np.floor(times[0] / DAY_S)).astype(int)
+    require("days", int(day[-1]) + 1, FEWEST_DAYS)
+
+    def phase_at(at_s: Floats) -> np.ndarray:
+        return np.minimum(at_s % DAY_S / DAY_S * phases, phases - 1).astype(int)
+
+    days = _Days(logs, day, phase_at(times))
+    ahead = max(1, round(horizon_s / grid.step_s))
+    errors, on_day = _errors(days, phases, ahead)
+    mine, plain, same = np.abs(errors)
+    better = np.minimum(*(np.bincount(on_day, reference - mine) for reference in (plain, same)))
+    better = better[np.bincount(on_day) > 0]
+    p_value = sign_p(better, seed, DRAWS)
+    useful = p_value <= FALSE_ALARMS and bool(mine.mean() < min(plain.mean(), same.mean()))
+    last = np.flatnonzero(known)[-1:]
+    now = expected = float(logs[last[0]])
+    if useful:
+        then = phase_at(times[last] + ahead * grid.step_s)
+        model = _Model.of(days, phases, ahead)
+        expected = float(model.ahead(logs[last], days.phase[last], then)[0])
+    below, above = np.percentile(errors[0 if useful else 2], (5, 95))
+    told = {"now": now, "expected": expected, "low": expected + below, "high": expected + above}
+    usual = float(same.mean())
+    return {
+        "samples": int(known.sum()),
+        "days": better.size,
+        "horizon_s": ahead * grid.step_s,
+        "skill": 1 - float(mine.mean()) / usual if usual > 0 else 0.0,
+        "skill_without_pattern": 1 - float(plain.mean()) / usual if usual > 0 else 0.0,
+        "p_value": p_value,
+        "useful": useful,
+        **{name: float(np.exp(log)) for name, log in told.items()},
+    }
+
+
+def _errors(days: _Days, phases: int, ahead: int) -> tuple[Floats, np.ndarray]:
+    """Return the errors of the forecast, of one without pattern and of "same as now", and days."""
+    logs, day, phase = days
+    errors, on_day = [], []
+    for today in range(LEARNT_DAYS, int(day[-1]) + 1):
+        now = np.flatnonzero(day == today)
+        now = now[now + ahead < logs.size]
+        now = now[np.isfinite(logs[now]) & np.isfinite(logs[now + ahead])]
+        past = days.before(today)
+        if not now.size or np.isfinite(past.logs).sum() < FEWEST_SAMPLES // 2:
+            continue
+        forecasts = [
+            _Model.of(past, phases, ahead, patterned=patterned).ahead(
+                logs[now], phase[now], phase[now + ahead]
+            )
+            for patterned in (True, False)
+        ]
+        errors.append(logs[now + ahead] - np.array([*forecasts, logs[now]]))
+        on_day.append(np.full(now.size, today))
+    require("days that can be forecast", len(on_day), FEWEST_DAYS - LEARNT_DAYS)
+    return np.concatenate(errors, axis=1), np.concatenate(on_day)

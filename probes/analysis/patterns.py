@@ -1,0 +1,449 @@
+"""Patterns of one series in time: its memory, its periods, and events that come in clusters."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from probes.analysis.evidence import (
+    FALSE_ALARMS,
+    NORMAL_95,
+    Floats,
+    Record,
+    permutation_p,
+    ranks,
+    require,
+    runs_of,
+    share_bounds,
+)
+
+FEWEST_FILLED_PCT = 60
+MOST_STEPS = 200_000
+FEWEST_SAMPLES = 48
+HOUR_S, HALF_HOUR_S, DAY_S = 3600.0, 1800.0, 86_400.0
+WEEK_S = 7 * DAY_S
+LAGS_S = (HOUR_S, 6 * HOUR_S, 24 * HOUR_S)
+PERIOD_NAMES = {"half_hour": HALF_HOUR_S, "day": DAY_S, "week": WEEK_S}
+PHASES = {HALF_HOUR_S: 15, DAY_S: 24, WEEK_S: 7}
+FEWEST_CYCLES = {HALF_HOUR_S: 8, DAY_S: 5, WEEK_S: 4}
+OTHER_PHASES, OTHER_CYCLES = 12, 5
+FEWEST_PER_CYCLE = 0.8
+"""Share of a cycle's phases that need a value for the cycle to count."""
+FEWEST_PHASES = 2
+MOST_JOINED = 64
+"""Cycles that are folded onto one another where each alone has too few samples."""
+TURNS = (99, 1900)
+"""Tried at first, and more of them where the first left it open."""
+LEFT_OPEN = 2 * FALSE_ALARMS
+_MOST_CELLS = 2_000_000
+FEWEST_FOR_WAVES = 96
+FEWEST_WAVES = 5
+"""A period that came back fewer times may be a coincidence."""
+MOST_HARMONIC = 8
+SURELY_STANDING = 8.0
+"""Over the expected power, which chance exceeds in one of 3,000 waves."""
+FEWEST_OCCURRENCES = 6
+ORDERS = 399
+
+
+class Grid(NamedTuple):
+    """A series on a grid of equal steps.
+
+    Attributes
+    ----------
+    first_s, step_s : float
+        Seconds since 1970 at which the first step begins, and the length of each.
+    values : array, length n
+        Mean of the samples in each step; NaN where there is none.
+    """
+
+    first_s: float
+    step_s: float
+    values: Floats
+
+    @property
+    def times_s(self) -> Floats:
+        """When each step begins."""
+        times: Floats = self.first_s + self.step_s * np.arange(self.values.size, dtype=np.float64)
+        return times
+
+
+def _known(times_s: ArrayLike, values: ArrayLike) -> Floats:
+    """Return the times and values that are numbers, shape (2, n)."""
+    both = np.array([times_s, values], dtype=float)
+    known: Floats = both[:, np.isfinite(both).all(axis=0)]
+    return known
+
+
+def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
+    """Lay a series on a grid of its own usual step: the median between samples.
+
+    Parameters
+    ----------
+    times_s : array, length n
+        In order.
+    values : array, length n
+    fewest : int
+        Steps with samples that are needed.
+
+    Raises
+    ------
+    TooFewError
+        If fewer steps have samples, or over 40 % have none.
+    """
+    times, series = _known(times_s, values)
+    require("samples", series.size, fewest)
+    between = np.diff(times)
+    require("samples at different times", int((between > 0).sum()) + 1, fewest)
+    step_s = max(float(np.median(between[between > 0])), (times[-1] - times[0]) / MOST_STEPS)
+    place = np.round((times - times[0]) / step_s).astype(int)
+    count = np.bincount(place)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.bincount(place, series) / count
+    filled = int((count > 0).sum())
+    require("steps of equal length with samples", filled, fewest)
+    share = round(100 * filled / count.size)
+    require("of every hundred steps with samples", share, FEWEST_FILLED_PCT)
+    return Grid(float(times[0]), step_s, means)
+
+
+# ---- memory -----------------------------------------------------------------------------------
+
+
+def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
+    """Return how long a series remembers, and how many independent samples it is worth.
+
+    The time of correlation is the integrated one, summed while pairs of neighbouring lags stay
+    positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992); bounds of
+    chance are Bartlett's (1946).
+
+    Parameters
+    ----------
+    times_s, values : arrays, length n
+        In order of time; roughly equal steps.
+
+    Returns
+    -------
+    dict
+        ``samples``; ``step_s``, the usual time between them; ``next``, the correlation of a sample
+        with the one before, and ``remembers``, whether that is above ``1.96 / sqrt(n)``;
+        ``at_lags``, pairs of seconds and correlation over an hour, six hours and a day, as far as
+        the series is ten times as long; ``correlation_time_s`` between samples that are as good as
+        independent; ``independent_samples`` that the series is worth.
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than 48 samples, or over 40 % of steps have none.
+    """
+    grid = on_grid(times_s, values, fewest=FEWEST_SAMPLES)
+    found = correlations(grid.values)
+    count = int(np.isfinite(grid.values).sum())
+    # 1 + 2 sum of r, over pairs of lags (1, 2), (3, 4), ... for as long as a pair is positive.
+    pairs = found[1 : 1 + (found.size - 1) // 2 * 2].reshape(-1, 2).sum(axis=1)
+    steps = max(1.0, 1.0 + 2.0 * float(pairs[np.logical_and.accumulate(pairs > 0)].sum()))
+    lags = {lag_s: round(lag_s / grid.step_s) for lag_s in LAGS_S}
+    reach = grid.values.size // 10
+    return {
+        "samples": count,
+        "step_s": grid.step_s,
+        "next": float(found[1]),
+        "remembers": float(found[1]) > NORMAL_95 / count**0.5,
+        "at_lags": [(lag_s, float(found[at])) for lag_s, at in lags.items() if 1 <= at <= reach],
+        "correlation_time_s": steps * grid.step_s,
+        "independent_samples": count / steps,
+    }
+
+
+def correlations(values: Floats) -> Floats:
+    """Return the autocorrelation of a grid at lags 0, 1, ... up to half its length.
+
+    Steps without a value count in no product.
+    """
+    known = np.isfinite(values)
+    centred = np.where(known, values - values[known].mean(), 0.0)
+    power = float(centred @ centred) / known.sum()
+    length = 2 ** int(np.ceil(np.log2(2 * values.size)))
+    lags = values.size // 2 + 1
+    if power <= 0:
+        return np.array([1.0] + [0.0] * (lags - 1))
+
+    def products(series: Floats) -> Floats:
+        summed: Floats = np.fft.irfft(np.abs(np.fft.rfft(series, length)) ** 2, length)[:lags]
+        return summed
+
+    pairs = np.maximum(np.round(products(known.astype(float))), 1.0)
+    return np.asarray(products(centred) / pairs / power)
+
+
+# ---- a period that is asked for ---------------------------------------------------------------
+
+
+def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float, *, seed: int = 0) -> Record:
+    """Test a series for a pattern of one period.
+
+    The series is folded at the period and cut into phases: 15 of half an hour, 24 of a day, 7 of a
+    week, else 12, or as many as it has samples a cycle. If one phase differs, the means of ranks
+    by phase differ more than they do when each cycle is turned by an angle of its own: that keeps
+    how neighbours resemble each other, and destroys only what the cycles have in common. (Some
+    clouds dip at minutes 0 and 30: "Predictability of cloud networks", 2021.)
+
+    Parameters
+    ----------
+    times_s : array, length n
+        Unix times, so that phase 0 is midnight UTC or the full hour.
+    values : array, length n
+    period_s : float
+    seed : int
+        Of the permutations.
+
+    Returns
+    -------
+    dict
+        ``period_s``; ``samples`` and ``cycles`` that it rests on (a cycle may be several that were
+        sampled too seldom to count alone); ``p_value`` and ``present``, whether chance produces as
+        much in at most 5 % of cases; ``lowest_phase_s`` and ``highest_phase_s``, the seconds into
+        the period at which the phases with the lowest and highest values begin, and ``depth`` and
+        ``height``, how far their medians are from the median of all, relative to it.
+
+    Raises
+    ------
+    TooFewError
+        If there are too few cycles with values in most phases (8 half hours, 5 days, 4 weeks).
+    """
+    times, series = _known(times_s, values)
+    least = FEWEST_CYCLES.get(period_s, OTHER_CYCLES)
+    require("values", series.size, FEWEST_PHASES * least)
+    cycle = np.floor(times / period_s).astype(np.int64)
+    per_cycle = int(series.size / np.unique(cycle).size)
+    phases = max(FEWEST_PHASES, min(PHASES.get(period_s, OTHER_PHASES), per_cycle))
+    phase = np.minimum(times % period_s / period_s * phases, phases - 1).astype(int)
+    # Samples at the same time of each cycle tell nothing of the others.
+    require(f"different times within {period_s:g} s", np.unique(phase).size, FEWEST_PHASES)
+    table = _folded(cycle, phase, ranks(series), phases, least)
+    require(f"whole cycles of {period_s:g} s", len(table), least)
+    p_value = _cycles_p(table, seed)
+    medians = _by_phase(series, phase, phases)
+    usual = float(np.median(series))
+    lowest, highest = int(np.nanargmin(medians)), int(np.nanargmax(medians))
+    depth, height = (
+        abs(float(medians[extreme]) - usual) / usual if usual else 0.0
+        for extreme in (lowest, highest)
+    )
+    return {
+        "period_s": period_s,
+        "samples": series.size,
+        "cycles": len(table),
+        "p_value": p_value,
+        "present": p_value <= FALSE_ALARMS,
+        "lowest_phase_s": lowest * period_s / phases,
+        "depth": depth,
+        "highest_phase_s": highest * period_s / phases,
+        "height": height,
+    }
+
+
+def without_pattern(times_s: Floats, values: Floats, period_s: float) -> Floats:
+    """Return a series of positive values over what is usual at each one's time of the period."""
+    phases = PHASES.get(period_s, OTHER_PHASES)
+    phase = (times_s % period_s / period_s * phases).astype(int) % phases
+    usual = float(np.median(values))
+    of_phase = _by_phase(values, phase, phases) / (usual or np.inf)
+    of_phase[~(of_phase > 0)] = 1.0
+    without: Floats = values / of_phase[phase]
+    return without
+
+
+def _by_phase(values: Floats, phase: np.ndarray, phases: int) -> Floats:
+    """Return the median of each phase; NaN where it has no value."""
+    parts = (values[phase == part] for part in range(phases))
+    return np.array([np.median(part) if part.size else np.nan for part in parts])
+
+
+def _folded(
+    cycle: np.ndarray, phase: np.ndarray, values: Floats, phases: int, least: int
+) -> Floats:
+    """Return the mean of each phase of each cycle that has values in most of its phases.
+
+    Where most cycles have not, as where one test an hour begins at any minute, neighbouring cycles
+    are laid onto one another, as few as will do.
+    """
+    whole: Floats = np.empty((0, phases))
+    joined = 1
+    while joined <= MOST_JOINED:
+        _, row = np.unique(cycle // joined, return_inverse=True)
+        cell, cells = row * phases + phase, (int(row.max()) + 1) * phases
+        with np.errstate(invalid="ignore"):
+            means = np.bincount(cell, values, cells) / np.bincount(cell, minlength=cells)
+        table = means.reshape(-1, phases)
+        kept = table[np.isfinite(table).mean(axis=1) >= FEWEST_PER_CYCLE]
+        if len(kept) > len(whole):
+            whole = kept
+        if len(table) < least or 2 * len(kept) >= len(table):
+            break
+        joined *= 2
+    return whole
+
+
+def _cycles_p(table: Floats, seed: int) -> float:
+    """Return how often cycles, each turned by an angle of its own, agree as much as they do."""
+    centred = table - np.nanmean(table, axis=1, keepdims=True)
+    centred[~np.isfinite(centred)] = 0.0
+    cycles, phases = centred.shape
+    observed = float((centred.sum(axis=0) ** 2).sum())
+    generator = np.random.default_rng(seed)
+    waves = np.fft.rfft(centred, axis=1)
+    angles = np.exp(-2j * np.pi * np.arange(phases)[:, None] * np.arange(waves.shape[1]) / phases)
+    at_once = max(1, _MOST_CELLS // waves.size)
+    chance: Floats = np.empty(0)
+    for turns in TURNS:
+        for first in range(0, turns, at_once):
+            shape = (min(at_once, turns - first), cycles)
+            turned = angles[generator.integers(phases, size=shape)]
+            total = np.fft.irfft(np.einsum("tcw,cw->tw", turned, waves), phases, axis=1)
+            chance = np.append(chance, (total**2).sum(axis=1))
+        if permutation_p(observed, chance) > LEFT_OPEN:
+            break
+    return permutation_p(observed, chance)
+
+
+# ---- any period -------------------------------------------------------------------------------
+
+
+def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
+    """Return the period that stands out most in a series, of whatever length.
+
+    A periodogram against red noise: neighbours in time resemble each other, so slow waves are
+    strong by chance; the expected spectrum is that of a first-order autoregression (Torrence and
+    Compo, "A practical guide to wavelet analysis", Bulletin of the AMS 79, 1998). Over that
+    spectrum, powers of chance are exponential, and the largest of m exceeds x with probability
+    ``1 - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make
+    no period.
+
+    Parameters
+    ----------
+    times_s, values : arrays, length n
+        In order of time; roughly equal steps.
+
+    Returns
+    -------
+    dict
+        ``samples``; ``period_s``, and the ``cycles`` of it that the series covers; ``share`` of
+        the variance of the series' ranks that the wave explains; ``p_value`` and ``present``,
+        whether chance with the same memory has a wave as strong in at most 5 % of cases.
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than 96 samples, or over 40 % of steps have none.
+    """
+    grid = on_grid(times_s, values, fewest=FEWEST_FOR_WAVES)
+    known = np.isfinite(grid.values)
+    count = int(known.sum())
+    scores = np.zeros(grid.values.size)
+    quantile = NormalDist().inv_cdf
+    scores[known] = [quantile(rank / (count + 1)) for rank in ranks(grid.values[known])]
+    # A trend is no period.
+    steps = np.arange(scores.size, dtype=float)
+    slope, offset = np.polyfit(steps[known], scores[known], 1)
+    scores[known] -= slope * steps[known] + offset
+    waves = np.arange(FEWEST_WAVES, scores.size // 2)
+    power = (np.abs(np.fft.rfft(scores)) ** 2)[waves]
+    expected = _red_noise(np.where(known, scores, np.nan), waves)
+    expected *= power.sum() / expected.sum()
+    standing = power / expected
+    best = int(standing.argmax())
+    p_value = float(-np.expm1(waves.size * np.log1p(-np.exp(-standing[best]))))
+    best = _fundamental(standing, best)
+    total = float(scores @ scores) * scores.size / 2
+    return {
+        "samples": count,
+        "period_s": grid.step_s * scores.size / float(waves[best]),
+        "cycles": float(waves[best]),
+        "share": float(power[best]) / total if total else 0.0,
+        "p_value": p_value,
+        "present": p_value <= FALSE_ALARMS,
+    }
+
+
+def _fundamental(standing: Floats, best: int) -> int:
+    """Return the slowest wave that stands out and has the strongest among its harmonics.
+
+    What comes back as a short dip, and not as a wave, has harmonics as strong as itself.
+    """
+    number = best + FEWEST_WAVES
+    for harmonic in range(MOST_HARMONIC, 1, -1):
+        slower = round(number / harmonic) - FEWEST_WAVES
+        if slower >= 0 and standing[slower] >= max(SURELY_STANDING, standing[best] / 2):
+            return slower
+    return best
+
+
+def _red_noise(scores: Floats, waves: np.ndarray) -> Floats:
+    """Return the shape of the spectrum of a first-order autoregression, some steps missing.
+
+    Steps that are missing at random, and count as the mean, add white noise.
+    """
+    filled = float(np.isfinite(scores).mean())
+    likeness = min(0.99, max(0.0, float(correlations(scores)[1])))
+    angles = 2 * np.pi * waves / scores.size
+    red = (1 - likeness**2) / (1 + likeness**2 - 2 * likeness * np.cos(angles))
+    shape: Floats = filled * red + 1 - filled
+    return shape
+
+
+# ---- events -----------------------------------------------------------------------------------
+
+
+def occurrences(values: ArrayLike, *, seed: int = 0) -> Record:
+    """Count the samples above zero of a series, such as minutes that lose packets.
+
+    Medians do not see what happens in one sample of ten ("Predictability of cloud networks", 2021,
+    counts losses).
+
+    Parameters
+    ----------
+    values : array, length n >= 1
+        In order of time.
+    seed : int
+        Of the random orders.
+
+    Returns
+    -------
+    dict
+        ``samples``, ``occurrences``, their ``share`` with ``low`` and ``high`` of its 95 %
+        interval; ``mean`` over all samples, ``median_of_occurrences`` and ``worst`` (0 without
+        any); ``episodes``, the runs of neighbouring samples in which it happened, the ``longest``
+        of them in samples, and ``clustered``: fewer runs than chance gives in 95 % of cases.
+    """
+    series = np.asarray(values, dtype=float)
+    happened = series > 0
+    count, size = int(happened.sum()), series.size
+    lengths = np.diff(runs_of(happened), axis=1)
+    low, high = share_bounds(count, size)
+    generator = np.random.default_rng(seed)
+
+    def runs_by_chance() -> int:
+        places = np.sort(generator.choice(size, count, replace=False))
+        return 1 + int(np.count_nonzero(np.diff(places) > 1))
+
+    clustered = False
+    if FEWEST_OCCURRENCES <= count < size:
+        chance = [-runs_by_chance() for _ in range(ORDERS)]
+        clustered = permutation_p(-lengths.size, chance) <= FALSE_ALARMS
+    return {
+        "samples": size,
+        "occurrences": count,
+        "share": count / size,
+        "low": low,
+        "high": high,
+        "mean": float(series.mean()),
+        "median_of_occurrences": float(np.median(series[happened])) if count else 0.0,
+        "worst": float(series.max(initial=0.0)),
+        "episodes": lengths.size,
+        "longest": int(lengths.max(initial=0)),
+        "clustered": clustered,
+    }

@@ -1,1 +1,0 @@
-"""One series of a link in time: patterns, memory, forecasts, levels, occurrences."""
