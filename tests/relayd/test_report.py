@@ -301,6 +301,31 @@ def test_a_smaller_window_one_way_shows_in_single_flows_alone(tmp_path: Path) ->
     assert max(differing("clean.db", REGIONS, 3.0)) <= 5
 
 
+def test_vms_of_one_type_that_differ_are_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = np.random.default_rng(8)
+    samples = [
+        Sample(
+            "azure:eastus",
+            "azure:eastus",
+            "egress_cap_mbps",
+            level * generator.normal(1, 0.01),
+            START_S + 60.0 * k,
+            "iperf3",
+            src_zone=zone,
+            src_vm="A2",
+        )
+        for zone, level in zip("abcdef", (200, 200, 200, 450, 650, 200), strict=True)
+        for k in range(3)
+    ]
+    db = stored(tmp_path / "caps.db", samples)
+    found = report(db, "--section", "caps")["caps"]["figures"]["egress_azure:A2"]
+    assert (found["vms"], found["vms_differ"]) == (6, True)
+    assert main(["report", "--db", str(db), "--section", "caps"]) == 0
+    assert "| azure:A2 | egress | 6 | 20" in capsys.readouterr().out
+
+
 def test_private_and_public_addresses_are_told_apart(tmp_path: Path) -> None:
     generator = np.random.default_rng(2)
     samples = []
