@@ -30,7 +30,7 @@ from planner.transfer.all_pairs import (
 )
 from planner.transfer.allocation import EQUAL
 from planner.transfer.request import TransferRequest
-from relayd.backtesting.terms import transfer_terms
+from relayd.backtesting.replay import transfer_terms
 
 Pair: TypeAlias = tuple[str, str]
 Places: TypeAlias = NDArray[np.int32]

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from planner.model.baseline.graph import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import BOUNDS
-from planner.model.network import Network, Snapshot
+from planner.model.link import LinkFigure
+from planner.model.link_array import KINDS, rates_gbps
+from planner.model.network import UNSAVED
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import Floats, RateBounds, within_caps
 from probes.estimation import Estimator
@@ -27,15 +29,8 @@ from relayd.history.source import SampleHistory
 Truths = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaySpan:
-    """Steps of equal length.
-
-    Attributes
-    ----------
-    begin_s, step_s : float
-    steps : int
-    """
+class ReplaySpan(NamedTuple):
+    """Steps of equal length."""
 
     begin_s: float
     step_s: float
@@ -66,21 +61,16 @@ class StepSamples(NamedTuple):
     rtts: Samples
 
 
-class Factors(NamedTuple):
-    """Rates of one VM pair; caps of one VM that sends, and of one that receives."""
-
-    links: RateBounds
-    egress: RateBounds
-    ingress: RateBounds
-
-
 class Step(NamedTuple):
     """A step in which something was measured; arrays of shape (n, n), from row to column.
 
     Attributes
     ----------
-    factors : Factors
-        As believed before the step; no rates where a link was not measured.
+    begin_s : float
+        Seconds since 1970.
+    factors : tuple of RateBounds
+        As believed before the step: rates of one VM pair, 0 where a link was not measured; caps of
+        one VM that sends, and of one that receives.
     believed : RateBounds
         Of one VM pair within the VMs' caps, before the step.
     estimated : array of bool
@@ -89,17 +79,15 @@ class Step(NamedTuple):
         As it was believed.
     truth_gbps, true_rtt_ms : arrays
         As measured in the step: NaN where throughput was not, and the believed round-trip time.
-    begin_s : float
-        When it begins, in seconds since 1970.
     """
 
-    factors: Factors
+    begin_s: float
+    factors: tuple[RateBounds, RateBounds, RateBounds]
     believed: RateBounds
     estimated: Truths
     rtt_ms: Floats
     truth_gbps: Floats
     true_rtt_ms: Floats
-    begin_s: float
 
     @property
     def covered(self) -> Truths:
@@ -132,52 +120,33 @@ class StepEstimator:
     def step(self, samples: StepSamples) -> Step:
         """Return a step."""
         estimator = Estimator(samples.known, self.catalogue, self.vm_types)
-        network = estimator.network(Snapshot("", "", "")).with_(aged_to_s=samples.begin_s)
-        estimated, private, rtt_ms = self._of_links(network)
-        factors = self._factors(network, estimated)
+        network = estimator.network(UNSAVED).with_(aged_to_s=samples.begin_s)
+        metric: Metric = "per_flow_mbps" if self.connections == 1 else "aggregate_mbps"
+        links = network.links.among(self.regions)
+        cells = links.whole
+        rate: LinkFigure = "per_flow_mbps" if self.connections == 1 else "aggregate_gbps"
+        estimated = links.kinds(cells, rate) == KINDS.index("measured")
+        rtt_ms = np.where(links.present, cells["rtt_ms"]["expected"], 1.0)
+        rates = (rates_gbps(cells, self.connections, bound) for bound in BOUNDS)
+        order = [network.index[name] for name in self.regions]
+        caps = zip(*(np.array(network.caps(bound))[:, order] for bound in BOUNDS), strict=True)
+        of_links = RateBounds(*(np.where(estimated, bound, 0.0) for bound in rates))
+        egress, ingress = (RateBounds(*bounds) for bounds in caps)
         seen_ms = self._medians(samples.rtts, samples.rtts.rows["value"])
         either_ms = np.where(np.isnan(seen_ms), seen_ms.T, seen_ms)
         true_rtt_ms = np.where(np.isnan(either_ms), rtt_ms, either_ms)
         rows = samples.truth.rows
         ends = number_of(rows["src"]), number_of(rows["dst"])
-        truth = samples.truth[(rows["address"] == PRIVATE) == private[ends]]
-        steady = steady_values(truth.rows, self.metric, true_rtt_ms)
-        truth_gbps = self._medians(truth, steady) / MBPS_PER_GBPS
-        believed = RateBounds(*map(within_caps, *factors))
-        return Step(factors, believed, estimated, rtt_ms, truth_gbps, true_rtt_ms, samples.begin_s)
-
-    @property
-    def metric(self) -> Metric:
-        """Of throughput."""
-        return "per_flow_mbps" if self.connections == 1 else "aggregate_mbps"
-
-    def _of_links(self, network: Network) -> tuple[Truths, Truths, Floats]:
-        """Return which links were measured, which use private addresses, and round-trip times."""
-        shape = (len(self.regions),) * 2
-        estimated, private = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-        rtt_ms = np.ones(shape)
-        index = {name: place for place, name in enumerate(self.regions)}
-        for link in network:
-            at = index[link.src], index[link.dst]
-            rate = link.per_flow_mbps if self.connections == 1 else link.aggregate_gbps
-            estimated[at] = rate.source == "measured"
-            private[at] = link.address == "private"
-            rtt_ms[at] = link.rtt_ms.expected
-        return estimated, private, rtt_ms
-
-    def _factors(self, network: Network, estimated: Truths) -> Factors:
-        order = np.array([network.index[name] for name in self.regions])
-        links = [
-            np.array([network.rates(self.connections, bound).out_of(src) for src in self.regions])
-            for bound in BOUNDS
-        ]
-        egress, ingress = zip(
-            *(map(np.array, network.caps(bound)) for bound in BOUNDS), strict=True
-        )
-        return Factors(
-            RateBounds(*(np.where(estimated, rates[:, order], 0.0) for rates in links)),
-            RateBounds(*(caps[order] for caps in egress)),
-            RateBounds(*(caps[order] for caps in ingress)),
+        truth = samples.truth[(rows["address"] == PRIVATE) == (cells["address"] == PRIVATE)[ends]]
+        truth_gbps = self._medians(truth, steady_values(truth.rows, metric, true_rtt_ms))
+        return Step(
+            samples.begin_s,
+            (of_links, egress, ingress),
+            RateBounds(*map(within_caps, of_links, egress, ingress)),
+            estimated,
+            rtt_ms,
+            truth_gbps / MBPS_PER_GBPS,
+            true_rtt_ms,
         )
 
     def _medians(self, samples: Samples, values: Floats) -> Floats:

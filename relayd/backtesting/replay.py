@@ -1,26 +1,30 @@
-"""Decides every pair at each step of a history, and counts what came of it.
+"""Decides every pair at each step of a history, and holds that against what was then measured.
 
 Relayd's rule decides for every pair on what was known before the step
 (:mod:`planner.transfer.all_pairs`); what was then measured during the step is the truth that the
-decision is held against, beside three others: always direct, always the relay that looked best, and
+decision is held against, as are three others: always direct, always the relay that looked best, and
 hindsight, which knows the truth. Hindsight picks the best of many single measurements, noise
 included, so that a decision made before can't quite reach it.
 
-Steps are replayed one by one and added up in the order of time: wherever they are computed, the
+Steps are replayed one by one and put together in the order of time: wherever they are computed, the
 digits are the same.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.model.errors import DataError, InputError, not_installed
+from planner.model.pricing import Prices
+from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.all_pairs import (
     DIRECT,
-    Floats,
     Outcomes,
     Terms,
     best_relays_by_value,
@@ -29,30 +33,27 @@ from planner.transfer.all_pairs import (
     path_rates,
 )
 from planner.transfer.allocation import EQUAL
-from relayd.backtesting.history import Step, StepEstimator, StepSamples, Truths
+from planner.transfer.request import TransferRequest
+from probes.samples import Rows
+from relayd.backtesting.history import StepEstimator, StepSamples, Truths
+from relayd.version import __version__
 
 STRATEGIES = ("relayd", "direct", "relay", "hindsight")
-SUMS = ("share", "rate_gbps", "time_s", "cost_usd", "value")
-COUNTS = (
-    "decisions",
-    "scored",
-    "carried",
-    "relayed",
-    "hindsight_relays",
-    "right",
-    "near",
-    "verdict_right",
-    "foreseen",
-    "covered",
+DECISION = np.dtype(
+    [
+        ("pair", "i4"),  # n times the source, and the destination
+        ("covered", "?"),  # by the bounds of the direct link
+        ("decided", "?"),
+        ("scored", "?"),  # all paths were measured in the step
+        ("verdict_right", "?"),
+        *((name, "f8", len(STRATEGIES)) for name in Outcomes._fields),
+        ("choice", "i4", len(STRATEGIES)),
+    ]
 )
-NEAR = 0.99
-"""Of what hindsight has: what counts as having got it."""
-BINS = 1000
-"""Of shares from 0 to 1, for their percentiles; one more is for all of it."""
-NEVER = -2
-"""In place of a choice where none was made yet."""
-
-Places = NDArray[np.int32]
+"""A pair in a step in which it was measured, having been measured before."""
+CONNECT_S = 10.0
+STEPS_A_WORKER = 2
+"""That are on the cluster at once: more would only fill memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,154 +66,145 @@ class Scene:
     estimator : StepEstimator
     judged : array of bool, shape (n, n)
         Pairs to decide.
-    groups : array of int, shape (n, n)
-        Group of each pair, from 0.
     """
 
     terms: Terms
     estimator: StepEstimator
     judged: Truths
-    groups: NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class Tally:
-    """What came of some steps in a row.
+def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Prices) -> Terms:
+    """Return what a transfer costs between each pair of regions.
 
-    Attributes
+    Parameters
     ----------
-    steps : int
-        Those in which something was measured.
-    sums : array, shape (strategies, sums, n, n)
-        Shares over scored decisions; the others over those where all strategies carried something.
-    counts : array of int, shape (counts, n, n)
-    stalled : array of int, shape (strategies, n, n)
-        Decisions whose path then carried nothing.
-    switches : array of int, shape (strategies, n, n)
-    first, last : arrays of int, shape (strategies, n, n)
-        First and last choices, to count the switches from one step to the next.
-    histogram : array of int, shape (strategies, groups, bins + 1)
-        Shares of what hindsight has.
+    request : TransferRequest
+        Every transfer, but for its ends.
+    regions : sequence of str, length n
+    prices : Prices
     """
 
-    steps: int
-    sums: Floats
-    counts: NDArray[np.int64]
-    stalled: NDArray[np.int64]
-    switches: NDArray[np.int64]
-    first: Places
-    last: Places
-    histogram: NDArray[np.int64]
+    def fee(src: str, dst: str) -> float:
+        try:
+            return request.volume_gb * prices.egress_usd_per_gb(src, dst, request.volume_gb)
+        except DataError:
+            return inf
 
-    @classmethod
-    def empty(cls, scene: Scene) -> Tally:
-        """Return the tally of no steps."""
-        shape, count = scene.judged.shape, len(STRATEGIES)
-        groups = int(scene.groups.max(initial=0)) + 1
-        return cls(
-            0,
-            np.zeros((count, len(SUMS), *shape)),
-            np.zeros((len(COUNTS), *shape), np.int64),
-            np.zeros((count, *shape), np.int64),
-            np.zeros((count, *shape), np.int64),
-            np.full((count, *shape), NEVER, np.int32),
-            np.full((count, *shape), NEVER, np.int32),
-            np.zeros((count, groups, BINS + 1), np.int64),
-        )
-
-    def add(self, later: Tally) -> None:
-        """Add the steps that follow these."""
-        self.steps += later.steps
-        self.sums += later.sums
-        self.counts += later.counts
-        self.stalled += later.stalled
-        changed = (self.last != NEVER) & (later.first != NEVER) & (self.last != later.first)
-        self.switches += later.switches + changed
-        self.first = np.where(self.first == NEVER, later.first, self.first)
-        self.last = np.where(later.last == NEVER, self.last, later.last)
-        self.histogram += later.histogram
+    return Terms(
+        BITS_PER_BYTE * request.volume_gb / S_PER_H,
+        np.array([[inf if src == dst else fee(src, dst) for dst in regions] for src in regions]),
+        np.array([prices.vm_usd_per_h(region) for region in regions]),
+        request.vm_start_s / S_PER_H,
+        request.hour_usd,
+        request.margin,
+        request.risk,
+    )
 
 
-def replay(samples: StepSamples, scene: Scene) -> Tally:
-    """Replay a step."""
-    tally, step = Tally.empty(scene), scene.estimator.step(samples)
-    foreseen = scene.judged & step.estimated & ~np.isnan(step.truth_gbps)
-    tally.counts[COUNTS.index("foreseen")] += foreseen
-    tally.counts[COUNTS.index("covered")] += foreseen & step.covered
-    _judge(tally, scene, step)
-    return tally
-
-
-def _judge(tally: Tally, scene: Scene, step: Step) -> None:
-    """Decide every pair, and count what came of it."""
-    terms = scene.terms
-    factors, believed, estimated, rtt_ms, truth, true_rtt_ms, _ = step
-    chosen, likeliest = choose(terms, *factors, rtt_ms)
-    known = ~np.isnan(truth)
+def replay(samples: StepSamples, scene: Scene) -> Rows:
+    """Decide every pair in a step, and return what came of it: rows of :data:`DECISION`."""
+    step, terms = scene.estimator.step(samples), scene.terms
+    chosen, likeliest = choose(terms, *step.factors, step.rtt_ms)
+    known = ~np.isnan(step.truth_gbps)
     # A direct link that is down needs a relay: without one there is nothing to recommend.
-    possible = (believed.expected > 0) | (likeliest != DIRECT)
-    decided = scene.judged & estimated & possible & known & np.isfinite(terms.egress_usd)
-    if not decided.any():
-        return
-    true_rates = np.nan_to_num(truth)
+    possible = (step.believed.expected > 0) | (likeliest != DIRECT)
+    foreseen = scene.judged & step.estimated & known
+    true_rates = np.nan_to_num(step.truth_gbps)
     np.fill_diagonal(true_rates, 0.0)
-    relay, value = best_relays_by_value(terms, true_rates, true_rtt_ms)
+    relay, value = best_relays_by_value(terms, true_rates, step.true_rtt_ms)
     direct = np.full_like(relay, DIRECT)
-    alone = outcomes(terms, true_rates, true_rtt_ms, direct)
+    alone = outcomes(terms, true_rates, step.true_rtt_ms, direct)
     hindsight = np.where(value < alone.value * (1 - EQUAL), relay, DIRECT).astype(np.int32)
+    choices = (chosen, direct, likeliest, hindsight)
+    results = [outcomes(terms, true_rates, step.true_rtt_ms, path) for path in choices]
 
     told = np.where(known, 1.0, 0.0)
     paths_known = (path_rates(told, chosen) > 0) & (path_rates(told, likeliest) > 0)
-    choices = np.stack([chosen, direct, likeliest, hindsight])
-    results = [
-        alone if path is direct else outcomes(terms, true_rates, true_rtt_ms, path)
-        for path in (chosen, direct, likeliest, hindsight)
-    ]
-    best = results[-1]
-    scored = decided & paths_known & (best.rate_gbps > 0)
-    tally.steps += 1
-    carried = scored & np.all([result.rate_gbps > 0 for result in results], axis=0)
-    shares = [_share(best, result, scored) for result in results]
-    for place, result in enumerate(results):
-        tally.sums[place, 0] += np.where(scored, shares[place], 0.0)
-        for number, quantity in enumerate(result, start=1):
-            tally.sums[place, number] += np.where(carried, quantity, 0.0)
-        tally.stalled[place] += scored & (result.rate_gbps <= 0)
-        bins = np.floor(shares[place][scored] * BINS).astype(np.int64)
-        np.add.at(tally.histogram[place], (scene.groups[scored], bins), 1)
-    same_kind = (chosen == DIRECT) == (hindsight == DIRECT)
-    for number, truths in enumerate(
-        (
-            decided,
-            scored,
-            carried,
-            scored & (chosen != DIRECT),
-            scored & (hindsight != DIRECT),
-            scored & same_kind,
-            scored & (shares[0] >= NEAR),
-            scored & ((chosen != DIRECT) == _is_worth(terms, results)),
-        )
-    ):
-        tally.counts[number] += truths
-    _note_choices(tally, choices, scored)
-
-
-def _share(best: Outcomes, result: Outcomes, scored: Truths) -> Floats:
-    """Return what a strategy got of what hindsight has: values are losses, so their ratio."""
-    paid = np.where(scored & (result.value > 0) & (result.value < inf), result.value, inf)
-    share = np.where(result.value <= 0, 1.0, np.where(scored, best.value, 0.0) / paid)
-    return np.minimum(1.0, share)
-
-
-def _is_worth(terms: Terms, results: list[Outcomes]) -> Truths:
-    """Whether the relay that looked best was better than direct by the margin."""
-    direct, relay = (results[STRATEGIES.index(name)] for name in ("direct", "relay"))
-    least = (1 + terms.margin) * relay.value * (1 - EQUAL)
-    found: Truths = (relay.rate_gbps > 0) & (direct.value >= least)
+    found = np.zeros(int(foreseen.sum()), DECISION)
+    found["pair"] = np.flatnonzero(foreseen)
+    found["covered"] = step.covered[foreseen]
+    found["decided"] = (possible & np.isfinite(terms.egress_usd))[foreseen]
+    found["scored"] = found["decided"] & (paths_known & (results[-1].rate_gbps > 0))[foreseen]
+    relay_pays = (results[2].rate_gbps > 0) & (
+        alone.value >= (1 + terms.margin) * results[2].value * (1 - EQUAL)
+    )
+    found["verdict_right"] = ((chosen != DIRECT) == relay_pays)[foreseen]
+    for place, (choice, result) in enumerate(zip(choices, results, strict=True)):
+        found["choice"][:, place] = choice[foreseen]
+        for name, values in result._asdict().items():
+            found[name][:, place] = values[foreseen]
     return found
 
 
-def _note_choices(tally: Tally, choices: Places, scored: Truths) -> None:
-    tally.switches += scored & (tally.last != NEVER) & (tally.last != choices)
-    tally.first = np.where(scored & (tally.first == NEVER), choices, tally.first)
-    tally.last = np.where(scored, choices, tally.last)
+def replay_all(steps: Iterable[StepSamples], scene: Scene, dask: str | None = None) -> list[Rows]:
+    """Replay steps, in this process or on a Dask cluster; return the rows of each in their order.
+
+    Parameters
+    ----------
+    steps : iterable of StepSamples
+        The oldest first.
+    scene : Scene
+    dask : str, optional
+        Address of the scheduler of a running cluster, such as ``tcp://10.0.0.1:8786``.
+
+    Raises
+    ------
+    InputError
+        If the cluster can't be used.
+    """
+    return list(_on_cluster(steps, scene, dask) if dask else (replay(s, scene) for s in steps))
+
+
+def _on_cluster(steps: Iterable[StepSamples], scene: Scene, address: str) -> Iterator[Rows]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise not_installed("distributed", "dask", "use a Dask cluster") from None
+    try:
+        client = Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "--dask",
+            f"no scheduler of a Dask cluster answers ({str(error)[:200]})",
+            value=address,
+            remedy="Give its address, such as tcp://10.0.0.1:8786.",
+        ) from None
+    with client:
+        workers = _same_everywhere(client, address)
+        told = client.scatter(scene, broadcast=True)
+        waiting: deque[Any] = deque()
+        for step in steps:
+            # As data of its own: in the task it would be copied, with a warning.
+            there = client.scatter(step, hash=False)
+            waiting.append(client.submit(replay, there, told, pure=False))
+            if len(waiting) >= STEPS_A_WORKER * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _same_everywhere(client: Any, address: str) -> int:
+    """Return the number of workers, all of which must have this version of relayd."""
+    try:
+        versions: dict[str, str] = client.run(version_here)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            "--dask",
+            f"its workers can't load relayd ({error})",
+            value=address,
+            remedy=f"Install relayd {__version__} where they run.",
+        ) from None
+    problem = "" if versions else "has no workers"
+    for where, version in versions.items():
+        if version != __version__:
+            problem = f"relayd here is {__version__} and {version} at {where}"
+    if problem:
+        raise InputError(
+            "--dask", problem, value=address, remedy="Start workers that have the same version."
+        )
+    return len(versions)
+
+
+def version_here() -> str:
+    """Return the version of relayd in the process that runs this."""
+    return __version__

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import fsum
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.answer import Answer
+from planner.transfer.all_pairs import DIRECT, Floats, Outcomes
 from probes.estimation.coverage import Coverage
-from relayd.backtesting.replay import BINS, COUNTS, STRATEGIES, SUMS, Tally
+from probes.samples import Rows
+from relayd.backtesting.replay import STRATEGIES
 
 FEWEST_DECISIONS = 30
 """With fewer, nothing is said: one bad decision would be several percent of all."""
+NEAR = 0.99
+"""Of what hindsight has: what counts as having got it."""
+BINS = 1000
+"""To which percentiles of shares are rounded down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,69 +207,54 @@ class Backtest(Answer):
     warnings: tuple[str, ...]
 
 
-def summed_up(
-    tally: Tally, pairs: NDArray[np.bool_], groups: Sequence[int], days: float
-) -> PairsResult:
-    """Sum up the results over some pairs.
+def summed_up(rows: Rows, days: float) -> PairsResult:
+    """Sum up the decisions on some pairs.
 
     Parameters
     ----------
-    tally : Tally
-    pairs : array of bool, shape (n, n)
-    groups : sequence of int
-        The groups that these pairs are.
+    rows : array of DECISION
+        In order of time.
     days : float
         That were replayed.
     """
-    counts = {name: int(tally.counts[number][pairs].sum()) for number, name in enumerate(COUNTS)}
-    coverage = Coverage.of(counts["covered"], counts["foreseen"]) if counts["foreseen"] else None
-    judged, carried = counts["scored"], counts["carried"]
-    with_any = int(np.count_nonzero(tally.counts[COUNTS.index("scored")][pairs]))
-    if min(judged, carried) < FEWEST_DECISIONS:
-        return PairsResult(
-            with_any, counts["decisions"], judged, concluded=False, coverage=coverage
-        )
-    # Exact sums: their order, and who computed the parts, leaves no trace.
-    sums = [
-        {name: fsum(tally.sums[place, number][pairs]) for number, name in enumerate(SUMS)}
-        for place in range(len(STRATEGIES))
-    ]
-    best = sums[STRATEGIES.index("hindsight")]
-    followed = []
-    for place, strategy in enumerate(STRATEGIES):
-        mine = sums[place]
-        switches = int(tally.switches[place][pairs].sum())
-        followed.append(
-            StrategyResult(
-                strategy,
-                mine["share"] / judged,
-                _percentile(tally.histogram[place][list(groups)].sum(axis=0), 0.1),
-                mine["rate_gbps"] / carried,
-                mine["time_s"] / carried,
-                mine["cost_usd"] / carried,
-                mine["value"] / carried,
-                (mine["value"] - best["value"]) / carried,
-                int(tally.stalled[place][pairs].sum()),
-                switches,
-                switches / days / with_any,
-            )
-        )
-    return PairsResult(
-        with_any,
-        counts["decisions"],
+    scored = rows[rows["scored"]]
+    carried = scored[(scored["rate_gbps"] > 0).all(axis=1)]
+    judged, pairs = len(scored), len(np.unique(scored["pair"]))
+    found = PairsResult(
+        pairs,
+        int(rows["decided"].sum()),
         judged,
-        True,
-        counts["relayed"] / judged,
-        counts["hindsight_relays"] / judged,
-        counts["right"] / judged,
-        counts["near"] / judged,
-        counts["verdict_right"] / judged,
-        tuple(followed),
-        coverage,
+        concluded=min(judged, len(carried)) >= FEWEST_DECISIONS,
+        coverage=Coverage.of(int(rows["covered"].sum()), len(rows)) if len(rows) else None,
+    )
+    if not found.concluded:
+        return found
+    shares = _shares(scored["value"])
+    relayed = scored["choice"] != DIRECT
+    by_pair = scored[np.argsort(scored["pair"], kind="stable")]
+    later, before = by_pair[1:], by_pair[:-1]
+    changed = later["choice"] != before["choice"]
+    switches = changed[later["pair"] == before["pair"]].sum(axis=0)
+    tenth = np.floor(np.sort(shares, axis=0)[int(0.1 * judged)] * BINS) / BINS
+    means = np.array([carried[name].mean(axis=0) for name in Outcomes._fields])
+    columns = [
+        *(shares.mean(axis=0), tenth, *means, means[-1] - means[-1, -1]),
+        (scored["rate_gbps"] <= 0).sum(axis=0),
+        switches,
+        switches / days / pairs,
+    ]
+    return replace(
+        found,
+        relayed=float(relayed[:, 0].mean()),
+        hindsight_relayed=float(relayed[:, -1].mean()),
+        right=float((relayed[:, 0] == relayed[:, -1]).mean()),
+        near=float((shares[:, 0] >= NEAR).mean()),
+        verdict_right=float(scored["verdict_right"].mean()),
+        strategies=tuple(map(StrategyResult, STRATEGIES, *(column.tolist() for column in columns))),
     )
 
 
-def _percentile(histogram: NDArray[np.int64], share: float) -> float:
-    """Return a percentile of shares, rounded down to a bin."""
-    cumulative = np.cumsum(histogram)
-    return float(np.searchsorted(cumulative, share * cumulative[-1], side="right")) / BINS
+def _shares(values: Floats) -> Floats:
+    """Return what strategies got of what hindsight has: values are losses, so their ratio."""
+    paid = np.where((values > 0) & np.isfinite(values), values, np.inf)
+    return np.minimum(1.0, np.where(values <= 0, 1.0, values[:, -1:] / paid))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol
 
@@ -13,13 +13,12 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
-from probes.samples import Metric
-from relayd.backtesting.engine import replay_all
+from probes.analysis.patterns import DAY_S
+from probes.samples import Metric, Rows
 from relayd.backtesting.exploring import explored_history
-from relayd.backtesting.history import ReplayHistory, ReplaySpan, Truths
-from relayd.backtesting.replay import Scene, Tally
+from relayd.backtesting.history import ReplayHistory, Truths
+from relayd.backtesting.replay import DECISION, Scene, replay_all, transfer_terms
 from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import (
     FEWEST_DECISIONS,
@@ -28,7 +27,6 @@ from relayd.backtesting.result import (
     ProviderPairResult,
     summed_up,
 )
-from relayd.backtesting.terms import transfer_terms
 from relayd.catalogue.loading import load_catalogue
 from relayd.history.opening import open_history
 from relayd.history.source import SampleHistory
@@ -121,14 +119,18 @@ def backtest_history(
             remedy="Take longer steps, or a shorter span.",
         )
     judged = _judged(history, catalogue, request.pairs)
-    scene, providers = _scene(history, catalogue, request.transfer(), judged)
-    if not (judged & np.isfinite(scene.terms.egress_usd)).any():
+    network = Network(dict(history.sites), {region: {} for region in history.regions})
+    prices = CataloguePrices(catalogue, network)
+    terms = transfer_terms(request.transfer(), history.regions, prices)
+    scene = Scene(terms, history.estimator(connections), judged)
+    if not (judged & np.isfinite(terms.egress_usd)).any():
         raise DataError(
             "The catalogue has no egress price for any of these pairs, so nothing can be "
             "recommended for them. Add prices to a catalogue file."
         )
-    tally = replay_all(history.steps(span), scene, dask)
-    total = _total(tally, scene, span)
+    by_step = replay_all(history.steps(span), scene, dask)
+    rows, days = np.concatenate([np.zeros(0, DECISION), *by_step]), span.steps * step_s / DAY_S
+    total = summed_up(rows, days)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
     count = history.samples_read
     explored = None
@@ -139,7 +141,7 @@ def backtest_history(
         since=utc_text(span.begin_s),
         until=utc_text(span.end_s),
         step_s=step_s,
-        steps=tally.steps,
+        steps=sum(bool(step["decided"].any()) for step in by_step),
         samples=count,
         regions=len(history.regions),
         metric=metric,
@@ -150,7 +152,7 @@ def backtest_history(
         margin=request.margin,
         risk=request.risk,
         total=total,
-        by_providers=_by_providers(tally, scene, span, providers),
+        by_providers=tuple(_by_providers(rows, days, history, judged)),
         explored=explored,
         warnings=tuple(_warnings(history, scene, total)),
     )
@@ -194,37 +196,15 @@ def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) 
     return measured & asked
 
 
-def _scene(
-    history: ReplayHistory, catalogue: Catalogue, request: TransferRequest, judged: Truths
-) -> tuple[Scene, list[tuple[str, str]]]:
-    """Return what is constant over the replay, and the pair of providers of each group."""
-    regions = history.regions
-    network = Network(dict(history.sites), {region: {} for region in regions})
-    names = [region.partition(":")[0] for region in regions]
-    providers = sorted({(a, b) for a in names for b in names})
-    number = {pair: place for place, pair in enumerate(providers)}
-    terms = transfer_terms(request, regions, CataloguePrices(catalogue, network))
-    groups = np.array([[number[a, b] for b in names] for a in names])
-    scene = Scene(terms, history.estimator(request.connections), judged, groups)
-    return scene, providers
-
-
-def _total(tally: Tally, scene: Scene, span: ReplaySpan) -> PairsResult:
-    groups = range(tally.histogram.shape[1])
-    return summed_up(tally, scene.judged, groups, _days(span))
-
-
 def _by_providers(
-    tally: Tally, scene: Scene, span: ReplaySpan, providers: Sequence[tuple[str, str]]
-) -> tuple[ProviderPairResult, ...]:
-    found = []
-    for number, (src, dst) in enumerate(providers):
-        pairs: Truths = scene.judged & (scene.groups == number)
-        if pairs.any():
-            found.append(
-                ProviderPairResult(src, dst, summed_up(tally, pairs, [number], _days(span)))
-            )
-    return tuple(found)
+    rows: Rows, days: float, history: ReplayHistory, judged: Truths
+) -> Iterator[ProviderPairResult]:
+    provider = np.array([region.partition(":")[0] for region in history.regions])
+    src, dst = provider[rows["pair"] // len(provider)], provider[rows["pair"] % len(provider)]
+    asked = np.argwhere(judged)
+    for one, other in sorted({(a, b) for a, b in provider[asked].tolist()}):
+        found = summed_up(rows[(src == one) & (dst == other)], days)
+        yield ProviderPairResult(one, other, found)
 
 
 def _warnings(history: ReplayHistory, scene: Scene, total: PairsResult) -> list[str]:
@@ -247,7 +227,3 @@ def _warnings(history: ReplayHistory, scene: Scene, total: PairsResult) -> list[
             "strategy"
         )
     return found
-
-
-def _days(span: ReplaySpan) -> float:
-    return span.steps * span.step_s / 86400.0

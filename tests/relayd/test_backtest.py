@@ -28,7 +28,7 @@ from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
 from probes.samples import Sample, Samples
 from relayd.__main__ import main
-from relayd.backtesting import engine, exploring
+from relayd.backtesting import exploring, replay
 from relayd.backtesting.request import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
@@ -470,7 +470,7 @@ def test_a_cluster_that_is_not_there_is_named(
 ) -> None:
     pytest.importorskip("distributed", reason="needs distributed (the examples group)")
     db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
-    monkeypatch.setattr(engine, "CONNECT_S", 0.5)
+    monkeypatch.setattr(replay, "CONNECT_S", 0.5)
     with pytest.raises(InputError, match="--dask"):
         relayd.backtest(db, dask="tcp://127.0.0.1:9")
 
