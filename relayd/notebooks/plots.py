@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 from planner.broadcast.plan import BroadcastPlan
 from planner.model.answer import Cost
-from planner.model.errors import InputError, not_installed
+from planner.model.errors import InputError
 from planner.model.units import volume_text
 from planner.placement.plan import ReducePlacement
 from planner.transfer.plan import Plan
-from relayd.report.charts import heat_map, points
+from relayd.report.charts import heat_map, points, svg
 from relayd.report.document import Chart
 from relayd.tables.matrices import Matrix
 
@@ -58,18 +58,13 @@ class Plot:
             If vl-convert is not installed, or can't draw :attr:`spec` as it was changed.
         """
         try:
-            import vl_convert
-        except ImportError:
-            raise not_installed("vl-convert-python", "plot", "draw a chart as SVG") from None
-        try:
-            svg: str = vl_convert.vegalite_to_svg(self.spec)
+            return svg(self.spec, "plot", "draw a chart as SVG")
         except ValueError as error:
             raise InputError(
                 "spec",
                 f"can't be drawn as SVG ({error})",
                 remedy="Undo what was changed in it since relayd made it.",
             ) from error
-        return svg
 
     def save(self, file: str | Path) -> None:
         """Write it as ``.svg``, or as ``.json`` for tools that read Vega-Lite.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.model.errors import not_installed
 from relayd.report.document import Chart
 
 # Okabe and Ito's palette, which people with any colour vision can tell apart.
@@ -46,10 +47,35 @@ def _chart(caption: str, values: list[dict[str, Any]], layers: Any, **top: Any) 
     return Chart(caption, spec)
 
 
+def svg(spec: Mapping[str, Any], extra: str, purpose: str) -> str:
+    """Return a chart's specification drawn as SVG.
+
+    Raises
+    ------
+    InputError
+        If the library that draws charts is not installed; it names the extra and the purpose.
+    """
+    try:
+        import vl_convert
+    except ImportError:
+        raise not_installed("vl-convert-python", extra, purpose) from None
+    drawn: str = vl_convert.vegalite_to_svg(spec)
+    return drawn
+
+
 def axis(field: str, title: str, *, log: bool = False, **more: Any) -> dict[str, Any]:
     """Return the encoding of a quantity on an axis."""
     scale: dict[str, Any] = {"type": "log"} if log else {"zero": False}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
+
+
+def _category(field: str, order: Sequence[str]) -> dict[str, Any]:
+    return {"field": field, "type": "nominal", "title": None, "sort": list(order)}
+
+
+def _percentiles(values: Sequence[float], shares: Mapping[str, float]) -> dict[str, float]:
+    found = np.percentile(values, list(shares.values())).tolist()
+    return dict(zip(shares, found, strict=True))
 
 
 def cumulative(
@@ -66,43 +92,29 @@ def cumulative(
     encoding = {
         "x": axis("x", title, log=log),
         "y": axis("share", "share of pairs", axis={"format": "%"}),
-        "color": {"field": "of", "type": "nominal", "title": None, "sort": list(series)},
-        "strokeDash": {"field": "of", "type": "nominal", "title": None, "sort": list(series)},
+        "color": _category("of", list(series)),
+        "strokeDash": _category("of", list(series)),
     }
     return _chart(caption, values, {"mark": mark, "encoding": encoding})
 
 
 def boxes_by_hour(caption: str, title: str, by_hour: Sequence[Sequence[float]]) -> Chart:
     """Draw quartiles and 5th to 95th percentiles by hour of the day (UTC)."""
-    values = []
-    for hour, numbers in enumerate(by_hour):
-        if len(numbers):
-            low, q1, middle, q3, high = np.percentile(numbers, (5, 25, 50, 75, 95))
-            values.append(
-                {
-                    "hour": hour,
-                    "low": float(low),
-                    "q1": float(q1),
-                    "median": float(middle),
-                    "q3": float(q3),
-                    "high": float(high),
-                }
-            )
-    x = {
-        "field": "hour",
-        "type": "ordinal",
-        "title": "hour of the day, UTC",
-        "axis": {"labelAngle": 0},
-    }
+    shares = {"low": 5, "q1": 25, "median": 50, "q3": 75, "high": 95}
+    values = [
+        {"hour": hour, **_percentiles(numbers, shares)}
+        for hour, numbers in enumerate(by_hour)
+        if len(numbers)
+    ]
+    angle = {"labelAngle": 0}
+    x = {"field": "hour", "type": "ordinal", "title": "hour of the day, UTC", "axis": angle}
+    box = {"type": "bar", "color": PALETTE[5], "stroke": PALETTE[0], "size": 12}
     layers = [
         {
             "mark": {"type": "rule", "color": PALETTE[0]},
             "encoding": {"x": x, "y": axis("low", title), "y2": {"field": "high"}},
         },
-        {
-            "mark": {"type": "bar", "color": PALETTE[5], "stroke": PALETTE[0], "size": 12},
-            "encoding": {"x": x, "y": axis("q1", title), "y2": {"field": "q3"}},
-        },
+        {"mark": box, "encoding": {"x": x, "y": axis("q1", title), "y2": {"field": "q3"}}},
         {
             "mark": {"type": "tick", "color": "black", "size": 12, "thickness": 2},
             "encoding": {"x": x, "y": axis("median", title)},
@@ -119,44 +131,28 @@ def points(
     *,
     line: Sequence[tuple[float, float]] = (),
     line_name: str = "",
-    log: bool = False,
 ) -> Chart:
-    """Draw points (x, y, group), and a line beside them."""
+    """Draw points (x, y, group), and a line through them."""
     # Evenly taken ones of many look the same and keep the file small.
     kept = rows[:: max(1, len(rows) // MOST_DOTS)]
     values = [{"x": float(x), "y": float(y), "group": group} for x, y, group in kept]
-    groups = sorted({group for _, _, group in rows})
+    group = _category("group", sorted({group for _, _, group in rows}))
+    at = {"x": axis("x", x_title), "y": axis("y", y_title)}
     layers: list[dict[str, Any]] = [
         {
             "mark": {"type": "point", "filled": True, "opacity": 0.6, "size": 24},
-            "encoding": {
-                "x": axis("x", x_title, log=log),
-                "y": axis("y", y_title, log=log),
-                "color": {"field": "group", "type": "nominal", "title": None, "sort": groups},
-                "shape": {"field": "group", "type": "nominal", "title": None, "sort": groups},
-            },
+            "encoding": {**at, "color": group, "shape": group},
         }
     ]
     if line:
         drawn = [{"x": float(x), "y": float(y), "name": line_name} for x, y in line]
-        layers.append(
-            {
-                "data": {"values": drawn},
-                "mark": {"type": "line", "color": "black"},
-                "encoding": {"x": axis("x", x_title, log=log), "y": axis("y", y_title, log=log)},
-            }
-        )
-        layers.append(
-            {
-                "data": {"values": drawn[-1:]},
-                "mark": {"type": "text", "align": "right", "dy": 12, "dx": -4, "fontSize": 12},
-                "encoding": {
-                    "x": axis("x", x_title, log=log),
-                    "y": axis("y", y_title, log=log),
-                    "text": {"field": "name"},
-                },
-            }
-        )
+        stroke = {"type": "line", "color": "black"}
+        label = {"type": "text", "align": "right", "dy": 12, "dx": -4, "fontSize": 12}
+        name = {"text": {"field": "name"}}
+        layers += [
+            {"data": {"values": drawn}, "mark": stroke, "encoding": at},
+            {"data": {"values": drawn[-1:]}, "mark": label, "encoding": {**at, **name}},
+        ]
     return _chart(caption, values, layers)
 
 
@@ -164,25 +160,13 @@ def ranges(
     caption: str, title: str, rows: Sequence[tuple[str, str, Sequence[float]]], *, log: bool = False
 ) -> Chart:
     """Draw, for each name and group, the median and the 5th to 95th percentiles of values."""
-    values, order = [], list(dict.fromkeys(name for name, _, _ in rows))
-    for name, group, numbers in rows:
-        low, middle, high = np.percentile(numbers, (5, 50, 95))
-        values.append(
-            {
-                "name": name,
-                "group": group,
-                "low": float(low),
-                "median": float(middle),
-                "high": float(high),
-            }
-        )
-    y = {
-        "field": "name",
-        "type": "nominal",
-        "title": None,
-        "sort": order,
-        "axis": {"labelLimit": 260},
-    }
+    shares = {"low": 5, "median": 50, "high": 95}
+    values = [
+        {"name": name, "group": group, **_percentiles(numbers, shares)}
+        for name, group, numbers in rows
+    ]
+    order = list(dict.fromkeys(name for name, _, _ in rows))
+    y = _category("name", order) | {"axis": {"labelLimit": 260}}
     side = {"yOffset": {"field": "group"}, "color": {"field": "group", "title": None}}
     layers = [
         {

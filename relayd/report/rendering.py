@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from planner.model.errors import not_installed
+from relayd.report.charts import svg
 from relayd.report.document import Chart, Report, Section, Table
 
 _STYLE = """
@@ -79,25 +79,8 @@ def _table(table: Table) -> str:
 
 
 def _figure(chart: Chart) -> str:
-    return f"<figure>{drawn(chart)}<figcaption>{escape(chart.caption)}</figcaption></figure>"
-
-
-def drawn(chart: Chart) -> str:
-    """Return a chart as SVG.
-
-    Raises
-    ------
-    InputError
-        If the library that draws charts is not installed.
-    """
-    try:
-        import vl_convert
-    except ImportError:
-        raise not_installed(
-            "vl-convert-python", "report", "draw charts (reports as md or json need none)"
-        ) from None
-    svg: str = vl_convert.vegalite_to_svg(chart.spec)
-    return svg
+    drawn = svg(chart.spec, "report", "draw charts (reports as md or json need none)")
+    return f"<figure>{drawn}<figcaption>{escape(chart.caption)}</figcaption></figure>"
 
 
 def markdown(report: Report) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from planner.model.link_states import Condition, Pair
 from planner.model.network import Network
@@ -25,8 +25,7 @@ TOOL = "relayd-watch"
 MOST_MS_KEPT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionChange:
+class ConditionChange(NamedTuple):
     """A link whose condition changed."""
 
     src: str

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from planner.model.errors import StoreError
 from planner.model.link_states import Pair
@@ -19,8 +20,11 @@ from probes.fleet.hosts import Fleet
 from probes.fleet.sessions import Sessions
 from probes.liveness.link_health import LivenessProbe, suspicious
 from probes.liveness.probing import LivenessProber, ProbeParameters
-from relayd.watch.budget import LivenessBudget
+from relayd.store import Store
+from relayd.store.campaigns.spending import Spending
+from relayd.times import utc_date
 from relayd.watch.links import WatchedLinks
+from relayd.watch.storage import StoreThread
 
 OVERHEAD_S = 0.15
 """Initial estimate of the time that a probe takes on top of the pings themselves."""
@@ -40,6 +44,79 @@ def period_s(
     """Return the time between probes with which an outage is confirmed within an interval."""
     sure_s = confirmations * (parameters.probe_s + overhead_s)
     return max(interval_s * LEAST_SHARE, interval_s - sure_s)
+
+
+class LivenessBudget:
+    """What liveness probes may still cost today.
+
+    A block is reserved in the store before any of it is spent: a crash can lose the rest of a
+    block but never spend it twice, and the store is asked once a block rather than once a probe.
+
+    Parameters
+    ----------
+    storage : StoreThread
+    daily_budget_usd : float
+    block_usd : float
+    """
+
+    def __init__(self, storage: StoreThread, daily_budget_usd: float, block_usd: float) -> None:
+        self._storage = storage
+        self._budget_usd, self._block_usd = daily_budget_usd, block_usd
+        self._day = self._refused_day = ""
+        self._reserved_usd = self._spent_usd = self._sent_gb = 0.0
+        # Sources probe at the same time, and must not each reserve a block.
+        self._lock = asyncio.Lock()
+
+    @property
+    def empty(self) -> bool:
+        """Whether today's budget is used up."""
+        return self._refused_day == utc_date(time.time())
+
+    async def spend(self, usd: float, sent_gb: float) -> bool:
+        """Spend on a probe that is about to be sent; False if the day's budget is used up.
+
+        Raises
+        ------
+        StoreError
+            If the store can't reserve more just now.
+        """
+        async with self._lock:
+            today = utc_date(time.time())
+            if today != self._day or self._spent_usd + usd > self._reserved_usd:
+                await self.settle()
+                if self.empty or not await self._reserve(today, usd):
+                    self._refused_day = today
+                    return False
+            self._spent_usd += usd
+            self._sent_gb += sent_gb
+            return True
+
+    async def give_back(self, usd: float, sent_gb: float) -> None:
+        """Take back what was spent on a probe that could not be sent."""
+        async with self._lock:
+            self._spent_usd = max(0.0, self._spent_usd - usd)
+            self._sent_gb = max(0.0, self._sent_gb - sent_gb)
+
+    async def _reserve(self, today: str, usd: float) -> bool:
+        def reserved(store: Store, amount: float) -> bool:
+            spending = Spending(store.database)
+            return spending.reserve(today, "liveness", amount, self._budget_usd)
+
+        for amount in (max(self._block_usd, usd), usd):
+            if await self._storage.do(partial(reserved, amount=amount)):
+                self._day, self._reserved_usd = today, amount
+                return True
+        return False
+
+    async def settle(self) -> None:
+        """Return the unspent part of the reservation."""
+        if not self._day:
+            return
+        day, figures = self._day, (self._reserved_usd, self._spent_usd, self._sent_gb)
+        self._day, self._reserved_usd, self._spent_usd, self._sent_gb = "", 0.0, 0.0, 0.0
+        await self._storage.do(
+            lambda store: Spending(store.database).settle(day, "liveness", *figures)
+        )
 
 
 @dataclass

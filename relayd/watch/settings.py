@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from math import inf, isfinite
+from math import inf
 
 from planner.model.errors import InputError
 from probes.campaign.specification import CampaignSpec
@@ -115,27 +114,28 @@ class WatchOptions:
     retain_s: float = 90 * DAY_S
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.daily_budget_usd) and self.daily_budget_usd >= 0):
-            raise InputError(
-                "--daily-budget", "must be an amount of 0 or more", value=self.daily_budget_usd
-            )
-        if not LEAST_INTERVAL_S <= self.interval_s <= MOST_INTERVAL_S:
-            raise InputError(
-                "--interval", "must be between 2s and 1h", value=f"{self.interval_s:g} s"
-            )
-        if not 1 <= self.hold_intervals <= 1000:
-            raise InputError("--hold", "must be 1 to 1000 intervals", value=self.hold_intervals)
-        for name, value, least_s in (
-            ("--campaign-every", self.campaign_every_s, 60.0),
-            ("--retain", self.retain_s, DAY_S),
+        budget_usd, interval_s, hold = self.daily_budget_usd, self.interval_s, self.hold_intervals
+        every_s, retain_s, regret = self.campaign_every_s, self.retain_s, self.regret
+        for option, is_right, problem, value in (
+            ("--daily-budget", 0 <= budget_usd < inf, "must be an amount of 0 or more", budget_usd),
+            (
+                "--interval",
+                LEAST_INTERVAL_S <= interval_s <= MOST_INTERVAL_S,
+                "must be between 2s and 1h",
+                f"{interval_s:g} s",
+            ),
+            ("--hold", 1 <= hold <= 1000, "must be 1 to 1000 intervals", hold),
+            ("--campaign-every", every_s >= 60, "must be at least 60 s", f"{every_s:g} s"),
+            ("--retain", retain_s >= DAY_S, f"must be at least {DAY_S:g} s", f"{retain_s:g} s"),
+            (
+                "--regret",
+                regret is None or LEAST_REGRET <= regret < 1,
+                f"must be at least {LEAST_REGRET:g} and below 1",
+                regret,
+            ),
         ):
-            if not (value == inf or value >= least_s):
-                raise InputError(name, f"must be at least {least_s:g} s", value=f"{value:g} s")
-
-        if self.regret is not None and not LEAST_REGRET <= self.regret < 1:
-            raise InputError(
-                "--regret", f"must be at least {LEAST_REGRET:g} and below 1", value=self.regret
-            )
+            if not is_right:
+                raise InputError(option, problem, value=value)
 
     @property
     def campaign(self) -> CampaignSpec:
@@ -157,5 +157,4 @@ class WatchOptions:
 
 def day_left_s(at_s: float) -> float:
     """Return how long the UTC day still lasts."""
-    midnight = datetime.fromtimestamp(at_s, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight.timestamp() + DAY_S - at_s
+    return DAY_S - at_s % DAY_S

@@ -5,40 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
-from planner.model.errors import StoreError
 from relayd.store import Location, Store, open_store
 from relayd.store.leases import Lease
 
 T = TypeVar("T")
 STATEMENT_TIMEOUT_S = 15.0
 """For a statement on a server; what takes long is done on connections of its own."""
-
-
-@dataclass
-class StoreProblem:
-    """What keeps a watcher from its store just now; each problem is noted once.
-
-    Attributes
-    ----------
-    text : str
-        Empty if there is none.
-    """
-
-    on_note: Callable[[str], None]
-    text: str = ""
-
-    def note(self, error: StoreError) -> None:
-        """Take note of an error."""
-        if str(error) != self.text:
-            self.on_note(f"{error} Trying again.")
-        self.text = str(error)
-
-    def clear(self) -> None:
-        """Take note that the store works."""
-        self.text = ""
 
 
 class StoreThread:

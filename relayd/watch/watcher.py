@@ -1,9 +1,10 @@
-"""The watcher: continuous operation as one object, for the service and for a shell."""
+"""Continuous operation as one object, for the service and for a shell."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,33 @@ from planner.model.errors import InputError, StoreError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
-from relayd.store import Location
+from probes.liveness.probing import ProbeParameters, parameters_for
+from relayd.campaigns.inputs import MeasuredFleet
+from relayd.store import Location, Store
 from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.spending import Spending
+from relayd.store.events import Events
 from relayd.store.leases import CHECK_EVERY_S, Lease
-from relayd.watch.prober import STORE_RETRY_S, ActiveProber
-from relayd.watch.settings import WatchOptions
-from relayd.watch.storage import StoreProblem, StoreThread
+from relayd.store.links.states import LinkStates
+from relayd.times import utc_date
+from relayd.watch.campaigns import CampaignScheduler, settle_killed
+from relayd.watch.links import WatchedLinks, health_detail
+from relayd.watch.liveness import LivenessBudget, LivenessMonitor, period_s, region_pairs
+from relayd.watch.settings import DAY_S, WatchOptions
+from relayd.watch.storage import StoreThread
+from relayd.watch.upkeep import Upkeep
+from relayd.watch.webhook import Notifier
 
 STANDBY_S = 1.0
 """Between two attempts to acquire the lease."""
+UPKEEP_S = 5.0
+BLOCK_S = 15.0
+"""Liveness probes of this long are paid for in advance. A kill leaves that much spent: the store
+does not know which of them were sent."""
+LIVENESS_SHARE = 0.5
+"""Of the daily budget that liveness probes may take; beyond that they are sent less often."""
+USUAL_FAR_MS = 300.0
+STORE_RETRY_S = 2.0
 
 
 @dataclass
@@ -48,14 +67,14 @@ class Watcher:
     options: WatchOptions
     on_note: Callable[[str], None] = lambda _: None
     _role: str = "stopped"
-    _prober: ActiveProber | None = None
+    _prober: _Prober | None = None
 
     def __post_init__(self) -> None:
         if len({host.region for host in self.fleet}) < 2:
             raise InputError(
                 self.fleet.name, "has fewer than two regions", remedy="Add hosts of others."
             )
-        self._store_problem = StoreProblem(self.on_note)
+        self.problem = ""  # what keeps it from its store just now
 
     async def run(self, stop: asyncio.Event) -> None:
         """Watch until stopped; keep what was seen, and leave nothing on any host.
@@ -74,7 +93,7 @@ class Watcher:
                             await self._probe(storage, stop)
                     except StoreError as error:  # a database that restarts is only a pause
                         self._role = "standby"
-                        self._store_problem.note(error)
+                        self.note(error)
                         await _wait(stop, STORE_RETRY_S)
             finally:
                 self._role = "stopped"
@@ -83,7 +102,7 @@ class Watcher:
         """Return the status as plain values: for a health check, metrics and people."""
         found: dict[str, Any] = {
             "role": self._role,
-            "problem": self._store_problem.text,
+            "problem": self.problem,
             "interval_s": self.options.interval_s,
             "daily_budget_usd": self.options.daily_budget_usd,
         }
@@ -94,7 +113,7 @@ class Watcher:
         is_noted = False
         while not stop.is_set():
             acquired = await storage.acquire_lease()
-            self._store_problem.clear()
+            self.problem = ""
             if acquired:
                 return True
             if not is_noted:
@@ -117,16 +136,247 @@ class Watcher:
         async with Sessions(
             self.fleet, f"{owner}-watch", timeouts=timeouts, permit=storage.lease.check
         ) as sessions:
-            prober = ActiveProber(
-                storage, sessions, self.catalogue, self.options, self._store_problem, self.on_note
-            )
+            prober = _Prober(self, storage, sessions)
             await prober.begin()
             # The role is shown once the prober can say which hosts it can't reach.
             self._prober, self._role = prober, "prober"
-            await prober.run(stop.wait(), self._until_lease_runs_out(storage.lease))
+            await prober.run(stop.wait, lambda: self._until_lease_runs_out(storage.lease))
+
+    def note(self, error: StoreError) -> None:
+        """Tell of a problem with the store; each is told once."""
+        if str(error) != self.problem:
+            self.on_note(f"{error} Trying again.")
+        self.problem = str(error)
 
 
 async def _wait(stop: asyncio.Event, timeout_s: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             await stop.wait()
+
+
+class _Prober:
+    """Everything that the one probing watcher of a store does, once it has begun."""
+
+    monitor: LivenessMonitor
+    scheduler: CampaignScheduler
+
+    def __init__(self, watcher: Watcher, storage: StoreThread, sessions: Sessions) -> None:
+        self._watcher, self._storage, self._sessions = watcher, storage, sessions
+        self._spent_usd = self._sent_gb = 0.0
+        options, on_note = watcher.options, watcher.on_note
+        self.links = WatchedLinks(region_pairs(sessions.fleet, options.pairs), options.policy)
+        self.upkeep = Upkeep(storage, watcher.catalogue, options, self.links, on_note)
+        webhook = options.webhook
+        self.notifier = Notifier(storage, webhook, on_note) if webhook else None
+
+    async def begin(self) -> None:
+        """Go on from the states that an earlier prober stored.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be used.
+        """
+        kept = await self._storage.do(lambda store: LinkStates(store.database).kept())
+        self.links.resume(kept, time.time())
+        await self._storage.do(lambda store: settle_killed(store, utc_date(time.time())))
+        await self.upkeep.begin()
+        if self.notifier:
+            await self.notifier.begin()
+        self.monitor, liveness_usd_per_day = self._liveness()
+        self.scheduler = CampaignScheduler(
+            self._storage,
+            self._sessions.fleet,
+            self._watcher.catalogue,
+            self._watcher.options,
+            liveness_usd_per_day,
+            self.links.collapsed,
+            self._watcher.on_note,
+        )
+
+    def _liveness(self) -> tuple[LivenessMonitor, float]:
+        """Return the liveness monitor and what its probes cost a day."""
+        options, links = self._watcher.options, self.links
+        longest_ms = max(links.usual_ms.values(), default=USUAL_FAR_MS)
+        parameters = parameters_for(options.interval_s, longest_ms)
+        usd_per_probe = self._usd_per_probe(parameters)
+        every_s = period_s(options.interval_s, parameters, options.policy.confirmations)
+        per_round_usd = sum(usd_per_probe.values())
+        most_usd = LIVENESS_SHARE * options.daily_budget_usd
+        least_s = 0.0
+        if per_round_usd * DAY_S / every_s > most_usd > 0:
+            least_s = every_s = per_round_usd * DAY_S / most_usd
+            self._watcher.on_note(
+                f"Liveness probes of {len(links.healths)} links every {options.interval_s:g} s "
+                "would take over half of the daily budget: they are sent every "
+                f"{every_s:.0f} s."
+            )
+        usd_per_day = per_round_usd * DAY_S / every_s
+        budget = LivenessBudget(
+            self._storage, options.daily_budget_usd, usd_per_day * BLOCK_S / DAY_S
+        )
+
+        async def on_probed() -> None:
+            if links.changed:
+                await self._keep()
+
+        monitor = LivenessMonitor(
+            self._sessions,
+            links,
+            budget,
+            parameters,
+            options.interval_s,
+            least_s,
+            usd_per_probe,
+            on_probed,
+            self._watcher.on_note,
+            loaded=lambda: bool(self.scheduler.running),
+        )
+        return monitor, usd_per_day
+
+    def _usd_per_probe(self, parameters: ProbeParameters) -> dict[tuple[str, str], float]:
+        """Return the price of a probe of each link; requests and replies pay where they leave."""
+        meter = MeasuredFleet(self._sessions.fleet, self._watcher.catalogue, None).meter()
+        each_gb = parameters.probe_gb / 2
+        return {
+            (src, dst): meter.price(src, dst, each_gb) + meter.price(dst, src, each_gb)
+            for src, dst in self.links.healths
+        }
+
+    async def run(self, *until: Callable[[], Awaitable[object]]) -> None:
+        """Probe until something else has ended; keep what was seen.
+
+        Raises
+        ------
+        Exception
+            The first error of any part.
+        """
+        loops = [self.monitor.run, self._upkeep, self._campaigns, *until]
+        if self.notifier:
+            loops.append(self._notify)
+        running = [asyncio.ensure_future(loop()) for loop in loops]
+        try:
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in running:
+                task.cancel()
+            ended = await asyncio.gather(*running, return_exceptions=True)
+            with suppress(StoreError):
+                await self.upkeep.end()
+                await self._keep()
+                await self.monitor.budget.settle()
+                await self._count_spending()
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    def status(self) -> dict[str, Any]:
+        """Return the state of the links, the budget and the campaigns as plain values."""
+        now_s = time.time()
+        monitor, upkeep, scheduler = self.monitor, self.upkeep, self.scheduler
+        return {
+            "legs": dict(self.links.counts()),
+            "not_up": [
+                {"src": src, "dst": dst, "condition": health.condition, **health_detail(health)}
+                for (src, dst), health in self.links.unusual().items()
+            ],
+            "unreachable": dict(monitor.unreachable),
+            "remedies": dict(monitor.remedies),
+            "looks_every_s": monitor.period_s,
+            "outages_noticed_within_s": monitor.noticed_within_s,
+            "last_look_age_s": now_s - monitor.last_probe_s if monitor.last_probe_s else None,
+            "spent_today_usd": self._spent_usd,
+            "sent_today_gb": self._sent_gb,
+            "budget_used_up": monitor.budget.empty,
+            "snapshot": upkeep.snapshot_id or None,
+            "snapshot_age_s": now_s - upkeep.snapshot_at_s if upkeep.snapshot_at_s else None,
+            "campaign": scheduler.running and {"why": scheduler.running, **scheduler.progress},
+            "last_campaign": scheduler.last or None,
+            "webhook": self.notifier
+            and {
+                "delivered": self.notifier.delivered,
+                "failures": self.notifier.failures,
+                "given_up": self.notifier.given_up,
+                "problem": self.notifier.problem,
+            },
+        }
+
+    # ---- loops ---------------------------------------------------------------------------------
+
+    async def _upkeep(self) -> None:
+        confirmed_s = 0.0
+
+        async def once() -> None:
+            nonlocal confirmed_s
+            now_s = time.time()
+            await self.upkeep.check(now_s)
+            # States expire unless they are confirmed now and then.
+            probing = now_s - self.monitor.last_probe_s < self._watcher.options.valid_s / 4
+            if probing and now_s - confirmed_s > self._watcher.options.valid_s / 4:
+                confirmed_s = now_s
+                await self._keep(all_of_them=True)
+            elif self.links.changed:
+                await self._keep()
+            await self._count_spending()
+
+        while True:
+            await self._safely(once)
+            await asyncio.sleep(min(UPKEEP_S, self._watcher.options.interval_s))
+
+    async def _campaigns(self) -> None:
+        while True:
+            await asyncio.sleep(min(UPKEEP_S, self._watcher.options.interval_s))
+            await self._safely(lambda: self.scheduler.check(time.time()))
+
+    async def _keep(self, *, all_of_them: bool = False) -> None:
+        """Store the states that have changed, with their events: all readers plan by them then."""
+        links = self.links
+        unusual = links.unusual()
+        changes, changed = links.take_changes()
+        keep = unusual if all_of_them else {p: h for p, h in unusual.items() if p in changed}
+        until_s = time.time() + self._watcher.options.valid_s
+
+        def write(store: Store) -> None:
+            with store.database.transaction():
+                LinkStates(store.database).keep(keep, changed - set(unusual), until_s)
+                events = Events(store.database)
+                for change in changes:
+                    events.add("leg", f"{change.src}>{change.dst}", change.detail())
+
+        if not keep and not changed and not changes:
+            return
+        try:
+            await self._storage.do(write)
+        except StoreError:
+            links.give_back(changes, changed)
+            raise
+        for change in changes:
+            reason = change.health.reason
+            self._watcher.on_note(
+                f"{change.src} -> {change.dst} is {change.health.condition}"
+                + (f": {reason}." if reason else " again.")
+            )
+
+    async def _count_spending(self) -> None:
+        today = utc_date(time.time())
+
+        def spent(store: Store) -> tuple[float, float]:
+            spending = Spending(store.database)
+            return spending.committed_usd(today), spending.sent_gb(today)
+
+        self._spent_usd, self._sent_gb = await self._storage.do(spent)
+
+    async def _safely(self, do: Callable[[], Awaitable[None]]) -> None:
+        """Do something that needs the store; a store that is busy or full is only a pause."""
+        try:
+            await do()
+            self._watcher.problem = ""
+        except StoreError as error:
+            self._watcher.note(error)
+
+    async def _notify(self) -> None:
+        assert self.notifier
+        while True:
+            await self._safely(self.notifier.run)
+            await asyncio.sleep(STORE_RETRY_S)

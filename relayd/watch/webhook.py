@@ -18,9 +18,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -87,28 +85,30 @@ class Webhook:
             _ = parts.port
         except ValueError as error:
             raise InputError("--webhook", f"is not an address: {error}") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(
-                "--webhook",
+        for is_wrong, problem, remedy in (
+            (
+                parts.scheme not in ("http", "https") or not parts.hostname,
                 "is not an https address",
-                value=self.address,
-                remedy="Write https://HOST/PATH.",
-            )
-        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-            raise InputError(
-                "--webhook",
+                "Write https://HOST/PATH.",
+            ),
+            (
+                parts.scheme == "http" and parts.hostname not in LOOPBACK,
                 "would send events unencrypted",
-                value=self.address,
-                remedy="Use https; plain http is for this machine alone.",
-            )
-        if parts.username is not None or parts.fragment:
-            raise InputError(
-                "--webhook",
+                "Use https; plain http is for this machine alone.",
+            ),
+            (
+                parts.username is not None or parts.fragment,
                 "must not carry a user or a fragment",
-                remedy="The receiver recognises relayd by the signature.",
-            )
-        if any(character <= " " or character == "\x7f" for character in self.url):
-            raise InputError("--webhook", "must not contain blanks or control characters")
+                "The receiver recognises relayd by the signature.",
+            ),
+            (
+                any(character <= " " or character == "\x7f" for character in self.url),
+                "must not contain blanks or control characters",
+                "Write them as %20, for instance.",
+            ),
+        ):
+            if is_wrong:
+                raise InputError("--webhook", problem, value=self.address, remedy=remedy)
         if len(self.secret) < 16:
             raise InputError(
                 SECRET,
@@ -130,7 +130,10 @@ class Webhook:
         DeliveryError
             If the answer is not a success, or none comes.
         """
-        body = json.dumps(body_of(event), sort_keys=True).encode()
+        # Keys may be added: receivers ignore those that they do not know.
+        told = {"id": event.id, "at": utc_text(event.at_s), "detail": event.detail}
+        told |= {"kind": event.kind, "subject": event.subject}
+        body = json.dumps(told, sort_keys=True).encode()
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "relayd",
@@ -149,17 +152,6 @@ class Webhook:
             raise DeliveryError(f"{self.address} can't be reached ({said})") from None
         if not 200 <= status < 300:
             raise DeliveryError(f"{self.address} answered {status}")
-
-
-def body_of(event: Event) -> dict[str, Any]:
-    """Return an event as receivers read it; keys may be added."""
-    return {
-        "id": event.id,
-        "at": utc_text(event.at_s),
-        "kind": event.kind,
-        "subject": event.subject,
-        "detail": event.detail,
-    }
 
 
 def signature(secret: str, body: bytes, at_s: int) -> str:
@@ -192,9 +184,6 @@ class Notifier:
     failures: int = 0
     problem: str = ""
 
-    def __post_init__(self) -> None:
-        self.news = asyncio.Event()
-
     async def begin(self) -> None:
         """Go on after the last delivered event; a new webhook gets new events only."""
 
@@ -211,8 +200,6 @@ class Notifier:
     async def run(self) -> None:
         """Deliver until cancelled."""
         while True:
-            # Cleared first: an event from here on is read below or sets it again.
-            self.news.clear()
             events = await self.storage.do(
                 lambda store: Events(store.database).after(self._last_id, limit=100)
             )
@@ -222,10 +209,8 @@ class Notifier:
                 self._last_id = event.id
             if events:
                 await self._remember()
-                continue
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_EVERY_S):
-                    await self.news.wait()  # other processes' events wait for the next poll
+            else:
+                await asyncio.sleep(POLL_EVERY_S)
 
     async def _deliver(self, event: Event) -> None:
         while True:

@@ -47,10 +47,9 @@ from relayd.store.links.states import LinkStates
 from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.times import utc_date
-from relayd.watch.budget import LivenessBudget
 from relayd.watch.campaigns import LAST, LAST_BY_REGRET, LONGEST_S, CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks
-from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, period_s
+from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, LivenessBudget, period_s
 from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
 from relayd.watch.upkeep import new_throughput
