@@ -47,7 +47,7 @@ def _chart(caption: str, values: list[dict[str, Any]], layers: Any, **top: Any) 
     return Chart(caption, spec)
 
 
-def svg(spec: Mapping[str, Any], extra: str, purpose: str) -> str:
+def svg(spec: dict[str, Any], extra: str, purpose: str) -> str:
     """Return a chart's specification drawn as SVG.
 
     Raises
