@@ -23,7 +23,7 @@ from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
 from relayd.questions.caveats import old_prices
 from relayd.snapshots.effects import effects_of
-from relayd.sources.source import Source
+from relayd.sources.memory import Source
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import Selection, selected

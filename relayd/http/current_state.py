@@ -17,8 +17,7 @@ from probes.importers.physics import PhysicalGate
 from relayd.catalogue.loading import load_catalogue
 from relayd.questions.caveats import DisputedFigure, disputed_figures
 from relayd.sources.addresses import over_addresses
-from relayd.sources.memory import MemorySource
-from relayd.sources.source import Source
+from relayd.sources.memory import MemorySource, Source
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Location

@@ -1,7 +1,8 @@
-"""A network in memory as a source: nothing is read, so any thread may use it."""
+"""What a :class:`~relayd.sources.wan.Wan` asks for, and the simplest: one network in memory."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import inf
 from time import time as clock
@@ -15,15 +16,89 @@ from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network, Snapshot
 
 
-class MemorySource:
-    """Knows one network, for ever. See :class:`relayd.sources.source.Source`.
+class Source(ABC):
+    """A state of knowledge: a store's, or a network in memory.
+
+    Attributes
+    ----------
+    catalogue : Catalogue
+        That the network was made with.
+    """
+
+    catalogue: Catalogue
+
+    @property
+    def version(self) -> object:
+        """An object that is another one once the network or the catalogue is."""
+        return self
+
+    @property
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The name of what is known."""
+
+    @abstractmethod
+    def sites(self) -> Mapping[str, Site]:
+        """Return, by region, the VM type used there and the caps of one VM."""
+
+    @abstractmethod
+    def network(
+        self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
+    ) -> Network:
+        """Return the network with link states and verifications.
+
+        Parameters
+        ----------
+        between : (src, dst), optional
+            At least the links out of src and into dst: all that planning one transfer needs.
+        further : sequence of str
+            Regions of the catalogue to add where they are not in the network yet.
+        """
+
+    @abstractmethod
+    def link_states(self) -> Mapping[Pair, LinkState]:
+        """Return the links that are down or degraded; the same object while they are the same."""
+
+    def earlier(self, snapshot: str) -> Network:
+        """Return the network of an earlier snapshot, as it was believed when it was made.
+
+        Parameters
+        ----------
+        snapshot : str
+            Its id, or a time or an age as text: the newest that was made before.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        raise InputError(
+            "snapshot",
+            "can't be looked up: only the newest one is held here",
+            value=snapshot,
+            remedy="Ask a store, or a service whose answers are not made of a copy.",
+        )
+
+    def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:  # noqa: ARG002
+        """Return what finished transfers between two regions had, by ids."""
+        return ()
+
+    def refresh_link_states(self) -> None:  # noqa: B027 - nothing is newer
+        """Read again which links are down or degraded."""
+
+    def close(self) -> None:  # noqa: B027 - nothing is open
+        """Close what is open, so that the next question looks for something newer."""
+
+
+class MemorySource(Source):
+    """Knows one network, for ever; nothing is read, so any thread may use it.
 
     Parameters
     ----------
     catalogue : Catalogue
     network : Network
-        A whole one. The state of each link is forgotten at the end of its validity: nobody may be
-        there any more to say that the link is back.
+        A whole one. The state of each link is forgotten at the end of its validity: who said so
+        may not be there any more to say that the link is back.
     """
 
     def __init__(self, catalogue: Catalogue, network: Network) -> None:
@@ -33,54 +108,23 @@ class MemorySource:
         self._next_end_s = _next_end_s(network.link_states)
 
     @property
-    def version(self) -> object:
-        """The source itself: it stays as it is."""
-        return self
-
-    @property
     def snapshot(self) -> Snapshot:
-        """The name of what is known."""
         return self._network.snapshot
 
     def sites(self) -> Mapping[str, Site]:
-        """Return the sites of the network by region."""
         return self._network.sites
 
     def network(
         self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
     ) -> Network:
-        """Return the network; see :meth:`relayd.sources.source.Source.network`."""
         network = with_regions(self._network, self.catalogue, (*(between or ()), *further))
         return network.with_(link_states=self.link_states())
 
-    def earlier(self, snapshot: str) -> Network:
-        """Raise an error: one network is all that is known."""
-        raise InputError(
-            "snapshot",
-            "can't be looked up: only the newest one is held here",
-            value=snapshot,
-            remedy="Ask a store, or a service whose answers are not made of a copy.",
-        )
-
-    def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:  # noqa: ARG002
-        """Return nothing: no transfer was reported here."""
-        return ()
-
     def link_states(self) -> Mapping[Pair, LinkState]:
-        """Return which links are down or degraded."""
         if (now_s := clock()) > self._next_end_s:
             self._states = still_believed(self._states, now_s)
             self._next_end_s = _next_end_s(self._states)
         return self._states
-
-    def refresh_link_states(self) -> None:
-        """Do nothing: there is nothing newer."""
-
-    def refresh(self) -> None:
-        """Do nothing: there is nothing newer."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
 
 
 def _next_end_s(states: Mapping[Pair, LinkState]) -> float:

@@ -17,9 +17,9 @@ from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
-from planner.model.verification import Verified
 from probes.fleet.file import load_fleet
 from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
+from relayd.sources.memory import Source
 from relayd.store.links.states import LinkStates
 from relayd.store.location import Location, default_path
 from relayd.store.opening import Store, open_if_there, open_store
@@ -29,10 +29,10 @@ from relayd.times import seconds_of, utc_text
 from relayd.transfers.register import outcomes_of
 
 
-class StoreSource:
+class StoreSource(Source):
     """Reads networks from a store, as much of them as a question needs.
 
-    It opens the store when first asked. See :class:`relayd.sources.source.Source`.
+    It opens the store when first asked.
 
     Parameters
     ----------
@@ -54,22 +54,18 @@ class StoreSource:
 
     @property
     def version(self) -> object:
-        """An object that is another one once a snapshot is looked for again."""
         return self._open()
 
     @property
     def snapshot(self) -> Snapshot:
-        """The newest snapshot, or the baseline."""
         return self._open().snapshot
 
     def sites(self) -> Mapping[str, Site]:
-        """Return the sites of the snapshot and of what the catalogue has beside them."""
         return self._open().sites
 
     def network(
         self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
     ) -> Network:
-        """Return the network; see :meth:`relayd.sources.source.Source.network`."""
         opened = self._open()
         wanted = (*opened.sites, *(between or ()), *further)
         if opened.store is None or opened.row is None:
@@ -83,58 +79,44 @@ class StoreSource:
         network = network.with_(
             link_states=opened.states, verified=opened.verified, newer_samples=opened.newer
         )
-        return _with_fleet(network, self.catalogue, opened.fleet)
+        return with_fleet(network, self.catalogue, opened.fleet)
 
     def earlier(self, snapshot: str) -> Network:
-        """Return the network of an earlier snapshot; see :class:`.Source`."""
-        store = self._open().store
-        if store is None:
+        opened = self._open()
+        if opened.store is None:
             raise InputError(
                 "snapshot",
                 "can't be looked up: there is no store yet",
                 value=snapshot,
                 remedy="`relayd import` and `relayd probe` make one.",
             )
-        network = stored_network(store, snapshot_named(store, snapshot, time.time()).id)
-        return _with_fleet(network, self.catalogue, self._open().fleet)
+        row = snapshot_named(opened.store, snapshot, time.time())
+        return with_fleet(stored_network(opened.store, row.id), self.catalogue, opened.fleet)
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
-        """Return what finished transfers between two regions had, by ids."""
         store = self._open().store
         return () if store is None else outcomes_of(store.database, src, dst)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
-        """Return the links that are down or degraded, as they were when first asked."""
         return self._open().states
 
     def refresh_link_states(self) -> None:
-        """Read again which links are down or degraded."""
         self._open().read_states()
 
-    def refresh(self) -> None:
-        """Read the newest snapshot when next asked."""
-        self.close()
-
     def close(self) -> None:
-        """Close the store."""
         if self._opened and self._opened.store:
             self._opened.store.close()
         self._opened = None
 
     def _open(self) -> _Opened:
         if self._opened is None:
-            store = _store_at(self._location)
-            self._opened = _Opened(store, self.catalogue, _sites_of(self._fleet, self.catalogue))
+            named = self._location
+            store = (
+                open_if_there(default_path()) if named is None else open_store(named, mode="read")
+            )
+            fleet = fleet_sites(load_fleet(self._fleet), self.catalogue) if self._fleet else {}
+            self._opened = _Opened(store, self.catalogue, fleet)
         return self._opened
-
-
-def _store_at(named: Location | str | None) -> Store | None:
-    """Open a store; None where there is none yet, and none was named."""
-    if named is None and not default_path().exists():
-        return None  # before any database is loaded
-    if named is None:
-        return open_if_there(default_path())
-    return open_store(named, mode="read")
 
 
 class _Opened:
@@ -145,16 +127,13 @@ class _Opened:
     ) -> None:
         self.store = store
         self.row: SnapshotRow | None = store.snapshots.latest() if store else None
-        self.snapshot = baseline_snapshot(catalogue)
+        self.snapshot = snapshot_of(self.row) if self.row else baseline_snapshot(catalogue)
         self.stored_sites: dict[str, Site] = {}
-        self.states: Mapping[Pair, LinkState] = {}
-        self.verified: Mapping[Pair, Verified] = {}
         if store and self.row:
-            self.snapshot = snapshot_of(self.row)
-            self.stored_sites = {
-                site.region: _of_today(site, catalogue)
-                for site in store.snapshots.sites(self.row.id)
-            }
+            for site in store.snapshots.sites(self.row.id):
+                # The catalogue alone says of which private network it is.
+                named = catalogue.region(site.region).private_network
+                self.stored_sites[site.region] = replace(site, private_network=named or "")
         self.fleet = {
             region: vms
             for region, vms in fleet.items()
@@ -165,44 +144,22 @@ class _Opened:
             for name in (*baseline_regions(catalogue), *self.fleet)
             if name not in self.stored_sites
         }
-        self.sites = _with_fleet(Network(sites, {}), catalogue, self.fleet).sites
+        self.sites = with_fleet(Network(sites, {}), catalogue, self.fleet).sites
         self.read_states()
         self.newer = newer_than(store, self.row) if store else None
-        # Usually there are none, and nothing more is loaded.
-        if store and store.database.row("SELECT 1 FROM verifications LIMIT 1"):
-            self.verified = Verifications(store.database).by_pair()
+        self.verified = Verifications(store.database).by_pair() if store else {}
 
     def read_states(self) -> None:
         """Read which links are down or degraded."""
-        self.states = {}
-        if self.store and self.store.database.row("SELECT 1 FROM link_states LIMIT 1"):
-            self.states = LinkStates(self.store.database).now(time.time())
+        self.states: Mapping[Pair, LinkState] = (
+            LinkStates(self.store.database).now(time.time()) if self.store else {}
+        )
 
 
 def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:
     """Return what a store holds that its newest snapshot does not know."""
-    through, made_at_s = (0, 0.0)
-    if snapshot:
-        through, made_at_s = snapshot.samples_through, snapshot.created_at_s
-    return store.samples.newer(through, made_at_s, time.time())
-
-
-def _sites_of(path: Path | None, catalogue: Catalogue) -> Mapping[str, FleetSite]:
-    if path is None:
-        return {}
-    return fleet_sites(load_fleet(path), catalogue)
-
-
-def _of_today(site: Site, catalogue: Catalogue) -> Site:
-    """Return a stored site with what the catalogue alone says of it: its private network."""
-    named = catalogue.region(site.region).private_network
-    return replace(site, private_network=named) if named else site
-
-
-def _with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, FleetSite]) -> Network:
-    if not fleet:  # as most often: nothing more is loaded
-        return network
-    return with_fleet(network, catalogue, fleet)
+    made = (snapshot.samples_through, snapshot.created_at_s) if snapshot else (0, 0.0)
+    return store.samples.newer(*made, time.time())
 
 
 def stored_network(store: Store, snapshot_id: str) -> Network:

@@ -24,8 +24,7 @@ from planner.model.quotas.sites import with_quotas
 from relayd.questions.methods import Asking
 from relayd.questions.registry import question_of
 from relayd.sources.addresses import over_addresses
-from relayd.sources.memory import MemorySource
-from relayd.sources.source import Source
+from relayd.sources.memory import MemorySource, Source
 from relayd.tables.figures import matrix_of, measured_regions
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
@@ -34,13 +33,13 @@ MOST_PARTS_READ = 2
 MOST_DERIVED_KEPT = 32
 
 
-class _Cache:
+class NetworkCache:
     """Networks derived from one version of what is known.
 
     Parameters
     ----------
     version : object
-        See :attr:`relayd.sources.source.Source.version`.
+        See :attr:`relayd.sources.memory.Source.version`.
     """
 
     def __init__(self, version: object) -> None:
@@ -82,7 +81,7 @@ class Wan(Asking):
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._cache = _Cache(None)
+        self._cache = NetworkCache(None)
 
     def __repr__(self) -> str:
         """Say what it rests on."""
@@ -111,7 +110,7 @@ class Wan(Asking):
         RelaydError
             If a service that this is a copy of does not answer.
         """
-        self._source.refresh()
+        self._source.close()
         return self.snapshot
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
@@ -169,10 +168,10 @@ class Wan(Asking):
         network = self._as_asked(network, vm_types, addresses, cache)
         return self._under_quotas(network, cache)
 
-    def _current_cache(self) -> _Cache:
+    def _current_cache(self) -> NetworkCache:
         version = self._source.version
         if self._cache.version is not version:
-            self._cache = _Cache(version)
+            self._cache = NetworkCache(version)
         return self._cache
 
     def _whole(self) -> Network:
@@ -186,7 +185,7 @@ class Wan(Asking):
         network: Network,
         vm_types: Mapping[str, str],
         addresses: WantedAddresses,
-        cache: _Cache,
+        cache: NetworkCache,
     ) -> Network:
         """Return a network with other VM types, over a kind of address, as links are now."""
         # What was measured tells over which addresses VMs reach each other: models of other types
@@ -204,14 +203,14 @@ class Wan(Asking):
             )
         return self._as_now(network, cache)
 
-    def _under_quotas(self, network: Network, cache: _Cache) -> Network:
+    def _under_quotas(self, network: Network, cache: NetworkCache) -> Network:
         """Return a network with what the catalogue's quotas leave at its sites."""
         if not self.catalogue.vcpu_quotas:
             return network
         how = ("vCPU quotas",)
         return cache.derived(network, how, partial(with_quotas, network, self.catalogue))
 
-    def _as_now(self, network: Network, cache: _Cache) -> Network:
+    def _as_now(self, network: Network, cache: NetworkCache) -> Network:
         """Return a network with the link states of now."""
         states = self._source.link_states()
         if network.link_states is states:

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from planner.model.errors import InputError
-from planner.model.estimate import Estimate, Origin
+from planner.model.estimate import Estimate, Figures, Origin, figures_as_json, figures_of
 from planner.model.link import PRIVATE_CAPS, SITE_FIGURES, Link, Site
 from planner.model.link_array import LinkArray, Origins
 from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.failures import reason
 from relayd.store.link_blocks import read_links, save_links
-from relayd.store.origins import read_origins, save_origins
 from relayd.times import utc_date
 
-# In the order of the parameters of _estimate.
+_FIGURES = (*SITE_FIGURES, *PRIVATE_CAPS)
+# Each figure of a site in columns, in the order of what _values returns.
 _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
-_NO_ESTIMATE = (None,) * len(_PARTS)
-_SITE_FIGURES = ", ".join(
-    f"sites.{figure}_{part}" for figure in (*SITE_FIGURES, *PRIVATE_CAPS) for part in _PARTS
-)
 _HEADS = (
     "SELECT id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, "
     "sites FROM snapshots"
 )
-# SQLite is told the order of the join (CROSS JOIN): sites first, and their names by number.
-# PostgreSQL has no such hints.
-_JOIN = {"sqlite": "CROSS JOIN", "postgresql": "JOIN"}
 _SITES = (
-    "SELECT regions.name, sites.position, sites.region_id, sites.vm_type, "  # noqa: S608
-    f"{_SITE_FIGURES} "
-    "FROM sites {join} regions ON regions.id = sites.region_id "
+    "SELECT regions.name, sites.vm_type, "  # noqa: S608
+    + ", ".join(f"sites.{figure}_{part}" for figure in _FIGURES for part in _PARTS)
+    + " FROM sites JOIN regions ON regions.id = sites.region_id "
     "WHERE snapshot_key = ? ORDER BY position"
 )
 _NAMES = (
@@ -127,31 +122,20 @@ class Snapshots:
                     "samples_through) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
                     snapshot[:6],
                 )
-                numbers = _Numbers(database)
                 origins = Origins()
                 names = [site.region for site in sites]
                 of_kind = {True: _between(links, names), False: _between(others, names)}
                 for in_use, found in of_kind.items():
                     found.check()
                     save_links(database, key, found, origins, in_use=in_use)
-                database.insert(
-                    "sites",
-                    [
-                        (
-                            key,
-                            position,
-                            numbers[site.region],
-                            site.vm_type,
-                            *_values(site.egress_gbps, origins),
-                            *_values(site.ingress_gbps, origins),
-                            *_values(site.window_mb, origins),
-                            *_values(site.private_egress_gbps, origins),
-                            *_values(site.private_ingress_gbps, origins),
-                        )
-                        for position, site in enumerate(sites)
-                    ],
-                )
-                save_origins(database, key, origins.numbers)
+                rows = []
+                for position, site in enumerate(sites):
+                    row = [key, position, database.region_id(site.region), site.vm_type]
+                    for figure in _FIGURES:
+                        row += _values(getattr(site, figure), origins)
+                    rows.append(row)
+                database.insert("sites", rows)
+                _save_origins(database, key, origins.numbers)
             except InputError:
                 raise
             except (ValueError, *database.refusals) as error:  # type: ignore[misc]
@@ -245,7 +229,7 @@ class Snapshots:
     def _origins_of(self, key: int) -> Mapping[int, Origin]:
         of, origins = self._origins
         if of != key:
-            origins = read_origins(self._database, key)
+            origins = _read_origins(self._database, key)
             self._origins = (key, origins)
         return origins
 
@@ -259,24 +243,18 @@ class Snapshots:
         """
         key = self._key(snapshot_id)
         origins = self._origins_of(key)
-        found = []
-        sql = _SITES.format(join=_JOIN[self._database.engine])
-        for name, *row in self._database.rows(sql, (key,)):
-            found.append(
-                Site(
-                    name,
-                    row[2],
-                    _estimate(origins, *row[3:11]),
-                    _estimate(origins, *row[11:19]),
-                    _estimate(origins, *row[19:27]),
-                    None,
-                    (),
-                    _estimate_or_none(origins, *row[27:35]),
-                    _estimate_or_none(origins, *row[35:]),
-                    "",
-                )
+        width = len(_PARTS)
+        return [
+            Site(
+                name,
+                vm_type,
+                **{
+                    figure: _estimate(origins, *parts[width * n : width * (n + 1)])
+                    for n, figure in enumerate(_FIGURES)
+                },
             )
-        return found
+            for name, vm_type, *parts in self._database.rows(_SITES, (key,))
+        ]
 
     def prune(self, keep: int) -> Sequence[str]:
         """Remove all but the newest snapshots; return the ids of those removed.
@@ -296,9 +274,8 @@ class Snapshots:
                 database.change(
                     "INSERT INTO pruned_snapshots VALUES (?, ?)", (snapshot_id, time.time())
                 )
-                database.change("DELETE FROM link_blocks WHERE snapshot_key = ?", (key,))
-                database.change("DELETE FROM sites WHERE snapshot_key = ?", (key,))
-                database.change("DELETE FROM origins WHERE snapshot_key = ?", (key,))
+                for table in ("link_blocks", "sites", "origins"):
+                    database.change(f"DELETE FROM {table} WHERE snapshot_key = ?", (key,))  # noqa: S608
                 database.change("DELETE FROM snapshots WHERE key = ?", (key,))
         return [snapshot_id for _, snapshot_id in pruned]
 
@@ -323,47 +300,48 @@ def _between(links: LinkArray | Sequence[Link], sites: Sequence[str]) -> LinkArr
     return found.among(sites)
 
 
-class _Numbers(dict[str, int]):
-    """Region ids to the numbers that stand for them, looked up once each."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__()
-        self._database = database
-
-    def __missing__(self, name: str) -> int:
-        self[name] = number = self._database.region_id(name)
-        return number
-
-
-def _values(estimate: Estimate | None, origins: Origins) -> tuple[object, ...]:
+def _values(estimate: Estimate | None, origins: Origins) -> Sequence[object]:
     """Return an estimate, which may be missing, as values of columns."""
     if estimate is None:
-        return _NO_ESTIMATE
-    _, _, samples, links, newest_s, oldest_s, _, _ = estimate.origin
-    number = origins.number_of(estimate.origin)
-    low, expected, high = estimate.low, estimate.expected, estimate.high
-    return (low, expected, high, number, samples, links, newest_s, oldest_s)
+        return [None] * len(_PARTS)
+    origin = estimate.origin
+    counts = (origin.samples, origin.links, origin.newest_s, origin.oldest_s)
+    number = origins.number_of(origin)
+    return (estimate.low, estimate.expected, estimate.high, number, *counts)
 
 
 def _estimate(
-    origins: Mapping[int, Origin],
-    low: float,
-    expected: float,
-    high: float,
-    number: int,
-    samples: int,
-    links: int,
-    newest_s: float | None,
-    oldest_s: float | None,
-) -> Estimate:
+    origins: Mapping[int, Origin], low: float | None, expected: float, high: float, *parts: Any
+) -> Any:
+    """Return the estimate in columns; None where there is none."""
+    if low is None:
+        return None
+    number, samples, links, newest_s, oldest_s = parts
     origin = origins[number]
     if newest_s is not None:
-        kind, method, *_, address, figures = origin
-        origin = Origin(kind, method, samples, links, newest_s, oldest_s, address, figures)
-    return Estimate(low, expected, high, origin, None)
+        origin = origin._replace(samples=samples, links=links, newest_s=newest_s, oldest_s=oldest_s)
+    return Estimate(low, expected, high, origin)
 
 
-def _estimate_or_none(
-    origins: Mapping[int, Origin], low: float | None, *rest: Any
-) -> Estimate | None:
-    return None if low is None else _estimate(origins, low, *rest)
+# ---- origins, each once, without the counts and times of their samples --------------------------
+
+
+def _save_origins(database: Database, key: int, numbers: Mapping[Origin, int]) -> None:
+    rows = []
+    for origin, number in numbers.items():
+        figures = None if origin.figures is None else json.dumps(figures_as_json(origin.figures))
+        rows.append((key, number, origin.kind, origin.method, origin.address, figures))
+    database.insert("origins", rows)
+
+
+def _read_origins(database: Database, key: int) -> dict[int, Origin]:
+    sql = "SELECT number, kind, method, address, figures FROM origins WHERE snapshot_key = ?"
+    return {
+        number: Origin(kind, method, 0, 0, None, None, address, figures and _figures(figures))
+        for number, kind, method, address, figures in database.rows(sql, (key,))
+    }
+
+
+@lru_cache(maxsize=1024)
+def _figures(text: str) -> Figures:
+    return figures_of(json.loads(text))
