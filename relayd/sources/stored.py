@@ -20,7 +20,7 @@ from planner.model.units import parse_duration_s
 from probes.fleet.file import load_fleet
 from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
 from relayd.sources.memory import Source
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 from relayd.store.location import Location, default_path
 from relayd.store.opening import Store, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow

@@ -57,35 +57,26 @@ class Events:
 
     def after(self, last_id: int, *, limit: int = 1000) -> list[Event]:
         """Return the events after one, oldest first."""
-        rows = self._database.rows(
-            "SELECT id, at_s, kind, subject, detail FROM events WHERE id > ? ORDER BY id LIMIT ?",
-            (last_id, limit),
-        )
-        return [_event(row) for row in rows]
+        return self._read("id > ? ORDER BY id LIMIT ?", (last_id, limit))
 
     def newest(self, kinds: Sequence[str], since_s: float, *, limit: int) -> list[Event]:
         """Return the events of some kinds since a time, newest first."""
-        rows = self._database.rows(
-            "SELECT id, at_s, kind, subject, detail FROM events WHERE at_s >= ? AND kind IN "  # noqa: S608
-            f"({', '.join('?' * len(kinds))}) ORDER BY id DESC LIMIT ?",
-            (since_s, *kinds, limit),
-        )
-        return [_event(row) for row in rows]
+        among = ", ".join("?" * len(kinds))
+        where = f"at_s >= ? AND kind IN ({among}) ORDER BY id DESC LIMIT ?"
+        return self._read(where, (since_s, *kinds, limit))
 
     def last(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject; None if there is none."""
-        row = self._database.row(
-            "SELECT id, at_s, kind, subject, detail FROM events WHERE kind = ? AND subject = ? "
-            "ORDER BY id DESC LIMIT 1",
-            (kind, subject),
-        )
-        return None if row is None else _event(row)
+        where = "kind = ? AND subject = ? ORDER BY id DESC LIMIT 1"
+        return next(iter(self._read(where, (kind, subject))), None)
 
     def last_id(self) -> int:
         """Return the id of the newest event; 0 where there is none."""
         return int(self._database.row("SELECT coalesce(max(id), 0) FROM events")[0])
 
-
-def _event(row: Sequence[Any]) -> Event:
-    number, at_s, kind, subject, detail = row
-    return Event(number, at_s, kind, subject, json.loads(detail))
+    def _read(self, where: str, values: Sequence[object]) -> list[Event]:
+        sql = f"SELECT id, at_s, kind, subject, detail FROM events WHERE {where}"  # noqa: S608
+        return [
+            Event(number, at_s, kind, subject, json.loads(detail))
+            for number, at_s, kind, subject, detail in self._database.rows(sql, values)
+        ]

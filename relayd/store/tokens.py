@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Collection, Mapping
 from hashlib import sha256
-from math import inf
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from planner.model.errors import InputError
@@ -21,10 +20,6 @@ PREFIX = "relayd_"
 
 _SECRET_BYTES = 32
 _MOST_NAME = 200
-_COLUMNS = (
-    "id, name, digest, scopes, created_at_s, expires_at_s, revoked_at_s, requests_per_s, "
-    "max_series, last_used_at_s"
-)
 
 
 class Token(NamedTuple):
@@ -67,19 +62,14 @@ class Token(NamedTuple):
 
     def metadata(self) -> dict[str, object]:
         """Return what may be shown of it, as JSON types: all but the digest."""
-        now_s = time.time()
+        shown = self._asdict()
+        del shown["digest"]
         state = "revoked" if self.revoked_at_s is not None else "expired"
         return {
-            "number": self.id,
-            "name": self.name,
+            "number": shown.pop("id"),
+            **shown,
             "scopes": sorted(self.scopes),
-            "created_at_s": self.created_at_s,
-            "expires_at_s": self.expires_at_s,
-            "revoked_at_s": self.revoked_at_s,
-            "last_used_at_s": self.last_used_at_s,
-            "requests_per_s": self.requests_per_s,
-            "max_series": self.max_series,
-            "state": "valid" if self.is_valid(now_s) else state,
+            "state": "valid" if self.is_valid(time.time()) else state,
         }
 
 
@@ -132,21 +122,20 @@ class Tokens:
                 value=name,
                 remedy="Say who or what will use it.",
             )
-        if not scopes:
-            raise InputError("scope", "is missing", remedy=f"Scopes are {', '.join(SCOPES)}.")
-        for scope in scopes:
-            if scope not in SCOPES:
-                raise InputError(
-                    "scope", "is not known", value=scope, remedy=f"Scopes are {', '.join(SCOPES)}."
-                )
+        unknown = [scope for scope in scopes if scope not in SCOPES]
+        if unknown or not scopes:
+            raise InputError(
+                "scope",
+                "is not known" if unknown else "is missing",
+                value=unknown[0] if unknown else None,
+                remedy=f"Scopes are {', '.join(SCOPES)}.",
+            )
         now_s = time.time()
         if expires_at_s is not None and expires_at_s <= now_s:
             raise InputError("expires", "must be in the future", value=expires_at_s)
-        for field, value, below in (
-            ("requests_per_s", requests_per_s, inf),
-            ("max_series", max_series, 2**53),
-        ):
-            if value is not None and not 0 <= value < below:
+        limits = {"requests_per_s": requests_per_s, "max_series": max_series}
+        for field, value in limits.items():
+            if value is not None and not 0 <= value < 2**53:
                 raise InputError(
                     field,
                     "must be 0 or more",
@@ -156,25 +145,16 @@ class Tokens:
         token = secret or new_secret()
         ordered = [scope for scope in SCOPES if scope in scopes]
         with self._database.transaction():
-            number = self._database.add(
-                "tokens",
-                {
-                    "name": name,
-                    "digest": digest_of(token),
-                    "scopes": json.dumps(ordered),
-                    "created_at_s": now_s,
-                    "expires_at_s": expires_at_s,
-                    "requests_per_s": requests_per_s,
-                    "max_series": max_series,
-                },
-                "id",
-            )
+            row = {"name": name, "digest": digest_of(token), "scopes": json.dumps(ordered)}
+            times = {"created_at_s": now_s, "expires_at_s": expires_at_s}
+            number = self._database.add("tokens", {**row, **times, **limits}, "id")
             record_change(self._database, "token create", f"{number} {name} ({' '.join(ordered)})")
         return token
 
     def list(self) -> list[Token]:
         """Return all tokens, revoked and expired ones too, the oldest first."""
-        rows = self._database.rows(f"SELECT {_COLUMNS} FROM tokens ORDER BY id")  # noqa: S608
+        columns = ", ".join(Token._fields)
+        rows = self._database.rows(f"SELECT {columns} FROM tokens ORDER BY id")  # noqa: S608
         return [
             Token(number, name, digest, frozenset(json.loads(scopes)), *rest)
             for number, name, digest, scopes, *rest in rows

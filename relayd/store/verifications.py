@@ -17,12 +17,9 @@ from relayd.store.database import Database
 from relayd.store.events import Events
 from relayd.store.samples.ingest import write_live
 
-_COLUMNS = (
-    "plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, alone, "
-    "low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s"
-)
 _SELECT = (
-    f"SELECT {_COLUMNS} FROM verifications "  # noqa: S608
+    "SELECT plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, "
+    "alone, low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s FROM verifications "
     "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
 )
 MOST_READ = 5_000
@@ -103,22 +100,18 @@ class Verifications:
         with database.transaction():
             name = f"verification of plan {rows[0].plan_id}"
             _, accepted = write_live(database, name, samples)
+            told: list[tuple[str, Mapping[str, object]]] = []
             for row in rows:
                 kept = row._asdict()
                 ends = {f"{end}_id": database.region_id(kept.pop(end)) for end in ("src", "dst")}
                 database.add("verifications", {**kept, **ends})
-            for row in rows:
                 if row.run == "plan" and not row.path:
-                    detail = {
-                        "plan_id": row.plan_id,
-                        "verdict": row.verdict,
-                        "expected_gbps": row.expected_gbps,
-                        "achieved_gbps": row.achieved_gbps,
-                        "held": row.low_gbps <= row.achieved_gbps <= row.high_gbps,
-                    }
-                    Events(database).add("verification", f"{row.src}>{row.dst}", detail)
-            for subject, detail_of_many in events:
-                Events(database).add("verification", subject, detail_of_many)
+                    figures = ("plan_id", "verdict", "expected_gbps", "achieved_gbps")
+                    detail = {name: getattr(row, name) for name in figures}
+                    held = row.low_gbps <= row.achieved_gbps <= row.high_gbps
+                    told.append((f"{row.src}>{row.dst}", {**detail, "held": held}))
+            for subject, one in (*told, *events):
+                Events(database).add("verification", subject, one)
         return accepted
 
     def list(self) -> list[VerificationRow]:
@@ -128,8 +121,7 @@ class Verifications:
 
     def last_id(self) -> int:
         """Return the id of the newest row; 0 if there is none."""
-        row = self._database.row("SELECT max(id) FROM verifications")
-        return int(row[0] or 0) if row else 0
+        return int(self._database.row("SELECT coalesce(max(id), 0) FROM verifications")[0])
 
     def by_pair(self) -> dict[Pair, Verified]:
         """Return what is known of plans between two regions, for all that were ever run."""

@@ -22,7 +22,7 @@ from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from relayd.store.leases import Lease
-from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links import LevelShifts
 from relayd.store.metadata import Metadata
 from relayd.times import utc_date
 from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
@@ -139,7 +139,7 @@ class CampaignScheduler:
         )
 
     def _changed(self, store: Store, now_s: float) -> DueCampaign | None:
-        changed = [(change.src, change.dst) for change in LevelShifts(store.database).open()]
+        changed = LevelShifts(store.database).open()
         # A collapse is measured again: it may be over, and only a measurement can tell.
         links = dict.fromkeys([*changed, *self.collapsed(now_s - COLLAPSED_AGAIN_S)])
         first: dict[str, str] = {}

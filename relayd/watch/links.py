@@ -18,7 +18,7 @@ from probes.liveness.link_health import (
     after_throughput,
 )
 from probes.samples import Sample
-from relayd.store.links.states import Kept
+from relayd.store.links import Kept
 from relayd.times import utc_text
 
 TOOL = "relayd-watch"

@@ -17,8 +17,7 @@ from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store
 from relayd.store.events import Events
-from relayd.store.links.level_shifts import LevelShifts
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LevelShifts, LinkStates
 from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import append
 from relayd.store.samples.retention import compact

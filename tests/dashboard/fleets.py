@@ -15,8 +15,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns
-from relayd.store.links.level_shifts import LevelShifts
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LevelShifts, LinkStates
 from relayd.store.samples.ingest import append
 from tests.http.test_fleet import DAY_S, rates, snapshot_then
 

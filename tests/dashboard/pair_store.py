@@ -14,8 +14,7 @@ from probes.estimation.current_samples import LinkShift
 from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
 from relayd.store.events import Events
-from relayd.store.links.level_shifts import LevelShifts
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LevelShifts, LinkStates
 from tests.http.running import imported
 
 SRC, DST = "aws:us-east-1", "aws:eu-west-1"

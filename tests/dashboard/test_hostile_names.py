@@ -18,8 +18,7 @@ from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.events import Events
-from relayd.store.links.level_shifts import LevelShifts
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LevelShifts, LinkStates
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.tokens import Tokens
 from tests.dashboard.browser import watched

@@ -14,7 +14,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.events import Events
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 from relayd.store.samples.ingest import append
 from tests.dashboard.browser import WAIT_MS, Watched, watched
 from tests.dashboard.conftest import QUICK

@@ -34,7 +34,7 @@ from relayd.client.blocking import Loop, RemoteWan
 from relayd.sources.mirror import MirroredWan
 from relayd.sources.wan import Wan
 from relayd.store import open_store
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 from relayd.tables.matrices import MATRIX_METRICS
 from tests.http.running import REGIONS, ROOT, Served, eventually, make_store, served
 

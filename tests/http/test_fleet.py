@@ -18,7 +18,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import SnapshotRow, open_store
 from relayd.store.campaigns.states import in_two
-from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links import LevelShifts
 from relayd.store.samples.ingest import append
 from tests.http.running import REGIONS, Served, eventually, run, served
 from tests.http.test_watch import QUICK, keep

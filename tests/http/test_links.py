@@ -19,7 +19,7 @@ from relayd.snapshots.link_evidence import evidence_of
 from relayd.sources.stored import StoreSource
 from relayd.store import open_store
 from relayd.store.events import Events
-from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links import LevelShifts
 from relayd.store.samples.ingest import append
 from relayd.store.samples.retention import compact
 from tests.http.running import Served, served

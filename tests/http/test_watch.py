@@ -13,7 +13,7 @@ from planner.model.link_states import Pair
 from probes.liveness.link_health import LinkHealth
 from relayd.sources.mirror import MirroredWan
 from relayd.store import open_store
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 from tests.http.running import Served, eventually, run, served
 
 LINK = ("aws:us-east-1", "gcp:us-east1")

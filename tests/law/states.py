@@ -11,7 +11,7 @@ from typing import NamedTuple
 from probes.liveness.link_health import LinkHealth
 from relayd.__main__ import main
 from relayd.store import open_store
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 from relayd.store.verifications import VerificationRow, Verifications
 
 HOUR_S = 3600.0

@@ -42,8 +42,7 @@ from relayd.store import Store, open_store
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
-from relayd.store.links.level_shifts import LevelShifts
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LevelShifts, LinkStates
 from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.times import utc_date

@@ -47,7 +47,7 @@ from relayd.store.campaigns.states import (
     running,
     stages,
 )
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 
 MOST_DIGITS = 18
 

@@ -41,8 +41,15 @@ from relayd.http.models import (
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, page_of, position, route, whole_position
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
-from relayd.store.links.events import NEWEST, LinkEvent, Position, link_events
-from relayd.store.links.series import MetricSeen, link_series, metrics_seen
+from relayd.store.links import (
+    NEWEST,
+    LinkEvent,
+    MetricSeen,
+    Position,
+    link_events,
+    link_series,
+    metrics_seen,
+)
 from relayd.store.opening import Store
 
 MatrixMetric: TypeAlias = Literal[

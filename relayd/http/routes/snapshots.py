@@ -49,7 +49,7 @@ from relayd.http.route import (
 from relayd.http.routes.links import ESTIMATE, LINK, SITE
 from relayd.snapshots.changes import EstimateChange, changes, regions_between
 from relayd.store import SnapshotRow, Store
-from relayd.store.links.level_shifts import LevelShifts
+from relayd.store.links import LevelShifts
 from relayd.times import utc_text
 
 MOST_S = 100 * 366 * SECONDS_PER_DAY

@@ -19,7 +19,7 @@ import pytest
 
 from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 from tests.http.running import ROOT, Served, eventually, run, served
 from tests.ports import free_port
 

@@ -8,9 +8,7 @@ from probes.estimation.current_samples import LinkShift
 from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.events import Events
-from relayd.store.links.events import link_events
-from relayd.store.links.level_shifts import LevelShifts
-from relayd.store.links.series import link_series, metrics_seen
+from relayd.store.links import LevelShifts, link_events, link_series, metrics_seen
 from relayd.store.samples.ingest import append
 from relayd.store.samples.retention import compact
 from tests.relayd.store.engines import Spot

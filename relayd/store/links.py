@@ -1,0 +1,364 @@
+"""Links in the store: their states now, changes of level, what happened to one, and its series."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from math import inf
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from planner.model.link_states import LinkState, Pair
+from probes.analysis.binning import Points, points
+from probes.estimation.current_samples import WITH_A_LEVEL, LinkShift, current_samples
+from probes.liveness.link_health import LinkHealth
+from probes.samples import Metric
+from relayd.store.database import Database
+from relayd.store.samples.reading import StoredSamples
+from relayd.times import utc_text
+
+_NAMED = "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
+_PAIR = (
+    "WHERE src_id = (SELECT id FROM regions WHERE name = ?) "
+    "AND dst_id = (SELECT id FROM regions WHERE name = ?)"
+)
+_BEYOND = 1e300
+"""Of times: SQL knows no infinity."""
+
+# ---- links that are down or degraded now: every reader plans around them at once ----------------
+
+_STATES_NOW = (
+    "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "  # noqa: S608
+    f"valid_until_s, health FROM link_states {_NAMED}"
+)
+_KEEP = (
+    "INSERT INTO link_states (src_id, dst_id, condition, since_s, reason, rtt_ms, loss_share, "
+    "rate_share, valid_until_s, health) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (src_id, dst_id) DO UPDATE SET condition = excluded.condition, "
+    "since_s = excluded.since_s, reason = excluded.reason, rtt_ms = excluded.rtt_ms, "
+    "loss_share = excluded.loss_share, rate_share = excluded.rate_share, "
+    "valid_until_s = excluded.valid_until_s, health = excluded.health"
+)
+
+
+class Kept(NamedTuple):
+    """A link's health as it is stored, and until when it is valid."""
+
+    src: str
+    dst: str
+    health: dict[str, Any]
+    valid_until_s: float
+
+
+class LinkStates:
+    """The states of a store.
+
+    Parameters
+    ----------
+    database : Database
+        Open for writing if states are to be kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def now(self, now_s: float) -> dict[Pair, LinkState]:
+        """Return the links that are down or degraded, without states that have expired."""
+        rows = self._database.rows(f"{_STATES_NOW} WHERE valid_until_s >= ?", (now_s,))
+        return {
+            (src, dst): LinkState(src, dst, condition, utc_text(since_s), *figures)
+            for src, dst, condition, since_s, *figures, _ in rows
+        }
+
+    def kept(self) -> list[Kept]:
+        """Return the health of links that a watcher resumes from."""
+        rows = self._database.rows(_STATES_NOW)
+        return [Kept(row[0], row[1], json.loads(row[9]), row[8]) for row in rows]
+
+    def keep(
+        self, healths: Mapping[Pair, LinkHealth], usual: Iterable[Pair], until_s: float
+    ) -> None:
+        """Store the health of some links and remove that of others, in the caller's transaction.
+
+        Parameters
+        ----------
+        healths : mapping
+            Links that are not up.
+        usual : iterable of (src, dst)
+            Links that are as usual again.
+        until_s : float
+            Until when they are to be believed unless they are kept again.
+        """
+        for pair, health in healths.items():
+            # A round trip counts against the link only where it is what is wrong.
+            slow = health.rtt_ms if "round trips" in health.reason else None
+            shares = min(1.0, health.loss_share), min(1.0, health.rate_share)
+            state = (health.condition, health.since_s, health.reason, slow, *shares, until_s)
+            row = (*self._ids(pair), *state, json.dumps(asdict(health), sort_keys=True))
+            self._database.change(_KEEP, row)
+        for pair in usual:
+            sql = "DELETE FROM link_states WHERE src_id = ? AND dst_id = ?"
+            self._database.change(sql, self._ids(pair))
+
+    def forget_before(self, at_s: float) -> None:
+        """Remove states that have expired: no watcher refreshes them."""
+        self._database.change("DELETE FROM link_states WHERE valid_until_s < ?", (at_s,))
+
+    def _ids(self, pair: Pair) -> tuple[int, ...]:
+        return tuple(self._database.region_id(name) for name in pair)
+
+
+# ---- lasting changes of level, each recorded once -----------------------------------------------
+
+_SHIFTS = (
+    "SELECT src.name, dst.name, metrics.name, at_s, found_at_s, before, after "  # noqa: S608
+    f"FROM level_shifts {_NAMED} JOIN metrics ON metrics.id = metric_id "
+)
+
+
+class LevelShifts:
+    """The changes of a store; each is open until throughput was measured again.
+
+    Parameters
+    ----------
+    database : Database
+        Open for writing.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, shift: LinkShift) -> bool:
+        """Record a change, in the caller's transaction; return whether it is new.
+
+        As samples arrive, an old change is found again at about its old place: what begins
+        before the last change was found is not a new one.
+        """
+        database = self._database
+        key = {
+            "src_id": database.region_id(shift.src),
+            "dst_id": database.region_id(shift.dst),
+            "metric_id": database.row("SELECT id FROM metrics WHERE name = ?", (shift.metric,))[0],
+        }
+        (known_s,) = database.row(
+            "SELECT max(found_at_s) FROM level_shifts "
+            "WHERE src_id = :src_id AND dst_id = :dst_id AND metric_id = :metric_id",
+            key,
+        )
+        if known_s is not None and shift.at_s <= known_s:
+            return False
+        figures = {"at_s": shift.at_s, "before": shift.before, "after": shift.after}
+        database.add("level_shifts", {**key, **figures, "found_at_s": shift.found_at_s})
+        return True
+
+    def open(self) -> list[Pair]:
+        """Return the links of changes after which throughput was not measured, oldest first."""
+        rows = self._database.rows(
+            f"{_SHIFTS} WHERE measured_again_at_s IS NULL ORDER BY found_at_s"
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def found_since(self, at_s: float) -> list[LinkShift]:
+        """Return the changes that were settled since a time, the newest first."""
+        rows = self._database.rows(
+            f"{_SHIFTS} WHERE found_at_s >= ? ORDER BY found_at_s DESC, src.name, dst.name", (at_s,)
+        )
+        return [LinkShift(*row) for row in rows]
+
+    def close(self, src: str, dst: str) -> None:
+        """Record that a probe measured throughput of a link again, or tried to."""
+        self._database.change(
+            f"UPDATE level_shifts SET measured_again_at_s = ? {_PAIR} "  # noqa: S608
+            "AND measured_again_at_s IS NULL",
+            (time.time(), src, dst),
+        )
+
+
+# ---- what happened to one link: changes of its level, and of its condition ----------------------
+
+EventKind: TypeAlias = Literal["shift", "leg"]
+
+# The number of a change is that of its metric: two can't begin at the same time.
+_CONDITIONS = (
+    "SELECT id, at_s, detail FROM events WHERE kind = 'leg' AND subject = ? "
+    "AND (at_s < ? OR (at_s = ? AND id < ?)) ORDER BY at_s DESC, id DESC LIMIT ?"
+)
+
+
+class Position(NamedTuple):
+    """Where a page ended: times fall, and at one time states come before changes of level."""
+
+    at_s: float
+    number: int
+
+
+NEWEST = Position(inf, 2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEvent:
+    """Something that happened to a link.
+
+    Attributes
+    ----------
+    at_s : float
+        Of a change: when the first sample of the new level was measured.
+    kind : {"shift", "leg"}
+        A change of level, or of the link's condition.
+    number : int
+        Tells those of one time apart; negative for changes of level.
+    found_at_s : float | None
+        Of a change: when the sample was measured that settled it.
+    metric : str | None
+    before, after : float | None
+        The levels, in the metric's unit.
+    condition, condition_before : str | None
+        ``up``, ``degraded`` or ``down``.
+    reason : str
+        Why the condition changed, as a clause.
+    """
+
+    at_s: float
+    kind: EventKind
+    number: int
+    found_at_s: float | None = None
+    metric: str | None = None
+    before: float | None = None
+    after: float | None = None
+    condition: str | None = None
+    condition_before: str | None = None
+    reason: str = ""
+
+    @property
+    def position(self) -> Position:
+        """For the next page."""
+        return Position(self.at_s, self.number)
+
+
+def link_events(
+    database: Database, src: str, dst: str, *, after: Position = NEWEST, limit: int
+) -> list[LinkEvent]:
+    """Return what happened to a link, the newest first.
+
+    Changes of level are those that were kept while the link was watched, and those that are found
+    in its newest samples now, which are the ones that the next estimates will respect.
+
+    Parameters
+    ----------
+    after : Position
+        Only what comes after this one on the list.
+    """
+    until_s = min(after.at_s, _BEYOND)
+    found = [event for event in _shifts(database, src, dst) if event.position < after]
+    for number, at_s, text in database.rows(
+        _CONDITIONS, (f"{src}>{dst}", until_s, until_s, after.number, limit)
+    ):
+        detail = json.loads(text)
+        condition = {"condition": detail.get("to"), "condition_before": detail.get("from")}
+        reason = str(detail.get("reason", ""))
+        found.append(LinkEvent(at_s, "leg", number, **condition, reason=reason))
+    return sorted(found, key=lambda event: event.position, reverse=True)[:limit]
+
+
+def _shifts(database: Database, src: str, dst: str) -> list[LinkEvent]:
+    kept = [LinkShift(*row) for row in database.rows(f"{_SHIFTS} {_PAIR}", (src, dst))]
+    found: list[LinkShift] = []
+    for metric in WITH_A_LEVEL:
+        known_s = max((s.found_at_s for s in kept if s.metric == metric), default=-inf)
+        # As samples arrive, an old change is found again at about its old place.
+        samples = StoredSamples(database).read(src=src, dst=dst, metric=metric)
+        new = current_samples(samples).shifts
+        found += [shift for shift in new if shift.at_s > known_s]
+    order = {metric: -number for number, metric in enumerate(WITH_A_LEVEL, 1)}
+    return [
+        LinkEvent(
+            shift.at_s,
+            "shift",
+            order.get(shift.metric, -9),
+            shift.found_at_s,
+            shift.metric,
+            shift.before,
+            shift.after,
+        )
+        for shift in (*kept, *found)
+    ]
+
+
+# ---- everything measured on a link as a series: samples, and summaries of old ones --------------
+
+_METRICS = (
+    "SELECT metrics.name, sum(count), min(first_at_s), max(last_at_s) FROM ("  # noqa: S608
+    "SELECT metric_id, count(*) AS count, min(measured_at_s) AS first_at_s, "
+    f"max(measured_at_s) AS last_at_s FROM used_samples {_PAIR} GROUP BY metric_id UNION ALL "
+    "SELECT metric_id, sum(samples) AS count, min(first_at_s) AS first_at_s, "
+    f"max(last_at_s) AS last_at_s FROM sample_summaries {_PAIR} GROUP BY metric_id"
+    ") AS found JOIN metrics ON metrics.id = metric_id GROUP BY metrics.name ORDER BY metrics.name"
+)
+_SUMMARIES = (
+    "SELECT first_at_s, last_at_s, samples, least, median, most "  # noqa: S608
+    "FROM sample_summaries "
+    f"{_PAIR} AND metric_id = (SELECT id FROM metrics WHERE name = ?) "
+    "AND last_at_s >= ? AND first_at_s <= ? ORDER BY first_at_s"
+)
+
+
+class MetricSeen(NamedTuple):
+    """How much there is of one metric of a link."""
+
+    metric: Metric
+    samples: int
+    first_at_s: float
+    last_at_s: float
+
+
+class LinkSeries(NamedTuple):
+    """The measurements of one metric of a link, over some time.
+
+    Attributes
+    ----------
+    samples : Points
+        The oldest first.
+    connections : array
+        Of each sample; 0 where the notion does not apply.
+    compacted : Points
+        What samples that are no longer kept one by one were made into.
+    """
+
+    samples: Points
+    connections: np.ndarray
+    compacted: Points
+
+
+def metrics_seen(database: Database, src: str, dst: str) -> list[MetricSeen]:
+    """Return which metrics of a link were measured, by name."""
+    rows = database.rows(_METRICS, (src, dst, src, dst))
+    return [MetricSeen(metric, int(count), *times_s) for metric, count, *times_s in rows]
+
+
+def link_series(
+    database: Database,
+    src: str,
+    dst: str,
+    metric: Metric,
+    *,
+    since_s: float = -inf,
+    until_s: float = inf,
+) -> LinkSeries:
+    """Read one metric of a link.
+
+    Parameters
+    ----------
+    since_s, until_s : float
+        Both ends count; seconds since 1970 (UTC).
+    """
+    since_s, until_s = max(since_s, -_BEYOND), min(until_s, _BEYOND)
+    samples = StoredSamples(database)
+    rows = samples.read(src=src, dst=dst, metric=metric, since_s=since_s, details=False).rows
+    rows = rows[rows["measured_at_s"] <= until_s]
+    found = database.rows(_SUMMARIES, (src, dst, metric, since_s, until_s))
+    columns = np.array(found, float).reshape(-1, 6).T
+    compacted = Points(columns[0], columns[1], columns[2].astype(np.int64), *columns[3:])
+    return LinkSeries(points(rows["measured_at_s"], rows["value"]), rows["connections"], compacted)
