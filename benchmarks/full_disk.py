@@ -40,9 +40,8 @@ from relayd.store import open_store
 from relayd.store.backup import backup, restore
 from relayd.store.campaigns.log import Campaigns
 from relayd.store.checking import check
-from relayd.store.kept_token import first_token
 from relayd.store.samples.ingest import append
-from relayd.store.tokens import Tokens
+from relayd.store.tokens import Tokens, first_token
 
 PLACES = 40
 _MOST_LEFT_BYTES = 512 * 1024

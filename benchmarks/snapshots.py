@@ -49,7 +49,7 @@ from relayd.store import open_store
 with open_store(sys.argv[1], mode="write") as store:
     make_snapshot(store, load_catalogue())
 """
-AGAIN = SNAPSHOT.replace("load_catalogue())", "load_catalogue(), anew=True)")
+AGAIN = SNAPSHOT.replace("load_catalogue())", "load_catalogue(), always=True)")
 MATRIX = """
 import sys, relayd
 relayd.open(sys.argv[1]).matrix("aggregate")

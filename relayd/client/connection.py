@@ -17,7 +17,7 @@ import aiohttp
 
 from planner.model.errors import InputError, RelaydError
 from relayd.client.errors import ServiceError, error_of
-from relayd.store.kept_token import token_for
+from relayd.store.tokens import token_for
 from relayd.version import __version__
 
 FIRST_PAUSE_S = 0.1

@@ -22,12 +22,11 @@ from relayd.emitting.formats import emit
 from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
 from relayd.questions.caveats import old_prices
-from relayd.snapshots.effects import effects_of
+from relayd.snapshots.changes import effects_of
 from relayd.sources.memory import Source
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
-from relayd.store.samples.decisions import Selection, selected
-from relayd.store.samples.quarantine import to_decide
+from relayd.store.samples.decisions import Selection, selected, to_decide
 from relayd.tables.figures import knowledge, pairs_by_price
 
 MOST_EFFECTS = 100

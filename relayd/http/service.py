@@ -30,10 +30,9 @@ from relayd.http.workers import Workers
 from relayd.sources.stored import newer_than
 from relayd.store import Location, SnapshotRow, Store
 from relayd.store.changes import record_change
-from relayd.store.kept_token import FirstToken, first_token
 from relayd.store.links import LinkStates
 from relayd.store.samples.decisions import all_heeded
-from relayd.store.tokens import Token, Tokens
+from relayd.store.tokens import FirstToken, Token, Tokens, first_token
 from relayd.store.verifications import Verifications
 
 if TYPE_CHECKING:

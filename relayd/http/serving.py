@@ -22,7 +22,7 @@ from relayd.http.monitoring.logs import log_to
 from relayd.http.service import Service
 from relayd.http.settings import ServiceSettings
 from relayd.store import Location
-from relayd.store.kept_token import FirstToken
+from relayd.store.tokens import FirstToken
 
 if TYPE_CHECKING:
     from relayd.http.monitoring.telemetry import Telemetry

@@ -38,7 +38,7 @@ def make_snapshot(
     catalogue: Catalogue,
     *,
     on_shift: Callable[[LinkShift], None] = lambda _: None,
-    anew: bool = False,
+    always: bool = False,
 ) -> Snapshot | None:
     """Estimate all links from the store's samples and save the graph.
 
@@ -49,7 +49,7 @@ def make_snapshot(
     ----------
     on_shift : callable
         Called with every change of level that is found on the way.
-    anew : bool
+    always : bool
         Make one whatever is there.
     """
     samples_through = store.samples.last_id()
@@ -59,7 +59,7 @@ def make_snapshot(
     latest = store.snapshots.latest()
     if (
         latest
-        and not anew
+        and not always
         and latest.samples_through == samples_through
         and all_heeded(store.database)
         and latest.catalogue_digest == catalogue.digest
@@ -157,7 +157,7 @@ def estimated(
     change: tuple[Decision, Collection[int]] | None = None,
     accepted: Sequence[Sample] = (),
 ) -> Estimation:
-    """Return what estimates all links from all of the store's samples.
+    """Estimate all links from all of the store's samples.
 
     Parameters
     ----------

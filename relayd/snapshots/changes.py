@@ -1,14 +1,24 @@
-"""Changes since an earlier snapshot: estimates that are outside the bounds that they had then."""
+"""Figures that are others now: since an earlier snapshot, and by a decision about samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import inf, isfinite, log
+from typing import NamedTuple
 
-from planner.model.estimate import Estimate
+from planner.model.catalogue import Catalogue
+from planner.model.estimate import AddressKind, Estimate
 from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from planner.model.network import Network
+from probes.samples import Sample
+from relayd.snapshots.building import estimated
+from relayd.store import Store
+from relayd.store.samples.decisions import Decision
+
+MOVED = 0.001
+"""Relative; less is not worth a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,25 @@ class EstimateChange:
     ratio: float | None
 
 
+class Effect(NamedTuple):
+    """A figure that becomes another, in the unit its name ends in; None where there is none.
+
+    Attributes
+    ----------
+    dst : str
+        ``""`` for figures of a VM.
+    address : AddressKind | None
+        Of links: over which kind.
+    """
+
+    src: str
+    dst: str
+    figure: str
+    before: float | None
+    after: float | None
+    address: AddressKind | None = None
+
+
 def changes(
     links: Iterable[Link], sites: Iterable[Site], now: Network, now_s: float
 ) -> list[EstimateChange]:
@@ -53,10 +82,14 @@ def changes(
     now_s : float
         Unix time, for the age of what was believed.
     """
-    found = [*_of_sites(sites, now, now_s), *_of_links(links, now, now_s)]
-    return sorted(
-        found, key=lambda change: (-_size(change), change.src, change.dst or "", change.metric)
-    )
+    found: list[EstimateChange] = []
+    for site in sites:
+        cap = now.sites.get(site.region)
+        found += _moved(site, cap, site.region, None, SITE_FIGURES, now_s)
+    for old in links:
+        new = now.usual.get(old.src, {}).get(old.dst)
+        found += _moved(old, new, old.src, old.dst, LINK_FIGURES, now_s)
+    return sorted(found, key=lambda one: (-_size(one.ratio), one.src, one.dst or "", one.metric))
 
 
 def regions_between(
@@ -67,24 +100,44 @@ def regions_between(
     return sorted(set(now) - then), sorted(then - set(now))
 
 
-def _of_links(links: Iterable[Link], now: Network, now_s: float) -> Iterator[EstimateChange]:
-    for old in links:
-        new = now.usual.get(old.src, {}).get(old.dst)
-        if new is not None:
-            yield from _moved(old, new, old.src, old.dst, LINK_FIGURES, now_s)
+def effects_of(
+    store: Store,
+    catalogue: Catalogue,
+    *,
+    change: tuple[Decision, Collection[int]] | None = None,
+    accepted: Sequence[Sample] = (),
+) -> list[Effect]:
+    """Return the figures that a decision about samples would change; see :func:`.estimated`."""
+    through = store.samples.last_id()
+    before = estimated(store, catalogue, through=through).network
+    after = estimated(store, catalogue, through=through, change=change, accepted=accepted).network
+    return effects(before, after)
 
 
-def _of_sites(sites: Iterable[Site], now: Network, now_s: float) -> Iterator[EstimateChange]:
-    for old in sites:
-        new = now.sites.get(old.region)
-        if new is not None:
-            yield from _moved(old, new, old.region, None, SITE_FIGURES, now_s)
+def effects(before: Network, after: Network) -> list[Effect]:
+    """Return the expected figures that differ: what appears or vanishes, then the largest ratio."""
+    found: list[Effect] = []
+    old, new = _links(before), _links(after)
+    for src, dst, address in old.keys() | new.keys():
+        was, now = old.get((src, dst, address)), new.get((src, dst, address))
+        found += [
+            Effect(src, dst, figure, _known(was, figure), _known(now, figure), address)
+            for figure in LINK_FIGURES
+        ]
+    for name in before.sites.keys() | after.sites.keys():
+        caps = before.sites.get(name), after.sites.get(name)
+        found += [
+            Effect(name, "", figure, _known(caps[0], figure), _known(caps[1], figure))
+            for figure in SITE_FIGURES
+        ]
+    moved = filter(_is_moved, found)
+    return sorted(moved, key=lambda one: (-_size(_ratio(one)), one[:3], one.address or ""))
 
 
 def _moved(
     old: object, new: object, src: str, dst: str | None, figures: tuple[str, ...], now_s: float
 ) -> Iterator[EstimateChange]:
-    for metric in figures:
+    for metric in figures if new is not None else ():
         was, after = getattr(old, metric), getattr(new, metric)
         # Nearly all estimates are unchanged: recognise these quickly.
         if was.expected == after.expected or not isfinite(was.expected + after.expected):
@@ -95,5 +148,26 @@ def _moved(
             yield EstimateChange(src, dst, metric, before, after, ratio)
 
 
-def _size(change: EstimateChange) -> float:
-    return abs(log(change.ratio)) if change.ratio else inf
+def _links(network: Network) -> dict[tuple[str, str, AddressKind], Link]:
+    """Return the links of usual times, over addresses in use or not."""
+    links = chain(network.usual.all_links(), network.others.all_links())
+    return {(link.src, link.dst, link.address): link for link in links}
+
+
+def _known(owner: object | None, figure: str) -> float | None:
+    expected: float = inf if owner is None else getattr(owner, figure).expected
+    return expected if isfinite(expected) else None
+
+
+def _is_moved(one: Effect) -> bool:
+    if one.before is None or one.after is None:
+        return one.before is not one.after
+    return abs(one.after - one.before) > MOVED * one.before
+
+
+def _ratio(one: Effect) -> float | None:
+    return one.after / one.before if one.before and one.after else None
+
+
+def _size(ratio: float | None) -> float:
+    return abs(log(ratio)) if ratio else inf

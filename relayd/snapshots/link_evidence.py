@@ -73,7 +73,7 @@ class FigureEvidence:
 def evidence_of(
     store: Store, network: Network, catalogue: Catalogue, src: str, dst: str
 ) -> list[FigureEvidence]:
-    """Return what each figure of a link rests on.
+    """Return the samples behind each figure of a link.
 
     Parameters
     ----------

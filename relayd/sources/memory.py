@@ -80,7 +80,7 @@ class Source(ABC):
         )
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:  # noqa: ARG002
-        """Return what finished transfers between two regions had, by ids."""
+        """Return the outcomes of finished transfers between two regions, by ids."""
         return ()
 
     def refresh_link_states(self) -> None:  # noqa: B027 - nothing is newer

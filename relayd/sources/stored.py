@@ -157,7 +157,7 @@ class _Opened:
 
 
 def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:
-    """Return what a store holds that its newest snapshot does not know."""
+    """Return the samples of a store that its newest snapshot does not know."""
     made = (snapshot.samples_through, snapshot.created_at_s) if snapshot else (0, 0.0)
     return store.samples.newer(*made, time.time())
 

@@ -52,7 +52,7 @@ class NetworkCache:
     def derived(
         self, network: Network, how: tuple[object, ...], derive: Callable[[], Network]
     ) -> Network:
-        """Return what was derived from a network in some way before, else derive it."""
+        """Return the network that was derived in some way before, else derive it."""
         key = (id(network), *how)
         with self._deriving:
             if kept := self._derived.get(key):
@@ -297,7 +297,7 @@ class Wan(Asking):
         return Wan(MemorySource(self.catalogue, self._source.earlier(snapshot)))
 
     def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        """Return what finished transfers between two regions had, for ``plan(outcomes=...)``.
+        """Return outcomes of finished transfers between two regions, for ``plan(outcomes=...)``.
 
         At most the newest thousand of those that took one path, as their programs reported them.
         """

@@ -101,7 +101,7 @@ def _copy_to(database: SqliteDatabase, target: Path) -> None:
     with _connected(target) as copy:
         with database.translating():
             database.connection.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, with no other beside it
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log
         _refuse_damaged(copy, target)
 
 
@@ -150,7 +150,7 @@ def _refuse_damaged(copy: sqlite3.Connection, path: Path) -> None:
 def _new_file(target: Path) -> Iterator[Path]:
     """Yield the name of a file that becomes the target at the end, or nothing if that fails.
 
-    It is on disk then, and nobody but its owner may read it at any time.
+    It is on disk then, and only its owner may read it at any time.
     """
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:

@@ -53,7 +53,7 @@ def record_change(
 
 
 def changes(database: Database, *, limit: int) -> list[RecordedChange]:
-    """Return what was changed last, the newest first."""
+    """Return the last changes, the newest first."""
     rows = database.rows(
         "SELECT id, at_s, who, address, action, subject FROM changes ORDER BY id DESC LIMIT ?",
         (limit,),

@@ -161,7 +161,7 @@ class Lease:
 
 
 def _holder(database: Database, role: Role) -> tuple[str, float] | None:
-    """Return who holds a lease, and until when; None if it is free."""
+    """Return the holder of a lease and its end by the database's clock; None if it is free."""
     row = database.row(_HELD.format(now=database.clock_sql), (role,))
     return None if row is None else (row[0], row[1])
 

@@ -241,7 +241,7 @@ class LinkEvent:
 def link_events(
     database: Database, src: str, dst: str, *, after: Position = NEWEST, limit: int
 ) -> list[LinkEvent]:
-    """Return what happened to a link, the newest first.
+    """Return changes of a link's level and condition, the newest first.
 
     Changes of level are those that were kept while the link was watched, and those that are found
     in its newest samples now, which are the ones that the next estimates will respect.

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Literal, NamedTuple, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from planner.model.errors import InputError
 from relayd.store.changes import record_change
 from relayd.store.database import Database
+from relayd.store.location import default_path, is_loopback
 
 Scope: TypeAlias = Literal["read", "plan", "ingest", "probe", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -61,7 +67,7 @@ class Token(NamedTuple):
         return scope in self.scopes or "admin" in self.scopes
 
     def metadata(self) -> dict[str, object]:
-        """Return what may be shown of it, as JSON types: all but the digest."""
+        """Return all but the digest, as JSON types: this may be shown."""
         shown = self._asdict()
         del shown["digest"]
         state = "revoked" if self.revoked_at_s is not None else "expired"
@@ -192,3 +198,71 @@ class Tokens:
             )
             record_change(self._database, "token revoke", f"{token_id} {found.name}")
         return found._replace(revoked_at_s=now_s)
+
+
+# ---- the admin token of a user's own services, kept for the same user's commands and clients -----
+#
+# It is in the user's data directory, readable by the user alone, and goes to services on this
+# machine alone.
+
+VARIABLE = "RELAYD_TOKEN"
+_NAME = "first start"
+
+
+class FirstToken(NamedTuple):
+    """The token that a store got when a service first started on it.
+
+    Attributes
+    ----------
+    path : Path | None
+        Where it is kept; None if it could not be.
+    is_new : bool
+        Whether it was made for this store; else another service of the same user has it, too.
+    """
+
+    secret: str
+    path: Path | None
+    is_new: bool
+
+
+def first_token(tokens: Tokens) -> FirstToken | None:
+    """Give a store that never had a token one with the scope ``admin``; None if it had one."""
+    if tokens.list():
+        return None
+    path = default_path().with_name("token")
+    kept = _read(path)
+    secret = kept or new_secret()
+    # Kept before it is valid: after a crash in between, the next start makes the kept one valid.
+    is_kept = kept is not None or _keep(secret, path)
+    tokens.create(_NAME, ["admin"], secret=secret)
+    return FirstToken(secret, path if is_kept else None, kept is None)
+
+
+def token_for(url: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return ``RELAYD_TOKEN``, else for a service on this machine the kept token."""
+    if given := environment.get(VARIABLE):
+        return given
+    path = default_path().with_name("token")
+    return _read(path) if is_loopback(urlsplit(url).hostname or "") else None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        found = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return found if found.startswith(PREFIX) else None
+
+
+def _keep(secret: str, path: Path) -> bool:
+    """Write a token to a file that only its owner reads; return whether that was possible."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", encoding="ascii", dir=path.parent) as file:  # mode 0600
+            file.write(secret + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+            # All of it or nothing; and it is new, or this fails: it is no link to elsewhere.
+            path.hardlink_to(file.name)
+        return True
+    return False

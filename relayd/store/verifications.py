@@ -124,7 +124,7 @@ class Verifications:
         return int(self._database.row("SELECT coalesce(max(id), 0) FROM verifications")[0])
 
     def by_pair(self) -> dict[Pair, Verified]:
-        """Return what is known of plans between two regions, for all that were ever run."""
+        """Return the last verification of each pair of regions, and its paths that ran alone."""
         rows = self._database.rows(
             f"{_SELECT} ORDER BY at_s DESC, verifications.id DESC LIMIT ?", (MOST_READ,)
         )

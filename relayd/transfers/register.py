@@ -105,7 +105,7 @@ def transfer_rows(
 
 
 def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
-    """Return what the newest thousand transfers had that finished between two regions, by ids."""
+    """Return the outcomes of the newest thousand transfers that finished between two regions."""
     rows, now_s = transfer_rows(database, "finished", src, dst), clock()
     found = (outcome_of(tracked(row, now_s)) for row in rows)
     return tuple(outcome for outcome in found if outcome is not None)
@@ -382,7 +382,7 @@ def _check_progress(row: TransferRow, moved_gb: float, at_s: float) -> None:
 
 
 def _added(row: TransferRow, moved_gb: float, given: Mapping[str, float]) -> dict[str, float]:
-    """Return what came over each path, with what a report says of some."""
+    """Return GB by path, with those that a report names."""
     known: dict[str, float] = json.loads(row.moved_via)
     for name, gb in given.items():
         _refuse_less(f"via_gb {name}", known.get(name, 0.0), gb)

@@ -148,7 +148,7 @@ class TrackedPath:
     Attributes
     ----------
     moved_gb : float | None
-        None where nobody reported it.
+        None where it was not reported.
     """
 
     regions: tuple[str, ...]
@@ -190,7 +190,7 @@ class TransferDetails:
 
 
 def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
-    """Return what is known of a transfer at a time."""
+    """Return a transfer as it is known at a time."""
     expected = _expected(row)
     state = _state(row, now_s)
     under_way = state in ("running", "silent")
@@ -235,7 +235,7 @@ def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
 
 
 def details(row: TransferRow, reports: Sequence[ProgressReport], now_s: float) -> TransferDetails:
-    """Return what is known of a transfer, with its reports in the order of time."""
+    """Return a transfer with its reports in the order of time."""
     transfer = tracked(row, now_s)
     before = ProgressReport(row.began_s, 0.0)
     listed = []
@@ -252,7 +252,7 @@ def details(row: TransferRow, reports: Sequence[ProgressReport], now_s: float) -
 
 
 def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
-    """Return what later plans learn from a transfer: None unless it finished over one path."""
+    """Return the outcome that later plans learn from; None unless it finished over one path."""
     rate = transfer.mean_gbps
     if transfer.state != "finished" or transfer.via is None or transfer.ended_s is None:
         return None

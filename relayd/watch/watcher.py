@@ -21,7 +21,7 @@ from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from relayd.store.leases import CHECK_EVERY_S, Lease
-from relayd.store.links.states import LinkStates
+from relayd.store.links import LinkStates
 from relayd.times import utc_date
 from relayd.watch.campaigns import CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks, health_detail

@@ -13,8 +13,8 @@ from probes.samples import Quarantined, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
+from relayd.store.samples.decisions import QuarantineFilter, quarantined
 from relayd.store.samples.ingest import Batch, append, ingest
-from relayd.store.samples.quarantine import QuarantineFilter, quarantined
 from relayd.store.tokens import Tokens
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK

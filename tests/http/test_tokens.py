@@ -16,8 +16,7 @@ from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
 from relayd.http.routes import ROUTES
 from relayd.store import open_store
-from relayd.store.kept_token import first_token, token_for
-from relayd.store.tokens import Tokens, digest_of
+from relayd.store.tokens import Tokens, digest_of, first_token, token_for
 from tests.http.running import Served, eventually, run, run_apart, served
 
 PLAN = "/v1/plans?src=us-east&dst=sa"

@@ -16,7 +16,7 @@ from relayd.cli.options import agreed, catalogue_of, region_id, store_of, time_s
 from relayd.cli.output import print_rows
 from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
-from relayd.snapshots.effects import MOVED, Effect, effects_of
+from relayd.snapshots.changes import MOVED, Effect, effects_of
 from relayd.store.changes import this_user
 from relayd.store.samples.decisions import (
     Decision,
@@ -26,7 +26,7 @@ from relayd.store.samples.decisions import (
     in_words,
     selected,
 )
-from relayd.store.samples.quarantine import QuarantineFilter, accept, quarantined, reject, to_decide
+from relayd.store.samples.decisions import QuarantineFilter, accept, quarantined, reject, to_decide
 from relayd.times import utc_text
 
 MOST_SHOWN = 20

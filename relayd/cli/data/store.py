@@ -52,7 +52,7 @@ def rebuild(options: argparse.Namespace) -> int:
     """Make a snapshot of all samples, and the states of series that later ones go on from."""
     with store_of(options, "write") as store:
         catalogue = catalogue_of(options, load_settings())
-        snapshot = make_snapshot(store, catalogue, anew=True)
+        snapshot = make_snapshot(store, catalogue, always=True)
         samples = store.samples.counts().samples
     if options.json:
         print(json.dumps({"samples": samples, "snapshot": snapshot and snapshot.id}))

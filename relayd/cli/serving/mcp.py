@@ -15,7 +15,7 @@ from relayd.cli.data.transfers import opened_register
 from relayd.cli.options import store_location, wan_of, whole_number
 from relayd.mcp.tools import reports, tools
 from relayd.settings import load_settings
-from relayd.store.kept_token import VARIABLE
+from relayd.store.tokens import VARIABLE
 
 
 def run(options: argparse.Namespace) -> int:

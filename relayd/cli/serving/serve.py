@@ -16,8 +16,7 @@ from relayd.http.serving import serve
 from relayd.http.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
 from relayd.store import Location, open_store
-from relayd.store.kept_token import FirstToken
-from relayd.store.tokens import Token, Tokens
+from relayd.store.tokens import FirstToken, Token, Tokens
 
 OPTIONS = {"config", "host", "port", "insecure_public", "tls_cert", "tls_key", "allowed_hosts"}
 OPTIONS |= {"behind_proxy", "no_auth", "workers", "fleet"}

@@ -48,21 +48,22 @@ from relayd.http.reading import (
 from relayd.http.route import RequestContext, page_of, route, whole_position
 from relayd.http.settings import ServiceSettings
 from relayd.questions.caveats import DisputedFigure
-from relayd.snapshots.effects import Effect
+from relayd.snapshots.changes import Effect
 from relayd.sources.wan import Wan
 from relayd.store import Store
-from relayd.store.samples.decisions import Selection, decide
-from relayd.store.samples.ingest import Batch, Limits, ingest
-from relayd.store.samples.quarantine import (
+from relayd.store.samples.decisions import (
     QuarantinedRow,
     QuarantineFilter,
     ReasonCount,
+    Selection,
     State,
     accept,
+    decide,
     quarantine_reasons,
     quarantined,
     reject,
 )
+from relayd.store.samples.ingest import Batch, Limits, ingest
 from relayd.store.tokens import Token
 
 ORIGIN = "service"

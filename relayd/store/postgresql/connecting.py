@@ -188,7 +188,7 @@ def _unreachable(address: Address, error: BaseException) -> StoreError:
 
 
 def parameters_of(address: Address) -> dict[str, Any]:
-    """Return what an address says, unless a password in it was taken for something else.
+    """Return the parameters in an address, unless its password was taken for something else.
 
     Errors of the driver would then show it: they name the host, port or database they failed at.
     """

@@ -28,7 +28,7 @@ _MOST_MONTHS = 10_000
 def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | None = None) -> int:
     """Write the samples that count into a new folder, and return their number.
 
-    The folder is there when it is whole: what is written is beside it until then. Retracted
+    The folder is there when it is whole: what is written is in another one until then. Retracted
     samples are left out, and those that were summarised.
 
     Parameters
@@ -57,8 +57,8 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
         )
     found = samples.read(since_s=-inf if since_s is None else since_s)
     try:
-        beside = TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.")
-        with beside as name:
+        parent, prefix = folder.absolute().parent, f".{folder.name}."
+        with TemporaryDirectory(dir=parent, prefix=prefix) as name:
             whole = Path(name) / "whole"
             whole.mkdir()
             _write(found, whole)

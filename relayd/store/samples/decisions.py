@@ -84,7 +84,7 @@ class Selection:
     until_s: float | None = None
 
     def stated(self) -> dict[str, object]:
-        """Return what is stated, by name."""
+        """Return the conditions that are stated, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -180,7 +180,7 @@ def decide(
 
 
 def in_words(stated: Mapping[str, object]) -> str:
-    """Return what a selection states as one text."""
+    """Return the conditions of a selection as one text."""
     return ", ".join(f"{name} {value}" for name, value in stated.items())
 
 

@@ -271,7 +271,7 @@ def _note(
 def quarantine_reasons(
     database: Database, wanted: QuarantineFilter = ALL_OPEN
 ) -> list[ReasonCount]:
-    """Return how many samples in quarantine there are of each kind of fault that occurs."""
+    """Count the samples in quarantine by kind of fault."""
     condition, values = wanted.condition()
     count = "coalesce(sum(CASE WHEN quarantined_samples.reason LIKE ? THEN 1 ELSE 0 END), 0)"
     counts = database.row(

@@ -122,7 +122,7 @@ class StoredSamples:
         self._database = database
 
     def counts(self) -> Counts:
-        """Return how many samples, batches and snapshots there are."""
+        """Count samples, batches and snapshots."""
         return Counts(
             *self._database.row(
                 "SELECT (SELECT coalesce(sum(accepted), 0) FROM batches), "
@@ -221,7 +221,7 @@ class StoredSamples:
         return self._samples(_NEWEST, (after_s, until_s, snapshot))
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
-        """Return who has reported samples of one metric of a pair."""
+        """Return the sources of samples of one metric of a pair."""
         where, values = _condition(src, dst, metric)
         rows = self._database.rows(
             "SELECT DISTINCT batches.source FROM used_samples AS samples "  # noqa: S608
@@ -231,12 +231,12 @@ class StoredSamples:
         return {source for (source,) in rows}
 
     def series_by_source(self) -> dict[str, int]:
-        """Return how many series (a metric of a link, over one kind of address) each has sent."""
+        """Count series (a metric of a link, over one kind of address) by source."""
         counts = self._database.rows("SELECT source, count(*) FROM reported_series GROUP BY source")
         return {source: int(count) for source, count in counts}
 
     def newer(self, through: int, made_at_s: float, now_s: float) -> NewerSamples | None:
-        """Return what is not in a snapshot and should be by now; None if nothing is amiss.
+        """Return the samples that a snapshot should have by now; None if nothing is amiss.
 
         Parameters
         ----------

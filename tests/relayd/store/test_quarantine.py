@@ -9,18 +9,20 @@ from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
-from relayd.snapshots.effects import Effect, effects, effects_of
+from relayd.snapshots.changes import Effect, effects, effects_of
 from relayd.store import open_store
-from relayd.store.samples.decisions import Selection, decide, selected
-from relayd.store.samples.ingest import Batch, append, ingest
-from relayd.store.samples.quarantine import (
+from relayd.store.samples.decisions import (
     QuarantineFilter,
+    Selection,
     accept,
+    decide,
     quarantine_reasons,
     quarantined,
     reject,
+    selected,
     to_decide,
 )
+from relayd.store.samples.ingest import Batch, append, ingest
 from tests.relayd.store.engines import Spot
 
 
