@@ -24,8 +24,8 @@ from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
 from relayd.store.metadata import Metadata
-from relayd.store.samples.decisions import HEEDED, Decision, all_heeded, last_decision
-from relayd.store.samples.reading import BEGUN, FAILED
+from relayd.store.samples.decisions import HEEDED, all_heeded, last_decision
+from relayd.store.samples.reading import BEGUN, FAILED, Decision
 from relayd.store.samples.retention import vm_votes
 
 LOG = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from planner.model.network import Network
 from probes.samples import Sample
 from relayd.snapshots.building import estimated
 from relayd.store import Store
-from relayd.store.samples.decisions import Decision
+from relayd.store.samples.reading import Decision
 
 MOVED = 0.001
 """Relative; less is not worth a line."""

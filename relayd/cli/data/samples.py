@@ -19,14 +19,18 @@ from relayd.snapshots.building import estimated, make_snapshot
 from relayd.snapshots.changes import MOVED, Effect, effects_of
 from relayd.store.changes import this_user
 from relayd.store.samples.decisions import (
-    Decision,
+    QuarantineFilter,
     Selection,
+    accept,
     decide,
     decisions,
     in_words,
+    quarantined,
+    reject,
     selected,
+    to_decide,
 )
-from relayd.store.samples.decisions import QuarantineFilter, accept, quarantined, reject, to_decide
+from relayd.store.samples.reading import Decision
 from relayd.times import utc_text
 
 MOST_SHOWN = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg.adapt import Buffer, Dumper, Loader
@@ -78,9 +78,15 @@ class ServerConnection(psycopg.Connection[Any]):
     ----------
     answer_timeout_s : float
         Longest silence of a server that owes an answer.
+    schema : int
+        The number of the schema that holds the tables.
+    since_crash : str
+        Another after the server has crashed; empty where it could not be told.
     """
 
     answer_timeout_s: float = _OPENING_TIMEOUT_S
+    schema: int
+    since_crash: str
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
         """Wait for the driver's steps on this connection, as all of its statements do."""
@@ -105,23 +111,9 @@ class ServerConnection(psycopg.Connection[Any]):
             return end.value
 
 
-class Session(NamedTuple):
-    """A connection to a server.
-
-    Attributes
-    ----------
-    schema : int
-        The number of the schema that holds the tables.
-    since_crash : str
-        Another after the server has crashed; empty where it could not be told.
-    """
-
-    connection: ServerConnection
-    schema: int
-    since_crash: str
-
-
-def connect(address: Address, *, read_only: bool = False, statement_timeout_s: float) -> Session:
+def connect(
+    address: Address, *, read_only: bool = False, statement_timeout_s: float
+) -> ServerConnection:
     """Connect to a server.
 
     Parameters
@@ -152,8 +144,17 @@ def connect(address: Address, *, read_only: bool = False, statement_timeout_s: f
         connection.execute(_SET_UP)
         if read_only:
             connection.execute("SET default_transaction_read_only = on")
-        row = connection.execute(_SCHEMA).fetchone()
+        (schema,) = connection.execute(_SCHEMA).fetchone() or (None,)
+        if schema is None:
+            raise failure(
+                address,
+                "has no schema to work in: none of its search_path exists",
+                "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
+            )
+        connection.schema = schema
         (since_crash,) = connection.execute(SINCE_CRASH).fetchone() or ("",)
+        # Before the statistics are there, the server says that it is the year 2000.
+        connection.since_crash = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
         (found_ms,) = connection.execute(_STATEMENT_TIMEOUT).fetchone() or (0,)
         limit_s = found_ms / 1000
         if limit_s == 0 or statement_timeout_s < min(limit_s, USUAL_STATEMENT_TIMEOUT_S):
@@ -165,17 +166,8 @@ def connect(address: Address, *, read_only: bool = False, statement_timeout_s: f
     except BaseException:
         connection.close()
         raise
-    if row is None or row[0] is None:
-        connection.close()
-        raise failure(
-            address,
-            "has no schema to work in: none of its search_path exists",
-            "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
-        )
     connection.answer_timeout_s = limit_s + min(limit_s, _BEYOND_TIMEOUT_S)
-    # Before the statistics are there, the server says that it is the year 2000.
-    known = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
-    return Session(connection, row[0], known)
+    return connection
 
 
 def _unreachable(address: Address, error: BaseException) -> StoreError:

@@ -24,7 +24,12 @@ from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
 from relayd.store.failures import failure, lost, of_postgresql, older_build
 from relayd.store.location import Address
-from relayd.store.postgresql.connecting import SINCE_CRASH, Session, SilentServerError, connect
+from relayd.store.postgresql.connecting import (
+    SINCE_CRASH,
+    ServerConnection,
+    SilentServerError,
+    connect,
+)
 from relayd.store.postgresql.dialect import definition, with_placeholders
 
 MARK = "relayd_store"
@@ -105,16 +110,16 @@ class PostgresqlDatabase(Database):
         self._busy_timeout_s = busy_timeout_s
         self._read_only = read_only
         self._statement_timeout_s = statement_timeout_s
-        self._session: Session | None = self._connect()
+        self._connection: ServerConnection | None = self._connect()
         # On which a transaction is open, and the number that the server gave it.
-        self._writing: Session | None = None
+        self._writing: ServerConnection | None = None
         self._transaction_id = ""
         self._streams = count(1)
 
     def close(self) -> None:
-        session, self._session, self._writing = self._session, None, None
-        if session is not None:
-            session.connection.close()
+        connection, self._connection, self._writing = self._connection, None, None
+        if connection is not None:
+            connection.close()
 
     def __del__(self) -> None:
         # Who lets go of a library object need not close it; the driver would complain.
@@ -135,7 +140,7 @@ class PostgresqlDatabase(Database):
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         # Held by the server, so that other statements and transactions can come between rows.
-        connection = self._live().connection
+        connection = self._live()
         held = self._writing is None
         name = f"stream_{next(self._streams)}"
         with (
@@ -183,15 +188,15 @@ class PostgresqlDatabase(Database):
             raise failure(
                 self.location, "is open for reading, which is read-only", "Open it for writing."
             )
-        session = self._live()
+        connection = self._live()
         # One round trip. A timeout of 0 would be none at all.
         begin = (
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
             f"SET LOCAL lock_timeout = {max(1, round(1000 * self._busy_timeout_s))}; "
-            f"SELECT pg_advisory_xact_lock({_signed(_WRITER)}, {_signed(session.schema)}), "
+            f"SELECT pg_advisory_xact_lock({_signed(_WRITER)}, {_signed(connection.schema)}), "
             "pg_current_xact_id()::text"
         )
-        self._writing = session
+        self._writing = connection
         try:
             with self._cursor() as cursor:
                 cursor.execute(begin)
@@ -204,23 +209,22 @@ class PostgresqlDatabase(Database):
             if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
                 # Set the lock free, for the next attempt, if its holder's client is stopped.
                 with suppress(psycopg.Error):
-                    session.connection.execute(
-                        _END_STUCK_WRITERS, (_WRITER, session.schema, STUCK_AFTER_S)
+                    connection.execute(
+                        _END_STUCK_WRITERS, (_WRITER, connection.schema, STUCK_AFTER_S)
                     )
             raise
 
     def roll_back(self) -> None:
-        session, self._writing = self._writing, None
-        if session is not None and not session.connection.closed:
+        connection, self._writing = self._writing, None
+        if connection is not None and not connection.closed:
             with suppress(psycopg.Error):
-                session.connection.execute("ROLLBACK")
+                connection.execute("ROLLBACK")
 
     def end_fenced_writers(self) -> None:
         self.rows(_END_FENCED_WRITERS)
 
     def _commit(self) -> None:
-        session = self._live()
-        connection = session.connection
+        connection = self._live()
         if connection.info.transaction_status == TransactionStatus.INERROR:
             # COMMIT would roll back without a word.
             raise failure(
@@ -234,7 +238,7 @@ class PostgresqlDatabase(Database):
             if not connection.closed:
                 raise of_postgresql(self.location, error, broken=False) from error
             self._writing = None
-            if not self._was_committed(self._transaction_id, session.since_crash):
+            if not self._was_committed(self._transaction_id, connection.since_crash):
                 raise lost(self.location) from error
         self._writing = None
 
@@ -299,26 +303,26 @@ class PostgresqlDatabase(Database):
 
     # ---- the connection ------------------------------------------------------------------------
 
-    def _live(self) -> Session:
+    def _live(self) -> ServerConnection:
         """Return a connection that is not known to be broken."""
         if self._writing is not None:
-            if self._writing.connection.closed:
+            if self._writing.closed:
                 raise lost(self.location)
             return self._writing
-        if self._session is None:
+        if self._connection is None:
             raise failure(self.location, "is closed", "Open it again.")
-        if self._session.connection.closed:
-            self._session = self._connect()
-        return self._session
+        if self._connection.closed:
+            self._connection = self._connect()
+        return self._connection
 
-    def _connect(self) -> Session:
+    def _connect(self) -> ServerConnection:
         return connect(
             self.location, read_only=self._read_only, statement_timeout_s=self._statement_timeout_s
         )
 
     @contextmanager
     def _cursor(self) -> Iterator[psycopg.Cursor[Any]]:
-        connection = self._live().connection
+        connection = self._live()
         with self._translated(connection), connection.cursor() as cursor:
             yield cursor
 

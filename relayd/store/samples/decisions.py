@@ -1,26 +1,28 @@
-"""What an operator decides about samples that are there: to retract, restore or confirm them.
+"""What an operator decides about samples: those that are there, and those in quarantine.
 
 Nothing is removed or changed: a decision is a row that says who made it, when, why, and of which
 samples. Retracted samples are left out wherever samples are read until a later decision restores
-them; confirmed ones count as the own prober's.
+them; confirmed ones count as the own prober's. Samples in quarantine are kept with the reason,
+apart from what estimates rest on, until they are accepted, and also when they are rejected.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
-from probes.samples import Metric
+from probes.importers.physics import FAULTS
+from probes.samples import Metric, Sample
 from relayd.store.changes import record_change
 from relayd.store.database import Database
 from relayd.store.metadata import Metadata
+from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
+from relayd.store.samples.reading import SETUP, Decision
 
-Decision: TypeAlias = Literal["retract", "restore", "confirm"]
-DECISIONS: tuple[Decision, ...] = get_args(Decision)
 HEEDED = "decisions_heeded"
 """Name of the last decision about samples that the newest snapshot heeds."""
 
@@ -194,12 +196,6 @@ def all_heeded(database: Database) -> bool:
     return (Metadata(database).get(HEEDED) or 0) == last_decision(database)
 
 
-def retracted_ids(database: Database) -> set[int]:
-    """Return the ids of the samples that are retracted."""
-    rows = database.rows("SELECT sample_id FROM retracted_samples WHERE restored_by IS NULL")
-    return {number for (number,) in rows}
-
-
 def decisions(database: Database) -> list[DecisionRow]:
     """Return all decisions, the newest first."""
     rows = database.rows(
@@ -210,3 +206,266 @@ def decisions(database: Database) -> list[DecisionRow]:
         DecisionRow(number, decision, at_s, who, reason, json.loads(selection), samples)
         for number, decision, at_s, who, reason, selection, samples in rows
     ]
+
+
+# ---- samples in quarantine -----------------------------------------------------------------------
+
+State: TypeAlias = Literal["open", "accepted", "rejected"]
+_DECISIONS: dict[State, str] = {"open": "", "accepted": "accept", "rejected": "reject"}
+
+# Of one that was rejected and accepted later, the acceptance counts.
+_DECIDED = (
+    "FROM quarantined_samples LEFT JOIN quarantine_decisions AS decided "
+    "ON decided.sample_id = quarantined_samples.id AND decided.decision = ("
+    "SELECT min(decision) FROM quarantine_decisions WHERE sample_id = quarantined_samples.id) "
+)
+_SELECT = (
+    "SELECT quarantined_samples.id, quarantined_samples.batch_id, quarantined_samples.reason, "
+    "sample, batches.name, reporter, address, imported_at_s, decided.who, decided.at_s, "
+    "decided.reason, decided.batch_id "
+)
+_OF_BATCHES = "JOIN batches ON batches.id = quarantined_samples.batch_id "
+
+
+class QuarantinedRow(NamedTuple):
+    """A sample in quarantine.
+
+    Attributes
+    ----------
+    batch_id : int
+        The batch that brought it.
+    batch : str
+        That batch's name.
+    reporter, address : str
+        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
+    arrived_at_s : float
+        Seconds since 1970 (UTC).
+    decided_by, decided_at_s, decided_because, accepted_in
+        Who accepted or rejected it, when and why, and the batch that has it since; None while it
+        is open.
+    """
+
+    id: int
+    batch_id: int
+    reason: str
+    sample: Sample
+    batch: str
+    reporter: str
+    address: str
+    arrived_at_s: float
+    decided_by: str | None
+    decided_at_s: float | None
+    decided_because: str | None
+    accepted_in: int | None
+
+
+class ReasonCount(NamedTuple):
+    """How many samples are in quarantine for one kind of reason."""
+
+    reason: str
+    samples: int
+
+
+class QuarantineFilter(NamedTuple):
+    """Which samples in quarantine.
+
+    Attributes
+    ----------
+    state : {"open", "accepted", "rejected"}
+        Those without a decision, or those that were accepted or rejected.
+    kind : str
+        Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
+    src, dst : str
+        Only those of links from and to a region.
+    """
+
+    state: State = "open"
+    kind: str = ""
+    src: str = ""
+    dst: str = ""
+
+    def condition(self) -> tuple[str, list[object]]:
+        """Return the condition, and the values in it."""
+        where: dict[str, object] = {"coalesce(decided.decision, '') = ?": _DECISIONS[self.state]}
+        if self.kind:
+            where["quarantined_samples.reason LIKE ?"] = f"%{self.kind}%"
+        if self.src:
+            where["src = ?"] = self.src
+        if self.dst:
+            where["dst = ?"] = self.dst
+        return " AND ".join(where), list(where.values())
+
+
+ALL_OPEN = QuarantineFilter()
+
+
+def quarantined(
+    database: Database,
+    wanted: QuarantineFilter = ALL_OPEN,
+    *,
+    limit: int,
+    before_id: int | None = None,
+) -> list[QuarantinedRow]:
+    """Return the samples that came into quarantine last, the newest first.
+
+    Parameters
+    ----------
+    limit : int
+        Of one page.
+    before_id : int, optional
+        The last ``id`` of the page before; without it, the first page.
+    """
+    condition, values = wanted.condition()
+    if before_id:
+        condition, values = f"{condition} AND quarantined_samples.id < ?", [*values, before_id]
+    rows = database.rows(
+        f"{_SELECT}{_DECIDED}{_OF_BATCHES}WHERE {condition} "
+        "ORDER BY quarantined_samples.id DESC LIMIT ?",
+        [*values, limit],
+    )
+    return [
+        QuarantinedRow(number, batch_id, reason, Sample(**json.loads(content)), *rest)
+        for number, batch_id, reason, content, *rest in rows
+    ]
+
+
+def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) -> list[Sample]:
+    """Return samples in quarantine that are to be accepted or rejected, in the order of numbers.
+
+    Raises
+    ------
+    InputError
+        If one is not in quarantine, or was accepted or (to be rejected) rejected before; or, to be
+        accepted, is still in the future or in the store already: nothing would be added.
+    """
+    wanted = sorted(set(numbers))
+    rows = database.rows(
+        f"SELECT id, sample, decided.decision {_DECIDED}"
+        f"WHERE id IN ({', '.join('?' * len(wanted))})",
+        wanted,
+    )
+    found = {row[0]: (Sample(**json.loads(row[1])), row[2]) for row in rows}
+    for number in wanted:
+        sample, decision = found.get(number, (None, None))
+        if problem := _undecidable(database, sample, decision, accepting=accepting):
+            raise InputError("quarantined", problem[0], value=number, remedy=problem[1])
+    return [found[number][0] for number in wanted]
+
+
+def _undecidable(
+    database: Database, sample: Sample | None, decision: str | None, *, accepting: bool
+) -> tuple[str, str] | None:
+    """Return why a sample can't be decided about, and what to do; None if it can."""
+    if sample is None:
+        return "is not in quarantine", "List them again."
+    if decision == "accept":
+        return "was accepted before", "`relayd samples retract` takes samples back."
+    if not accepting:
+        return ("was rejected before", "Leave it out.") if decision else None
+    if sample.measured_at_s > time.time():
+        return (
+            "is still in the future",
+            "Let who sent it set its clock and send its samples again.",
+        )
+    if (batch := _batch_with(database, sample)) is not None:
+        return (
+            f"is in the store already, in batch {batch}",
+            f"Let that one count: `relayd samples restore --batch {batch}` if it was "
+            f"retracted, else `relayd samples confirm --batch {batch}`; reject this one.",
+        )
+    return None
+
+
+def _batch_with(database: Database, sample: Sample) -> int | None:
+    """Return the batch that has a sample with the same values, retracted or not; None if none."""
+    names = {"src_id": "regions", "dst_id": "regions", "metric_id": "metrics"}
+    where: dict[str, object] = {
+        f"{column} = (SELECT id FROM {table} WHERE name = ?)": name  # noqa: S608
+        for (column, table), name in zip(names.items(), sample[:3], strict=True)
+    }
+    stated = (sample.detail, sample.address, sample.new_level, sample.intervals)
+    columns = {
+        "measured_at_s": sample.measured_at_s + 0.0,
+        "value": sample.value + 0.0,
+        "connections": sample.connections or 0,
+        "duration_s": (sample.duration_s or 0) + 0.0,
+        "warmed_up": int(sample.warmed_up),
+        "detail_digest": detail_digest(*stated),
+        **{name: getattr(sample, name) for name in SETUP},
+    }
+    where |= {f"{column} = ?": value for column, value in columns.items()}
+    row = database.row(
+        "SELECT samples.batch_id FROM samples JOIN setups ON setups.id = setup_id "  # noqa: S608
+        f"WHERE {' AND '.join(where)}",
+        list(where.values()),
+    )
+    return None if row is None else int(row[0])
+
+
+def reject(
+    database: Database, numbers: Collection[int], *, who: str, reason: str, address: str = ""
+) -> None:
+    """Note that samples in quarantine stay there for good; recorded with the changes, too.
+
+    Raises
+    ------
+    InputError
+        See :func:`to_decide`.
+    """
+    with database.transaction():
+        to_decide(database, numbers, accepting=False)
+        _note(database, "reject", numbers, who, reason, address, None)
+
+
+def accept(
+    database: Database, numbers: Collection[int], *, who: str, reason: str, address: str = ""
+) -> int:
+    """Let samples in quarantine count as the own prober's; return the batch that has them now.
+
+    They stay in quarantine, too, with the decision: nothing is removed. It is recorded with the
+    changes; ``address`` is from where it was asked for.
+
+    Raises
+    ------
+    InputError
+        See :func:`to_decide`; or if the store may not hold more of their names.
+    """
+    with database.transaction():
+        samples = to_decide(database, numbers, accepting=True)
+        options = {"trust": True, "accepted": sorted(set(numbers))}
+        writer = SampleWriter(database, Batch("quarantine", "accepted", None, options))
+        writer.add(samples)
+        batch_id = writer.seal()
+        _note(database, "accept", numbers, who, reason, address, batch_id)
+    return batch_id
+
+
+def _note(
+    database: Database,
+    decision: str,
+    numbers: Collection[int],
+    who: str,
+    reason: str,
+    address: str,
+    batch_id: int | None,
+) -> None:
+    now_s, decided = time.time(), sorted(set(numbers))
+    database.insert(
+        "quarantine_decisions",
+        [(number, decision, now_s, who, reason, batch_id) for number in decided],
+    )
+    subject = f"{len(decided)} of quarantine: {', '.join(map(str, decided))}"
+    record_change(database, f"samples {decision}", subject, who=who, address=address)
+
+
+def quarantine_reasons(
+    database: Database, wanted: QuarantineFilter = ALL_OPEN
+) -> list[ReasonCount]:
+    """Count the samples in quarantine by kind of fault."""
+    condition, values = wanted.condition()
+    count = "coalesce(sum(CASE WHEN quarantined_samples.reason LIKE ? THEN 1 ELSE 0 END), 0)"
+    counts = database.row(
+        f"SELECT {', '.join([count] * len(FAULTS))} {_DECIDED}WHERE {condition}",
+        [*(f"%{kind}%" for kind in FAULTS), *values],
+    )
+    return [ReasonCount(kind, int(n)) for kind, n in zip(FAULTS, counts, strict=True) if n]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from planner.model.network import NewerSamples
 from probes.samples import METRICS, OWN, ROW, Metric, Samples
 from relayd.store.database import Database
 from relayd.store.metadata import Metadata
-from relayd.store.samples.decisions import Decision, retracted_ids
 
+Decision: TypeAlias = Literal["retract", "restore", "confirm"]
 SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
 """What samples have in common in a row of ``setups``."""
 # The order of the table's key: nothing is sorted, and those of one time have one, too.
@@ -181,7 +181,10 @@ class StoredSamples:
             return self._samples(where + _IN_ORDER, values, details=details)
         samples = self._samples(where + _IN_ORDER, values, table="samples")
         decision, ids = change
-        retracted = retracted_ids(self._database)
+        rows = self._database.rows(
+            "SELECT sample_id FROM retracted_samples WHERE restored_by IS NULL"
+        )
+        retracted = {number for (number,) in rows}
         if decision == "retract":
             retracted.update(ids)
         elif decision == "restore":
