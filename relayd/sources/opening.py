@@ -83,7 +83,13 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
         If a catalogue file is wrong.
     """
     if isinstance(db, str) and db.partition("://")[0] in SERVICE_SCHEMES:
-        return _open_service(db, token, ca, catalogues, mirror, timeout_s)
+        if catalogues:
+            raise InputError(
+                "catalogues",
+                "are for a store, and a service was named",
+                remedy="Give them to `relayd serve`.",
+            )
+        return _open_service(db, token, ca, mirror, timeout_s)
     for_service = {"token": token, "ca": ca, "mirror": mirror, "timeout_s": timeout_s is not None}
     if misplaced := [name for name, is_given in for_service.items() if is_given]:
         raise InputError(
@@ -96,29 +102,14 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
 
 
 def _open_service(
-    url: str,
-    token: str | None,
-    ca: str | Path | None,
-    catalogues: Sequence[str | Path],
-    mirror: bool,
-    timeout_s: float | None,
+    url: str, token: str | None, ca: str | Path | None, mirror: bool, timeout_s: float | None
 ) -> Wan | RemoteWan:
-    if catalogues:
-        raise InputError(
-            "catalogues",
-            "are for a store, and a service was named",
-            remedy="Give them to `relayd serve`.",
-        )
-    from relayd.client.connection import TIMEOUT_S
-
-    timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
-    if mirror:
-        from relayd.sources.mirror import MirroredWan
-
-        return MirroredWan(url, token=token, ca=ca, timeout_s=timeout_s)
     from relayd.client.blocking import RemoteWan
+    from relayd.client.connection import TIMEOUT_S
+    from relayd.sources.mirror import MirroredWan
 
-    return RemoteWan(url, token=token, ca=ca, timeout_s=timeout_s)
+    kind = MirroredWan if mirror else RemoteWan
+    return kind(url, token=token, ca=ca, timeout_s=TIMEOUT_S if timeout_s is None else timeout_s)
 
 
 def open_with(settings: Settings, db: Location | str | None, catalogues: Sequence[Path]) -> Wan:

@@ -79,23 +79,17 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
     """
     if plan is None:
         return None
-    cost = plan.get("cost_usd")
-    asked = plan.get("request")
-    if isinstance(cost, Mapping):
-        cost = cost.get("total")
-    found = {
-        name: _figure(value, name)
-        for name, value in {
-            "throughput_gbps": plan.get("throughput_gbps"),
-            "throughput_gbps_low": plan.get("throughput_gbps_low"),
-            "duration_s": plan.get("duration_s"),
-            "cost_usd": cost,
-            "volume_gb": asked.get("volume_gb") if isinstance(asked, Mapping) else None,
-        }.items()
+    cost, asked, number = plan.get("cost_usd"), plan.get("request"), plan.get("plan_id")
+    stated = {
+        **{name: plan.get(name) for name in ("throughput_gbps", "throughput_gbps_low")},
+        "duration_s": plan.get("duration_s"),
+        "cost_usd": cost.get("total") if isinstance(cost, Mapping) else cost,
+        "volume_gb": asked.get("volume_gb") if isinstance(asked, Mapping) else None,
     }
-    number = plan.get("plan_id")
     return ExpectedTransfer(
-        **found, paths=_paths(plan.get("paths")), plan_id=number and str(number)[:200]
+        **{name: _figure(value, name) for name, value in stated.items()},
+        paths=_paths(plan.get("paths")),
+        plan_id=number and str(number)[:200],
     )
 
 

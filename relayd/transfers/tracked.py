@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from pydantic import TypeAdapter
+
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.kinds import LEAST_FIGURE
 from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
 from relayd.times import utc_text
-from relayd.transfers.expected import ExpectedPath, ExpectedTransfer, is_whole_plan
+from relayd.transfers.expected import ExpectedTransfer, is_whole_plan
+
+_EXPECTED = TypeAdapter(ExpectedTransfer)
 
 SLOW_SHARE = 0.7
 """Of the planned rate, where the plan has no low bound: less is much slower than planned."""
@@ -191,7 +195,7 @@ class TransferDetails:
 
 def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
     """Return a transfer as it is known at a time."""
-    expected = _expected(row)
+    expected = None if row.expected is None else _EXPECTED.validate_json(row.expected)
     state = _state(row, now_s)
     under_way = state in ("running", "silent")
     rate = _rate_gbps(row) if state == "running" else None
@@ -266,16 +270,6 @@ def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
         rate_gbps=rate,
         ended_s=transfer.ended_s,
     )
-
-
-def _expected(row: TransferRow) -> ExpectedTransfer | None:
-    if row.expected is None:
-        return None
-    kept = json.loads(row.expected)
-    paths = tuple(
-        ExpectedPath(tuple(path["regions"]), path["throughput_gbps"]) for path in kept.pop("paths")
-    )
-    return ExpectedTransfer(**kept, paths=paths)
 
 
 def _state(row: TransferRow, now_s: float) -> TrackedState:
