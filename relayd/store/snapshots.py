@@ -117,38 +117,46 @@ class Snapshots:
                     remedy="Save the new figures under another id.",
                 )
             try:
-                key = database.change(
-                    "INSERT INTO snapshots (id, as_of_s, created_at_s, source, catalogue_digest, "
-                    "samples_through) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
-                    snapshot[:6],
-                )
-                origins = Origins()
-                names = [site.region for site in sites]
-                of_kind = {True: _between(links, names), False: _between(others, names)}
-                for in_use, found in of_kind.items():
-                    found.check()
-                    save_links(database, key, found, origins, in_use=in_use)
-                rows = []
-                for position, site in enumerate(sites):
-                    row = [key, position, database.region_id(site.region), site.vm_type]
-                    for figure in _FIGURES:
-                        row += _values(getattr(site, figure), origins)
-                    rows.append(row)
-                database.insert("sites", rows)
-                _save_origins(database, key, origins.numbers)
+                saved = self._save(snapshot, links, sites, others)
             except InputError:
                 raise
             except (ValueError, *database.refusals) as error:  # type: ignore[misc]
                 raise InputError(
                     "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
                 ) from error
-            saved = snapshot._replace(links=of_kind[True].count, sites=len(sites))
-            database.change(
-                "UPDATE snapshots SET links = ?, sites = ? WHERE key = ?",
-                (saved.links, saved.sites, key),
-            )
             if event is not None:
                 Events(database).add("snapshot", saved.id, event)
+        return saved
+
+    def _save(
+        self,
+        snapshot: SnapshotRow,
+        links: LinkArray | Sequence[Link],
+        sites: Sequence[Site],
+        others: LinkArray | Sequence[Link],
+    ) -> SnapshotRow:
+        database, origins = self._database, Origins()
+        row = snapshot._asdict()
+        del row["links"], row["sites"]
+        key = database.add("snapshots", row, "key")
+        names = [site.region for site in sites]
+        of_kind = {True: _between(links, names), False: _between(others, names)}
+        for in_use, found in of_kind.items():
+            found.check()
+            save_links(database, key, found, origins, in_use=in_use)
+        rows = []
+        for position, site in enumerate(sites):
+            cells: list[object] = [key, position, database.region_id(site.region), site.vm_type]
+            for figure in _FIGURES:
+                cells += _values(getattr(site, figure), origins)
+            rows.append(cells)
+        database.insert("sites", rows)
+        _save_origins(database, key, origins.numbers)
+        saved = snapshot._replace(links=of_kind[True].count, sites=len(sites))
+        database.change(
+            "UPDATE snapshots SET links = ?, sites = ? WHERE key = ?",
+            (saved.links, saved.sites, key),
+        )
         return saved
 
     def latest(self) -> SnapshotRow | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS = 8192
-_GROUP_ROWS = 2**20
+_GROUP_ROWS = 2**17
 _MOST_MONTHS = 10_000
 
 
@@ -93,7 +93,7 @@ def _write(samples: Samples, folder: Path) -> None:
         file_options=parquet.make_write_options(compression="zstd", write_page_checksum=True),
         use_threads=False,  # in the order that they have
         max_partitions=_MOST_MONTHS,
-        max_rows_per_group=_GROUP_ROWS,
+        min_rows_per_group=_GROUP_ROWS,  # of a month, which wait in memory until then
     )
 
 
