@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 from planner.model.errors import FormatError
 from planner.model.units import parse_volume_gb
-from relayd.files.rows import is_json, json_of, read_text
+from relayd.files.rows import csv_lines, is_json, json_of, read_text
 
 VOLUME_NAMES = ("volume_gb", "gb", "volume")
 
@@ -63,11 +61,7 @@ def _named_volume(item: dict[str, Any]) -> object:
 
 
 def _from_csv(text: str, name: str) -> list[tuple[str, str, float]]:
-    lines = [
-        (number, [cell.strip() for cell in row])
-        for number, row in enumerate(csv.reader(io.StringIO(text)), 1)
-        if any(cell.strip() for cell in row)
-    ]
+    lines = csv_lines(text)
     if len(lines) < 2:
         raise FormatError(
             "demands",

@@ -77,25 +77,21 @@ def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
         if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
             raise FormatError(what, "must be a JSON list of objects", value=name)
         return content
-    reader = csv.reader(io.StringIO(text))
-    header: list[str] = []
-    rows = []
-    for number, cells in enumerate(reader, 1):
-        stripped = [cell.strip() for cell in cells]
-        if not any(stripped):
-            continue
-        if not header:
-            header = stripped
-            if len(set(header)) < len(header):
-                raise FormatError(f"{name}, line {number}", "names a column twice", value=header)
-            continue
-        if len(stripped) != len(header):
-            raise FormatError(
-                f"{name}, line {number}",
-                f"has {len(stripped)} of {len(header)} columns",
-                value=stripped,
-            )
-        rows.append(dict(zip(header, stripped, strict=True)))
-    if not header or (least and not rows):
+    lines = csv_lines(text)
+    if not lines or len(lines) - 1 < least:
         raise FormatError(what, "has no rows under its header", value=name)
-    return rows
+    first, header = lines[0]
+    if len(set(header)) < len(header):
+        raise FormatError(f"{name}, line {first}", "names a column twice", value=header)
+    for number, cells in lines[1:]:
+        if len(cells) != len(header):
+            problem = f"has {len(cells)} of {len(header)} columns"
+            raise FormatError(f"{name}, line {number}", problem, value=cells)
+    return [dict(zip(header, cells, strict=True)) for _, cells in lines[1:]]
+
+
+def csv_lines(text: str) -> list[tuple[int, list[str]]]:
+    """Return the lines of a CSV text with their numbers, without spaces, but for empty ones."""
+    lines = enumerate(csv.reader(io.StringIO(text)), 1)
+    stripped = [(number, [cell.strip() for cell in cells]) for number, cells in lines]
+    return [(number, cells) for number, cells in stripped if any(cells)]
