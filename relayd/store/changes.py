@@ -46,19 +46,15 @@ def record_change(
     who : str, optional
         The user who runs this program, unless given.
     """
-    database.change(
-        "INSERT INTO changes (at_s, who, address, action, subject) VALUES (?, ?, ?, ?, ?)",
-        (time.time(), who or this_user(), address, action, subject[:_MOST_SUBJECT]),
-    )
+    by = {"at_s": time.time(), "who": who or this_user(), "address": address}
+    database.add("changes", {**by, "action": action, "subject": subject[:_MOST_SUBJECT]})
 
 
 def changes(database: Database, *, limit: int) -> list[RecordedChange]:
     """Return the last changes, the newest first."""
-    rows = database.rows(
-        "SELECT id, at_s, who, address, action, subject FROM changes ORDER BY id DESC LIMIT ?",
-        (limit,),
-    )
-    return [RecordedChange(*row) for row in rows]
+    columns = ", ".join(RecordedChange._fields)
+    sql = f"SELECT {columns} FROM changes ORDER BY id DESC LIMIT ?"  # noqa: S608
+    return [RecordedChange(*row) for row in database.rows(sql, (limit,))]
 
 
 def this_user() -> str:

@@ -21,10 +21,6 @@ from relayd.times import utc_date
 _FIGURES = (*SITE_FIGURES, *PRIVATE_CAPS)
 # Each figure of a site in columns, in the order of what _values returns.
 _PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
-_HEADS = (
-    "SELECT id, as_of_s, created_at_s, source, catalogue_digest, samples_through, links, "
-    "sites FROM snapshots"
-)
 _SITES = (
     "SELECT regions.name, sites.vm_type, "  # noqa: S608
     + ", ".join(f"sites.{figure}_{part}" for figure in _FIGURES for part in _PARTS)
@@ -200,8 +196,8 @@ class Snapshots:
         return next(self._heads(where, values), None)
 
     def _heads(self, where: str, values: Sequence[object] = ()) -> Iterator[SnapshotRow]:
-        for row in self._database.rows(_HEADS + where, values):
-            yield SnapshotRow(*row)
+        sql = f"SELECT {', '.join(SnapshotRow._fields)} FROM snapshots{where}"  # noqa: S608
+        yield from map(SnapshotRow._make, self._database.rows(sql, values))
 
     def links(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkArray:
         """Return the links of a snapshot.

@@ -198,10 +198,8 @@ def all_heeded(database: Database) -> bool:
 
 def decisions(database: Database) -> list[DecisionRow]:
     """Return all decisions, the newest first."""
-    rows = database.rows(
-        "SELECT id, decision, at_s, who, reason, selection, samples FROM sample_decisions "
-        "ORDER BY id DESC"
-    )
+    columns = ", ".join(DecisionRow._fields)
+    rows = database.rows(f"SELECT {columns} FROM sample_decisions ORDER BY id DESC")  # noqa: S608
     return [
         DecisionRow(number, decision, at_s, who, reason, json.loads(selection), samples)
         for number, decision, at_s, who, reason, selection, samples in rows

@@ -44,10 +44,6 @@ BETWEEN_S = 1800.0
 """The same where there is a snapshot: watchers make the next 15 minutes later."""
 BEGUN, FAILED = "snapshot_begun_s", "snapshot_failed_s"
 """Names of the times at which a snapshot was last begun, and at which one last failed."""
-_BATCH = (
-    "SELECT id, name, format, digest, options, relayd_version, imported_at_s, accepted, "
-    "duplicates, skipped, quarantined, reporter, address, source FROM batches"
-)
 # The key of the table begins with link, metric and time: one descent into it for each.
 _NEWEST = """
 JOIN (
@@ -137,7 +133,8 @@ class StoredSamples:
 
     def batches(self) -> list[StoredBatch]:
         """Return every batch, the oldest first."""
-        return [StoredBatch(*row) for row in self._database.rows(_BATCH + " ORDER BY id")]
+        sql = f"SELECT {', '.join(StoredBatch._fields)} FROM batches ORDER BY id"  # noqa: S608
+        return [StoredBatch(*row) for row in self._database.rows(sql)]
 
     def read(
         self,
