@@ -10,20 +10,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from planner.model.errors import InputError
 from probes.fleet.hosts import PROBE_PORTS, Addresses, Fleet, Host
 from probes.importers.options import split
 
+MOST_HOSTS = 20_000
 # RFC 1123 names and addresses: nothing here can be an option of a tool or a word of a shell.
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
-_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}")
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._#-]{0,127}")
-
-MOST_HOSTS = 20_000
-
-Port = Annotated[int, Field(ge=1, le=65_535, strict=True)]
 
 
 def _address(value: str) -> str:
@@ -39,73 +34,66 @@ def _address(value: str) -> str:
     return str(address)
 
 
+def _matching(pattern: str, words: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(words)
+        return value
+
+    return AfterValidator(check)
+
+
+def _region(value: str) -> str:
+    if split(value) is None:
+        raise ValueError("must be provider:region, such as aws:us-east-1")
+    return value
+
+
+def _ascending(value: tuple[int, int]) -> tuple[int, int]:
+    if value[0] > value[1]:
+        raise ValueError("must be [first, last] with first <= last")
+    return value
+
+
+_LABEL = r"[A-Za-z0-9][A-Za-z0-9:._#-]{0,127}"
+_OF_LABELS = "must consist of letters, digits, `:`, `.`, `_` and `-`"
+Port = Annotated[int, Field(ge=1, le=65_535, strict=True)]
+Mbps = Annotated[float | None, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Address = Annotated[str, AfterValidator(lambda value: _address(value) if value else value)]
+User = Annotated[
+    str,
+    _matching(
+        r"(?:[A-Za-z_][A-Za-z0-9_.@-]{0,63})?", "must be a user name: letters, digits, dots, dashes"
+    ),
+]
+
+
 class _Login(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, defer_build=True)
 
-    host: str
+    host: Annotated[str, AfterValidator(_address)]
     port: Port = 22
-    user: str = ""
+    user: User = ""
     key: str = ""
     known_hosts: str = ""
 
-    @field_validator("host")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        return _address(value)
-
-    @field_validator("user")
-    @classmethod
-    def _is_user(cls, value: str) -> str:
-        if value and not _USER.fullmatch(value):
-            raise ValueError("must be a user name: letters, digits, dots, dashes")
-        return value
-
 
 class _Jump(_Login):
-    name: str
-
-    @field_validator("name")
-    @classmethod
-    def _is_label(cls, value: str) -> str:
-        return _label(value)
+    name: Annotated[str, _matching(_LABEL, _OF_LABELS)]
 
 
 class _Host(_Login):
-    region: str
-    name: str = ""
+    region: Annotated[str, AfterValidator(_region)]
+    name: Annotated[str, _matching(f"(?:{_LABEL})?", _OF_LABELS)] = ""
     zone: str = Field(default="", pattern=r"^[a-z0-9-]{0,32}$")
     jump: str = ""
     vm_type: str = Field(default="", pattern=r"^(?:[a-z0-9-]+:)?[A-Za-z0-9._-]{0,64}$")
-    private_address: str = ""
-    public_address: str = ""
-    probe_ports: tuple[Port, Port] = PROBE_PORTS
+    private_address: Address = ""
+    public_address: Address = ""
+    probe_ports: Annotated[tuple[Port, Port], AfterValidator(_ascending)] = PROBE_PORTS
     egress_usd_per_gb: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
-    egress_mbps: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
-    ingress_mbps: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
-
-    @field_validator("region")
-    @classmethod
-    def _is_region(cls, value: str) -> str:
-        if split(value) is None:
-            raise ValueError("must be provider:region, such as aws:us-east-1")
-        return value
-
-    @field_validator("name")
-    @classmethod
-    def _is_label(cls, value: str) -> str:
-        return _label(value) if value else value
-
-    @field_validator("private_address", "public_address")
-    @classmethod
-    def _is_address_or_none(cls, value: str) -> str:
-        return _address(value) if value else value
-
-    @field_validator("probe_ports")
-    @classmethod
-    def _ascending(cls, value: tuple[int, int]) -> tuple[int, int]:
-        if value[0] > value[1]:
-            raise ValueError("must be [first, last] with first <= last")
-        return value
+    egress_mbps: Mbps = None
+    ingress_mbps: Mbps = None
 
 
 class _FleetFile(BaseModel):
@@ -117,12 +105,6 @@ class _FleetFile(BaseModel):
     known_hosts: str = ""
     host: list[_Host] = Field(default_factory=list, max_length=MOST_HOSTS)
     jump: list[_Jump] = Field(default_factory=list, max_length=MOST_HOSTS)
-
-
-def _label(value: str) -> str:
-    if not _LABEL.fullmatch(value):
-        raise ValueError("must consist of letters, digits, `:`, `.`, `_` and `-`")
-    return value
 
 
 def load_fleet(path: Path) -> Fleet:
@@ -169,8 +151,8 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
         label = entry.name
         if not label:
             seen[entry.region] += 1
-            count = seen[entry.region]
-            label = entry.region if count == 1 else f"{entry.region}#{count}"
+            number = seen[entry.region]
+            label = entry.region if number == 1 else f"{entry.region}#{number}"
         if label in hosts:
             raise InputError(
                 f"{name}: host.name",
@@ -189,7 +171,7 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
 
 def _host(entry: _Host, label: str, file: _FleetFile, folder: Path) -> Host:
     region, zone = split(entry.region) or ("", "")
-    public = entry.public_address
+    as_given = ("jump", "private_address", "egress_usd_per_gb", "egress_mbps", "ingress_mbps")
     return Host(
         label,
         region,
@@ -197,36 +179,28 @@ def _host(entry: _Host, label: str, file: _FleetFile, folder: Path) -> Host:
         entry.port,
         *_identity(entry, file, folder),
         zone=entry.zone or zone,
-        jump=entry.jump,
         vm_type=entry.vm_type.rpartition(":")[2],
-        private_address=entry.private_address,
         # A VM that is logged in to directly is reached by others the same way.
-        public_address=public or ("" if entry.private_address else entry.host),
+        public_address=entry.public_address or ("" if entry.private_address else entry.host),
         first_port=entry.probe_ports[0],
         last_port=entry.probe_ports[1],
-        egress_usd_per_gb=entry.egress_usd_per_gb,
-        egress_mbps=entry.egress_mbps,
-        ingress_mbps=entry.ingress_mbps,
+        **entry.model_dump(include=set(as_given)),
     )
 
 
 def _identity(entry: _Login, file: _FleetFile, folder: Path) -> tuple[str, Path | None, Path]:
     key = entry.key or file.key
     known = entry.known_hosts or file.known_hosts or "~/.ssh/known_hosts"
-    user = entry.user or file.user or _this_user()
-    path = _path("key", key, folder) if key else None
-    return user, path, _path("known_hosts", known, folder)
-
-
-def _this_user() -> str:
     try:
-        return getpass.getuser()
+        user = entry.user or file.user or getpass.getuser()
     except (OSError, KeyError):  # as in containers whose user id has no name
         raise InputError(
             "user",
             "is missing, and the user who runs this has no name to log in with",
             remedy="Add `user = ...` to the fleet file.",
         ) from None
+    path = _path("key", key, folder) if key else None
+    return user, path, _path("known_hosts", known, folder)
 
 
 def _path(field: str, name: str, folder: Path) -> Path:

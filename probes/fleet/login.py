@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
 import asyncssh
 
+from planner.model.errors import InputError
 from probes.fleet.failures import ProbeError
-from probes.fleet.hosts import Host
+from probes.fleet.hosts import Fleet, Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ async def connect(
     ProbeError
         With what to do about it.
     """
-    known = known_hosts(host)
+    known = _known_hosts(host)
     began_s = time.monotonic()
     try:
         async with asyncio.timeout(timeouts.connect_s + timeouts.login_s):
@@ -123,8 +124,8 @@ async def _unless_cancelled(
             raise asyncio.CancelledError
 
 
-def known_hosts(host: Host) -> asyncssh.SSHKnownHosts:
-    """Read the keys that a host may have; a file that is not there trusts no one.
+def _known_hosts(host: Host) -> asyncssh.SSHKnownHosts:
+    """Read the keys that a host may have; a file that is not there trusts none.
 
     Raises
     ------
@@ -147,14 +148,14 @@ def known_hosts(host: Host) -> asyncssh.SSHKnownHosts:
         ) from None
 
 
-def has_known_key(host: Host, known: asyncssh.SSHKnownHosts) -> bool:
+def _has_known_key(host: Host, known: asyncssh.SSHKnownHosts) -> bool:
     """Whether any key or authority is on record for a host."""
     keys, authorities, *_ = known.match(host.host, "", host.port)
     return bool(keys or authorities)
 
 
 def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
-    if has_known_key(host, known):
+    if _has_known_key(host, known):
         return ProbeError(
             host.name,
             "host-key",
@@ -178,3 +179,64 @@ def reason_of(error: BaseException) -> str:
 def printable(text: str) -> str:
     """Return text of a host or a library, fit for a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)[:200]
+
+
+# ---- host keys that are not on record yet: fetched, shown, and stored after confirmation -------
+
+
+async def offered_keys(fleet: Fleet, hosts: Sequence[Host]) -> dict[str, asyncssh.SSHKey]:
+    """Return the keys that hosts without a key on record offer, by host name.
+
+    A host whose key has changed is never among them.
+    """
+    timeouts = Timeouts()
+    limit = asyncio.Semaphore(64)
+
+    async def fetch(host: Host) -> asyncssh.SSHKey | None:
+        async with limit:
+            try:
+                if _has_known_key(host, _known_hosts(host)):
+                    return None
+                tunnel = (
+                    await connect(fleet.login(host.jump), timeouts, None) if host.jump else None
+                )
+                try:
+                    async with asyncio.timeout(timeouts.connect_s + timeouts.login_s):
+                        return await asyncssh.get_server_host_key(
+                            host.host, host.port, tunnel=tunnel or (), config=None
+                        )
+                finally:
+                    if tunnel:
+                        tunnel.close()
+            except (ProbeError, TimeoutError, OSError, asyncssh.Error):
+                return None
+
+    keys = await asyncio.gather(*(fetch(host) for host in hosts))
+    return {host.name: key for host, key in zip(hosts, keys, strict=True) if key is not None}
+
+
+def store_key(host: Host, key: asyncssh.SSHKey) -> None:
+    """Add a host's key to its known_hosts file.
+
+    Raises
+    ------
+    InputError
+        If the file can't be written.
+    """
+    name = host.host if host.port == 22 else f"[{host.host}]:{host.port}"
+    line = f"{name} {key.export_public_key('openssh').decode().strip()}\n"
+    try:
+        host.known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = os.open(host.known_hosts, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(number, "r+b") as file:
+            content = file.read()
+            if content and not content.endswith(b"\n"):
+                line = "\n" + line
+            file.write(line.encode())
+    except OSError as error:
+        raise InputError(
+            "known_hosts",
+            f"can't be written ({error.strerror})",
+            value=str(host.known_hosts),
+            remedy="Make it writable, or name another file in the fleet file.",
+        ) from None

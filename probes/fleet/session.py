@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import asyncssh
@@ -101,8 +101,6 @@ class RemoteProcess:
                 await self._process.wait_closed()
         except TimeoutError:
             await self._session.end(self._lease)
-        finally:
-            self._process.close()
 
 
 class HostSession:
@@ -182,27 +180,18 @@ class HostSession:
         It ends by itself soon after this process or the connection does.
         """
         lease, tether = self._new_lease(), limit_s > SILENCE_S
-        async with self._channels:
+        async with self._channels, AsyncExitStack() as stack:
             self._permit()
-            running: RemoteProcess | None = None
-            heartbeats: asyncio.Task[None] | None = None
             try:
                 async with self.guarded(self._timeouts.command_s):
                     wrapped = tethered(SILENCE_S, command) if tether else command
                     line = remote_line(leased(lease, limit_s, wrapped))
-                    process = await self._process(line, tether=tether)
-                    running = RemoteProcess(self, lease, process)
-                if tether:
-                    heartbeats = asyncio.create_task(_send_heartbeats(process))
+                    process = await stack.enter_async_context(self._process(line, tether=tether))
+                running = RemoteProcess(self, lease, process)
                 yield running
             except BaseException:
                 await self.end(lease)
-                if running:
-                    running._process.close()
                 raise
-            finally:
-                if heartbeats:
-                    heartbeats.cancel()
             await running.stop()
 
     async def end(self, lease: str = "") -> int | None:
@@ -271,25 +260,30 @@ class HostSession:
         return f"{self._leases}{self._run_id}-{next(self._numbers):08d}"
 
     async def _run(self, command: Sequence[str], *, tether: bool = False) -> Output:
-        process = await self._process(remote_line(command), tether=tether)
+        async with self._process(remote_line(command), tether=tether) as process:
+            return await self.collected(process)
+
+    @asynccontextmanager
+    async def _process(
+        self, line: str, *, tether: bool
+    ) -> AsyncIterator[asyncssh.SSHClientProcess[bytes]]:
+        """Run a process, with heartbeats if it is tethered; the channel closes with the block."""
+        stdin = asyncssh.PIPE if tether else asyncssh.DEVNULL
+        for pause_s in (*REOPEN_S, None):
+            try:
+                process = await self._connection.create_process(line, encoding=None, stdin=stdin)
+                break
+            except asyncssh.ChannelOpenError:
+                if pause_s is None or not self.is_open:
+                    raise
+                await asyncio.sleep(pause_s)
         heartbeats = asyncio.create_task(_send_heartbeats(process)) if tether else None
         try:
-            return await self.collected(process)
+            yield process
         finally:
             if heartbeats:
                 heartbeats.cancel()
             process.close()
-
-    async def _process(self, line: str, *, tether: bool) -> asyncssh.SSHClientProcess[bytes]:
-        stdin = asyncssh.PIPE if tether else asyncssh.DEVNULL
-        for pause_s in REOPEN_S:
-            try:
-                return await self._connection.create_process(line, encoding=None, stdin=stdin)
-            except asyncssh.ChannelOpenError:
-                if not self.is_open:
-                    raise
-                await asyncio.sleep(pause_s)
-        return await self._connection.create_process(line, encoding=None, stdin=stdin)
 
     async def collected(self, process: asyncssh.SSHClientProcess[bytes]) -> Output:
         """Read a process to its end, up to a limit."""

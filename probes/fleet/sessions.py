@@ -1,6 +1,6 @@
 """The SSH connections to a fleet: one a host, made at first use.
 
-A connection that is lost is made anew at the next use, and what the lost one left running on its
+A connection that is lost is made again at the next use, and what the lost one left running on its
 host is ended first; where there is no next use, that happens at the end.
 """
 
@@ -29,6 +29,8 @@ class Sessions:
         Names this controller for good, so that a later run finds what this one leaves.
     at_once : int
         How many connections may be in the making at a time.
+    on_note : callable
+        Called with a line where something of an earlier run was ended at first contact.
     sysctls : mapping
         Settings that hosts are to have for as long as they are connected to.
     visited : collection of str
@@ -45,7 +47,7 @@ class Sessions:
         *,
         at_once: int = 64,
         timeouts: Timeouts | None = None,
-        on_contact: Callable[[str, int], None] | None = None,
+        on_note: Callable[[str], None] = lambda _: None,
         sysctls: Mapping[str, str] = {},
         visited: Collection[str] = (),
         permit: Callable[[], None] = lambda: None,
@@ -58,7 +60,7 @@ class Sessions:
         self._unswept = set(visited)
         self._jumps: dict[str, asyncssh.SSHClientConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._on_contact = on_contact
+        self._on_note = on_note
         self._sysctls = sysctls
         self._permit = permit
 
@@ -118,8 +120,10 @@ class Sessions:
             except BaseException:
                 await session.close()
                 raise
-            if self._on_contact:
-                self._on_contact(name, session.leftovers)
+            if session.leftovers:
+                self._on_note(
+                    f"{name}: ended {session.leftovers} processes left by an earlier run."
+                )
             self._sessions[name] = session
             return session
 

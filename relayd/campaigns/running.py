@@ -19,7 +19,6 @@ from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.stages import CampaignResult, run_stages
 from probes.campaign.tasks import CampaignLimits
 from probes.fleet.hosts import Fleet
-from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.snapshots.building import make_snapshot
@@ -33,6 +32,7 @@ T = TypeVar("T")
 SUBJECT = "campaign"
 EVENT_EVERY_S = 5.0
 _ASK_EVERY_S = 1.0
+_SHOWN = ("stage", "round", "rounds", "done", "failed", "total", "sent_gb", "usd", "left_s")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,6 @@ class CampaignRunner:
         campaign: StoredCampaign,
         limits: CampaignLimits,
         *,
-        timeouts: Timeouts | None = None,
         why: str = "",
         by_watcher: bool = False,
         announce_end: bool = True,
@@ -140,6 +139,8 @@ class CampaignRunner:
         """
         events = CampaignEvents(self._store, campaign.id)
 
+        campaigns = Campaigns(self._store)
+
         def end(status: str, **detail: Any) -> None:
             if announce_end:
                 events.add(status, **detail)
@@ -153,11 +154,10 @@ class CampaignRunner:
                 return campaigns.take_stop(campaign.id)
             return False
 
-        campaigns = Campaigns(self._store)
         events.add("started", **({"why": why} if why else {}))
         try:
             with campaigns.under_way(by_watcher=by_watcher):
-                work = self._run(campaign, limits, timeouts, progress, on_note)
+                work = self._run(campaign, limits, progress, on_note)
                 report = await while_held(self._store.lease, work, is_to_stop)
         except asyncio.CancelledError:
             end("interrupted")
@@ -179,7 +179,6 @@ class CampaignRunner:
         self,
         campaign: StoredCampaign,
         limits: CampaignLimits,
-        timeouts: Timeouts | None,
         on_progress: Callable[[StageProgress], None],
         on_note: Callable[[str], None],
     ) -> CampaignReport:
@@ -189,8 +188,7 @@ class CampaignRunner:
         async with Sessions(
             method.of(inputs.fleet),
             Campaigns(self._store).controller,
-            timeouts=timeouts,
-            on_contact=note_leftovers(on_note),
+            on_note=on_note,
             sysctls=method.sysctls,
             permit=self._store.check_lease,
             visited=frozenset().union(*(probe.task.hosts for probe in campaign.probes())),
@@ -217,16 +215,6 @@ class CampaignRunner:
             critical_path_s(result.outcomes, limits),
             make_snapshot(self._store, self.measured.catalogue),
         )
-
-
-def note_leftovers(on_note: Callable[[str], None]) -> Callable[[str, int], None]:
-    """Return what reports the processes of earlier runs that were ended at first contact."""
-
-    def note(host: str, leftovers: int) -> None:
-        if leftovers:
-            on_note(f"{host}: ended {leftovers} processes left by an earlier run.")
-
-    return note
 
 
 class CampaignEvents:
@@ -256,18 +244,7 @@ class CampaignEvents:
         if now.stage == self._stage and time.monotonic() - self._written_s < EVENT_EVERY_S:
             return
         self._written_s, self._stage = time.monotonic(), now.stage
-        self.add(
-            "running",
-            stage=now.stage,
-            round=now.round,
-            rounds=now.rounds,
-            done=now.done,
-            failed=now.failed,
-            total=now.total,
-            sent_gb=now.sent_gb,
-            usd=now.usd,
-            left_s=now.left_s,
-        )
+        self.add("running", **{name: getattr(now, name) for name in _SHOWN})
 
 
 async def while_held(
@@ -308,6 +285,26 @@ async def while_held(
         if task.cancelled() or task.exception() is not None:
             raise lapsed(lease.fence[0])
     return task.result()
+
+
+def run_interruptibly(work: Coroutine[Any, Any, T], on_interrupt: Callable[[], None]) -> T:
+    """Do some work; it cleans up after SIGTERM as it does after Ctrl-C.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After either.
+    """
+
+    async def main() -> T:
+        cancelled_by_sigterm()
+        return await work
+
+    try:
+        return asyncio.run(main())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        on_interrupt()
+        raise KeyboardInterrupt from None
 
 
 def cancelled_by_sigterm() -> None:

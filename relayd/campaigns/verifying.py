@@ -15,7 +15,6 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.costing import Meter
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
-from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from probes.tools.running import Ports
@@ -35,7 +34,6 @@ from probes.verification.runs import (
     runs_of,
     volume_gb,
 )
-from relayd.campaigns.running import note_leftovers
 from relayd.sources.wan import Wan
 from relayd.store import Store
 from relayd.store.campaigns.log import Campaigns
@@ -252,7 +250,6 @@ class Verifier:
         plans: Sequence[Verification],
         store: Store,
         *,
-        timeouts: Timeouts | None = None,
         on_done: Callable[[Verification], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -262,11 +259,7 @@ class Verifier:
         """
         kept = Verifications(store.database)
         async with Sessions(
-            self._fleet,
-            Campaigns(store).controller,
-            timeouts=timeouts,
-            on_contact=note_leftovers(on_note),
-            permit=store.check_lease,
+            self._fleet, Campaigns(store).controller, on_note=on_note, permit=store.check_lease
         ) as sessions:
             ports = Ports()
             locks = {host: asyncio.Lock() for one in plans for host in one.hosts}

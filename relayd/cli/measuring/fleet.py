@@ -16,8 +16,8 @@ from probes.analysis.evidence import Record
 from probes.fleet.failures import ProbeError
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
+from probes.fleet.login import offered_keys, store_key
 from probes.fleet.sessions import Sessions
-from probes.fleet.trust import offered_keys, store_key
 from probes.tools.host_check import (
     HostFinding,
     HostReport,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import re
 import sys
 import time
+from math import inf
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s, parse_money_usd, parse_volume_gb
@@ -18,10 +18,10 @@ from probes.fleet.hosts import Fleet
 from relayd.campaigns.caps import measured_caps
 from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
-from relayd.campaigns.running import CampaignReport, CampaignRunner, cancelled_by_sigterm
+from relayd.campaigns.running import CampaignReport, CampaignRunner, run_interruptibly
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.probe_answer import ProgressDisplay, print_forecast, print_report, say
-from relayd.cli.options import agreed, catalogue_of, store_location, whole_number
+from relayd.cli.options import agreed, catalogue_of, number, store_location, whole_number
 from relayd.settings import load_settings
 from relayd.store import open_if_there, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
@@ -95,18 +95,13 @@ def _measure(
     limits = limits_of(options, campaign.options.get("budget_usd"))
     display = ProgressDisplay()
 
-    async def interruptible() -> CampaignReport:
-        cancelled_by_sigterm()
-        return await runner.run(
-            campaign, limits, on_progress=display.progress, on_note=display.note
-        )
-
-    try:
-        return asyncio.run(interruptible())
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    def interrupted() -> None:
         display.end()
         say("Interrupted; what was measured is kept. `relayd probe --resume` goes on.")
-        raise KeyboardInterrupt from None
+
+    work = runner.run(campaign, limits, on_progress=display.progress, on_note=display.note)
+    try:
+        return run_interruptibly(work, interrupted)
     finally:
         display.end()
 
@@ -203,7 +198,7 @@ def window_bytes(text: str) -> int:
 def budget_of(options: argparse.Namespace) -> float:
     """Read the budget in USD; infinite without one."""
     if not options.budget:
-        return float("inf")
+        return inf
     found = parse_money_usd(options.budget, "--budget")
     if found < 0:
         raise InputError("--budget", "is negative", value=options.budget)
@@ -217,22 +212,12 @@ def limits_of(options: argparse.Namespace, kept_budget_usd: float | None) -> Cam
     at_once = whole_number(options.parallel, "--parallel") if options.parallel else 1_000
     if at_once < 1:
         raise InputError("--parallel", "must be at least 1", value=at_once)
+    minutes = number(options.max_minutes, "--max-minutes") if options.max_minutes else inf
+    if not minutes > 0:
+        raise InputError("--max-minutes", "must be above 0", value=options.max_minutes)
     return CampaignLimits(
         budget_usd=kept_budget_usd,
-        deadline_s=time.monotonic() + 60 * parse_minutes(options.max_minutes),
+        deadline_s=time.monotonic() + 60 * minutes,
         at_once=at_once,
         pings_at_once=min(CampaignLimits().pings_at_once, 2 * at_once),
     )
-
-
-def parse_minutes(text: str | None) -> float:
-    """Read a number of minutes."""
-    if not text:
-        return float("inf")
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = -1.0
-    if not minutes > 0:
-        raise InputError("--max-minutes", "is not a number of minutes", value=text)
-    return minutes

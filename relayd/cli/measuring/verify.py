@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.verification.runs import VerificationLimits, available
 from relayd.campaigns.inputs import MeasuredFleet
-from relayd.campaigns.running import cancelled_by_sigterm
+from relayd.campaigns.running import run_interruptibly
 from relayd.campaigns.verifying import Verification, Verifier
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.probe_answer import say
@@ -129,12 +128,7 @@ def _verify(verifier: Verifier, plans: Sequence[Verification], store: Store) -> 
             state = f"failed: {one.error}"
         say(f"{one.plan.title} ({one.plan.verdict}): {state}")
 
-    async def interruptible() -> None:
-        cancelled_by_sigterm()
-        await verifier.verify(plans, store, on_done=done, on_note=say)
-
-    try:
-        asyncio.run(interruptible())
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    def interrupted() -> None:
         say("Interrupted; what was measured is kept, and nothing is left running.")
-        raise KeyboardInterrupt from None
+
+    run_interruptibly(verifier.verify(plans, store, on_done=done, on_note=say), interrupted)

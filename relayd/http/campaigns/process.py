@@ -11,8 +11,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,31 +36,23 @@ def main() -> int:
     try:
         catalogue = load_catalogue([Path(name) for name in asked["catalogues"]])
         fleet = fleet_of(Path(asked["fleet"]))
-        with open_store(asked["db"], mode="create") as store:
+        with ExitStack() as stack:
+            store = stack.enter_context(open_store(asked["db"], mode="create"))
             campaigns = Campaigns(store)
-            with _alone(campaigns):
-                runner = CampaignRunner(fleet, catalogue, store)
-                campaign = _campaign(campaigns, runner, asked["request"])
-                _say({"id": campaign.id})
-                asyncio.run(_run(runner, campaign, asked["request"]))
+            try:
+                stack.enter_context(campaigns.alone())
+            except InputError:
+                detail = "Another process is running a campaign on the same store."
+                raise ProblemError(409, "conflict", detail) from None
+            runner = CampaignRunner(fleet, catalogue, store)
+            campaign = _campaign(campaigns, runner, asked["request"])
+            _say({"id": campaign.id})
+            asyncio.run(_run(runner, campaign, asked["request"]))
     except (RelaydError, ProblemError) as error:
         problem = problem_of(error)
         _say({"status": problem.status, "problem": problem.content})
         return 1
     return 0
-
-
-@contextmanager
-def _alone(campaigns: Campaigns) -> Iterator[None]:
-    """Be the only campaign on the store, also beside `relayd probe`."""
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(campaigns.alone())
-        except InputError:
-            raise ProblemError(
-                409, "conflict", "Another process is running a campaign on the same store."
-            ) from None
-        yield
 
 
 def _campaign(

@@ -25,25 +25,21 @@ class Spending:
 
     def committed_usd(self, day: str, kind: Kind | None = None) -> float:
         """Return what is spent or reserved on a day, of one kind or of all."""
-        row = self._database.row(
-            "SELECT coalesce(sum(reserved_usd + spent_usd), 0) FROM watch_spending "
-            "WHERE day = ? AND (kind = ? OR ? = '')",
-            (day, kind or "", kind or ""),
-        )
-        return float(row[0])
+        return self._sum("reserved_usd + spent_usd", day, kind)
 
     def reserved_usd(self, day: str, kind: Kind) -> float:
         """Return what is reserved on a day and not settled."""
-        row = self._database.row(
-            "SELECT coalesce(sum(reserved_usd), 0) FROM watch_spending WHERE day = ? AND kind = ?",
-            (day, kind),
-        )
-        return float(row[0])
+        return self._sum("reserved_usd", day, kind)
 
     def sent_gb(self, day: str) -> float:
         """Return how much was sent on a day, without open reservations."""
+        return self._sum("sent_gb", day, None)
+
+    def _sum(self, what: str, day: str, kind: Kind | None) -> float:
         row = self._database.row(
-            "SELECT coalesce(sum(sent_gb), 0) FROM watch_spending WHERE day = ?", (day,)
+            f"SELECT coalesce(sum({what}), 0) FROM watch_spending "  # noqa: S608
+            "WHERE day = ? AND (kind = ? OR ? = '')",
+            (day, kind or "", kind or ""),
         )
         return float(row[0])
 

@@ -10,17 +10,38 @@ from relayd.store.database import Database
 from relayd.store.leases import is_held
 from relayd.store.opening import Store
 
+_COUNTS = ", ".join(
+    f"count(CASE WHEN probes.status = '{status}' THEN 1 END)"
+    for status in ("planned", "done", "failed")
+)
+_SUMS = "coalesce(sum(probes.sent_gb), 0.0), coalesce(sum(probes.usd), 0.0)"
+_CAMPAIGN = "campaigns.id, campaigns.options, campaigns.started_at_s, campaigns.finished_at_s"
 _PAGE = (
-    "SELECT campaigns.id, campaigns.options, campaigns.started_at_s, campaigns.finished_at_s, "
-    "count(CASE WHEN probes.status = 'planned' THEN 1 END), "
-    "count(CASE WHEN probes.status = 'done' THEN 1 END), "
-    "count(CASE WHEN probes.status = 'failed' THEN 1 END), "
-    "coalesce(sum(probes.sent_gb), 0.0), coalesce(sum(probes.usd), 0.0) "
+    f"SELECT {_CAMPAIGN}, {_COUNTS}, {_SUMS} "  # noqa: S608
     "FROM campaigns LEFT JOIN probes ON probes.campaign_id = campaigns.id "
     "WHERE campaigns.id >= ? AND campaigns.id < ? "
-    "GROUP BY campaigns.id, campaigns.options, campaigns.started_at_s, campaigns.finished_at_s "
-    "ORDER BY campaigns.id DESC LIMIT ?"
+    f"GROUP BY {_CAMPAIGN} ORDER BY campaigns.id DESC LIMIT ?"
 )
+_STAGES = (
+    f"SELECT stage, {_COUNTS}, {_SUMS} "  # noqa: S608
+    "FROM probes WHERE campaign_id = ? GROUP BY stage ORDER BY min(id)"
+)
+_FAILED = (
+    "SELECT stage, task, attempts, ended_at_s, problem FROM probes "
+    "WHERE campaign_id = ? AND status = 'failed' ORDER BY id"
+)
+_LAST_EVENT = (
+    "SELECT at_s, detail FROM events WHERE kind = 'campaign' AND subject = ? "
+    "AND id > (SELECT coalesce(max(id), 0) FROM events) - ? ORDER BY id DESC LIMIT 1"
+)
+_TOTALS = (
+    f"SELECT {_COUNTS}, {_SUMS} FROM probes "  # noqa: S608
+    "WHERE coalesce(ended_at_s, 0) >= ?"
+)
+MOST_PAIRS = 20
+"""Pairs that are named of each kind of failure; how many there are is counted."""
+EVENTS_BACK = 20_000
+"""In how many of the newest events a campaign's last one is looked for."""
 _BEYOND = 2**62
 
 
@@ -81,15 +102,6 @@ def _read(database: Database, least: int, below: int, limit: int) -> list[Campai
     ]
 
 
-# ---- all campaigns together ----
-
-_TOTALS = (
-    "SELECT coalesce(sum(usd), 0.0), coalesce(sum(sent_gb), 0.0), "
-    "count(CASE WHEN status = 'done' THEN 1 END), count(CASE WHEN status = 'failed' THEN 1 END) "
-    "FROM probes WHERE coalesce(ended_at_s, 0) >= ?"
-)
-
-
 class CampaignTotals(NamedTuple):
     """Egress in USD and GB, and the numbers of probes that ended."""
 
@@ -101,31 +113,8 @@ class CampaignTotals(NamedTuple):
 
 def campaign_totals(database: Database, since_s: float = 0.0) -> CampaignTotals:
     """Return what all campaigns together have taken so far, or with probes that ended since."""
-    return CampaignTotals(*database.row(_TOTALS, (since_s,)))
-
-
-# ---- one campaign: its stages, and what failed ----
-
-MOST_PAIRS = 20
-"""Pairs that are named of each kind of failure; how many there are is counted."""
-EVENTS_BACK = 20_000
-"""In how many of the newest events a campaign's last one is looked for."""
-
-_STAGES = (
-    "SELECT stage, count(CASE WHEN status = 'planned' THEN 1 END), "
-    "count(CASE WHEN status = 'done' THEN 1 END), "
-    "count(CASE WHEN status = 'failed' THEN 1 END), "
-    "coalesce(sum(sent_gb), 0.0), coalesce(sum(usd), 0.0) "
-    "FROM probes WHERE campaign_id = ? GROUP BY stage ORDER BY min(id)"
-)
-_FAILED = (
-    "SELECT stage, task, attempts, ended_at_s, problem FROM probes "
-    "WHERE campaign_id = ? AND status = 'failed' ORDER BY id"
-)
-_LAST_EVENT = (
-    "SELECT at_s, detail FROM events WHERE kind = 'campaign' AND subject = ? "
-    "AND id > (SELECT coalesce(max(id), 0) FROM events) - ? ORDER BY id DESC LIMIT 1"
-)
+    _, done, failed, sent_gb, usd = database.row(_TOTALS, (since_s,))
+    return CampaignTotals(usd, sent_gb, done, failed)
 
 
 class StageState(NamedTuple):

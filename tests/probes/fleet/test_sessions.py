@@ -19,10 +19,9 @@ import pytest
 from probes.fleet import session as session_module
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.login import Timeouts, connect
+from probes.fleet.login import Timeouts, connect, offered_keys, store_key
 from probes.fleet.remote import leased
 from probes.fleet.sessions import Sessions
-from probes.fleet.trust import offered_keys, store_key
 from tests.http.running import eventually
 from tests.probes.fleet.machines import Machine, machines, make_key, need, owner
 
