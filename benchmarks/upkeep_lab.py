@@ -18,11 +18,12 @@ from benchmarks.lab_check import quantile
 from benchmarks.table import show
 from planner.model.baseline import backbone
 from probes.campaign.specification import AS_ASKED, CampaignSpec
+from probes.campaign.stages import CampaignReport
 from probes.campaign.tasks import CampaignLimits
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.profiles import load_profile, topology_of
-from relayd.campaigns.running import CampaignReport, CampaignRunner
+from relayd.campaigns.running import CampaignRunner
 from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
@@ -56,7 +57,7 @@ def measured(lab: Lab, db: Path, first_s: float) -> tuple[CampaignReport, list[f
 
 def row(name: str, report: CampaignReport, errors: Sequence[float]) -> tuple[str, ...]:
     """Return a row of the table."""
-    lasted = [o.busy_s for o in report.result.outcomes if o.probe.task.phase == "aggregate"]
+    lasted = [o.busy_s for o in report.outcomes if o.probe.task.phase == "aggregate"]
     return (
         name,
         str(len(errors)),

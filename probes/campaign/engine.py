@@ -61,8 +61,7 @@ class Engine:
     Attributes
     ----------
     ledger : Ledger
-    busy_s : float
-        How long tools were at work, over all probes that succeeded.
+    progress : StageProgress
     """
 
     def __init__(
@@ -86,7 +85,6 @@ class Engine:
         self._random = random.Random(seed)  # noqa: S311 - spreads starts, keeps no secret
         self.ledger = Ledger(meter, sessions.fleet.region_of, limits.budget_usd, log.spent())
         self.progress = StageProgress()
-        self.busy_s = 0.0
         self._starting: list[Job] = []
         self._running: dict[asyncio.Task[None], Job] = {}
         self._unwritten: list[ProbeOutcome] = []
@@ -240,7 +238,6 @@ class Engine:
             for host in job.logins:
                 self._failures_in_a_row[host] = 0
             self.progress.done += 1
-            self.busy_s += job.findings.busy_s
             self._add(job)
             return
         if not isinstance(error, ProbeError):
@@ -280,20 +277,14 @@ class Engine:
         self._add(job, error)
 
     def _add(self, job: Job, error: ProbeError | None = None) -> None:
-        self._unwritten.append(
-            ProbeOutcome(
-                job.probe,
-                tuple(job.findings.samples[: job.findings.kept] if error else job.findings.samples),
-                job.sent_gb,
-                job.usd,
-                max(1, job.attempts),
-                f"{error.problem}. {error.remedy}".strip() if error else "",
-                error.cause if error else None,
-                error.host if error else "",
-                job.findings.busy_s,
-                (*job.notes, *job.findings.notes),
-            )
-        )
+        found = job.findings
+        job.samples = tuple(found.samples[: found.kept] if error else found.samples)
+        job.busy_s, job.notes = found.busy_s, (*job.notes, *found.notes)
+        job.attempts = max(1, job.attempts)
+        if error:
+            job.problem = f"{error.problem}. {error.remedy}".strip()
+            job.cause, job.host = error.cause, error.host
+        self._unwritten.append(job)
 
     # ---- keeping and reporting -----------------------------------------------------------------
 

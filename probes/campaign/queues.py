@@ -14,7 +14,7 @@ from math import inf
 
 from probes.campaign.findings import Findings
 from probes.campaign.rounds import schedule
-from probes.campaign.tasks import CampaignLimits, Probe
+from probes.campaign.tasks import CampaignLimits, Probe, ProbeOutcome
 from probes.fleet.failures import ProbeError
 
 PING_S = 2.5
@@ -23,19 +23,16 @@ RETRY_BUSY_S = 0.2
 """Until a probe that is due again is tried again, if its hosts are busy."""
 
 
-@dataclass(eq=False)
-class Job:
-    """A probe on its way through a stage.
+@dataclass(eq=False, kw_only=True)
+class Job(ProbeOutcome):
+    """A probe on its way through a stage, with what all its attempts so far have sent.
 
     Attributes
     ----------
-    probe : Probe
     round : int
         From 1.
     duration_s : float
         Expected.
-    attempts : int
-        So far.
     findings : Findings
         Of the latest attempt.
     waits_for_host : bool
@@ -44,15 +41,10 @@ class Job:
         How much more it may send than was expected, as earlier attempts have shown.
     most_gb : float
         What the next attempt may send.
-    sent_gb, usd : float
-        Of all attempts.
     error : ProbeError | None
         Of the latest attempt that failed.
-    notes : tuple of str
-        Remarks on all attempts.
     """
 
-    probe: Probe
     round: int
     duration_s: float
     attempts: int = 0
@@ -60,10 +52,7 @@ class Job:
     waits_for_host: bool = False
     times: float = 1.0
     most_gb: float = inf
-    sent_gb: float = 0.0
-    usd: float = 0.0
     error: ProbeError | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def is_ping(self) -> bool:
@@ -104,9 +93,9 @@ def jobs_in_rounds(probes: Sequence[Probe], expected_s: Callable[[Probe], float]
     """Return a job for each probe, in the order of their rounds."""
     of_task = {id(probe.task): probe for probe in probes}
     return [
-        Job(of_task[id(task)], number, expected_s(of_task[id(task)]))
+        Job(probe=probe, round=number, duration_s=expected_s(probe))
         for number, one_round in enumerate(schedule([probe.task for probe in probes]), start=1)
-        for task in one_round.tasks
+        for probe in [of_task[id(task)] for task in one_round.tasks]
     ]
 
 

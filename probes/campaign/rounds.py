@@ -2,11 +2,10 @@
 
 RTT probes send next to nothing, so all of them share the first round. Other probes are edges (or,
 for caps, sets) of hosts, and rounds are their colours. All pairs of n hosts are coloured by the
-circle method of round-robin tournaments, with the fewest colours there can be; whatever else there
-is goes into the first round with room, the hosts with most probes first.
+circle method of round-robin tournaments, with the fewest colours there can be.
 
-A round lasts as long as its longest probe. Long ones are therefore put together first, and
-shorter ones fill the seats that are left, wherever that ends sooner than the fewest rounds would.
+A round lasts as long as its longest probe. Where that ends sooner, long ones are therefore put
+together first, each into the first round with room, and shorter ones fill the seats that are left.
 """
 
 from __future__ import annotations
@@ -16,9 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probes.campaign.tasks import PHASES, Phase, ProbeTask
-
-# Rounds that differ less are taken to last equally long.
-SAME_LENGTH = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +65,18 @@ def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
 
 def _groups(tasks: Sequence[ProbeTask], gap_s: float) -> list[list[ProbeTask]]:
     """Return the quicker of two arrangements: fewest rounds, or long ones first."""
-    layered: list[list[ProbeTask]] = []
-    for layer in _layers(tasks):
-        # Seats in longer rounds cost no time.
-        layered += _packed(_seated(layer, layered, may_open=False))
-    arrangements = (_packed(tasks), layered)
-    best = min(arrangements, key=lambda g: (sum(_longest(one) + gap_s for one in g), len(g)))
-    return sorted(best, key=_longest, reverse=True)
-
-
-def _layers(tasks: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
-    """Return tasks of about the same length together, longest first."""
-    layers: list[list[ProbeTask]] = []
-    for task in sorted(tasks, key=lambda task: -task.duration_s):
-        if layers and layers[-1][0].duration_s <= task.duration_s * SAME_LENGTH:
-            layers[-1].append(task)
-        else:
-            layers.append([task])
-    return layers
-
-
-def _packed(tasks: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
-    """Return few groups with disjoint hosts: the fewer of a tournament and first fits."""
     degrees = Counter(host for task in tasks for host in task.hosts)
-    pairs = [task for task in tasks if len(task.hosts) == 2]
-    busiest = sorted(pairs, key=lambda task: -max(degrees[host] for host in task.hosts))
+    busiest_first = sorted(
+        tasks, key=lambda task: (-len(task.hosts), -max(degrees[host] for host in task.hosts))
+    )
+    tournament = _tournament([task for task in tasks if len(task.hosts) == 2])
+    _seat([task for task in busiest_first if len(task.hosts) != 2], tournament)
     first_fit: list[list[ProbeTask]] = []
-    _seated(busiest, first_fit, may_open=True)
-    groups = min(_tournament(pairs), first_fit, key=len)
-    many = [task for task in tasks if len(task.hosts) != 2]
-    many.sort(key=lambda task: (-len(task.hosts), -task.duration_s))
-    _seated(many, groups, may_open=True)
-    return groups
+    _seat(sorted(busiest_first, key=lambda task: -task.duration_s), first_fit)
+    best = min(
+        (tournament, first_fit), key=lambda g: (sum(_longest(one) + gap_s for one in g), len(g))
+    )
+    return sorted(best, key=_longest, reverse=True)
 
 
 def _tournament(pairs: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
@@ -118,29 +94,22 @@ def _tournament(pairs: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
     return [days[day] for day in sorted(days)]
 
 
-def _seated(
-    tasks: Sequence[ProbeTask], groups: list[list[ProbeTask]], *, may_open: bool
-) -> list[ProbeTask]:
-    """Put each task into the first group whose hosts are free; return those without a seat."""
+def _seat(tasks: Sequence[ProbeTask], groups: list[list[ProbeTask]]) -> None:
+    """Put each task into the first group whose hosts are free, or into a new one."""
     busy: dict[str, int] = defaultdict(int)  # host to a bit for each of its groups
     for number, group in enumerate(groups):
         for host in {host for task in group for host in task.hosts}:
             busy[host] |= 1 << number
-    left = []
     for task in tasks:
         taken = 0
         for host in task.hosts:
             taken |= busy[host]
         first = (~taken & (taken + 1)).bit_length() - 1
         if first == len(groups):
-            if not may_open:
-                left.append(task)
-                continue
             groups.append([])
         groups[first].append(task)
         for host in task.hosts:
             busy[host] |= 1 << first
-    return left
 
 
 def _longest(group: Sequence[ProbeTask]) -> float:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from planner.model.link import Link
-from planner.model.network import Network
+from planner.model.network import Network, Snapshot
 from probes.campaign.budget import UNLIMITED, Allowance, frugal_allowance
 from probes.campaign.costing import Price, all_pairs_tasks
-from probes.campaign.engine import Engine
+from probes.campaign.engine import Engine, critical_path_s
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
 from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
 from probes.campaign.specification import CampaignSpec, Method
-from probes.campaign.tasks import CampaignLog, Phase, Probe, ProbeOutcome, ProbeTask
+from probes.campaign.tasks import CampaignLimits, CampaignLog, Phase, Probe, ProbeOutcome, ProbeTask
 from probes.fleet.hosts import Fleet
 
 MOST_STAGES = 200
@@ -168,32 +168,54 @@ class CampaignInputs:
 
 
 @dataclass
-class CampaignResult:
-    """How the stages of a campaign ended.
+class CampaignReport:
+    """What a run of a campaign did.
 
     Attributes
     ----------
     outcomes : list of ProbeOutcome
-        Of this run.
     left_out : int
         Probes that the budget or the time did not allow.
     reason : str
         Why it stopped choosing links, as a clause.
+    sent_gb, usd : float
+        Of the campaign so far.
+    duration_s : float
+        From beginning to end.
+    critical_s : float
+        Duration if the tools alone took time.
+    snapshot : Snapshot | None
+        Taken at the end.
     """
 
     outcomes: list[ProbeOutcome] = field(default_factory=list)
     left_out: int = 0
     reason: str = ""
+    sent_gb: float = 0.0
+    usd: float = 0.0
+    duration_s: float = 0.0
+    critical_s: float = 0.0
+    snapshot: Snapshot | None = None
 
     @property
     def failed(self) -> list[ProbeOutcome]:
         """The probes that failed."""
         return [outcome for outcome in self.outcomes if outcome.problem]
 
+    @property
+    def busy_s(self) -> float:
+        """How long tools were at work, over all probes that succeeded."""
+        return sum(outcome.busy_s for outcome in self.outcomes if not outcome.problem)
+
+    @property
+    def status(self) -> str:
+        """``done``, or ``partly done`` if anything failed or was left out."""
+        return "partly done" if self.failed or self.left_out else "done"
+
 
 async def run_stages(
-    inputs: CampaignInputs, log: CampaignLog, engine: Engine, budget_usd: float
-) -> CampaignResult:
+    inputs: CampaignInputs, log: CampaignLog, engine: Engine, limits: CampaignLimits
+) -> CampaignReport:
     """Run a campaign to its end, or the rest of one that was interrupted.
 
     Without a budget, a campaign that chooses links itself keeps to :mod:`probes.campaign.budget`.
@@ -203,15 +225,16 @@ async def run_stages(
     StoreError
         If results can't be kept.
     """
-    result = CampaignResult()
+    report = CampaignReport()
     for stage in _stages(inputs.spec):
         inputs.network = inputs.estimated()
         before = log.probes()
         probes = [probe for probe in before if probe.stage == stage]
         if not probes:
-            spent = engine.ledger.usd, engine.ledger.sent_gb
-            tasks, reason = inputs.tasks(stage, inputs.allowance(budget_usd).after(*spent), before)
-            result.reason = reason or result.reason
+            left = inputs.allowance(limits.budget_usd)
+            left = left.after(engine.ledger.usd, engine.ledger.sent_gb)
+            tasks, reason = inputs.tasks(stage, left, before)
+            report.reason = reason or report.reason
             if not tasks:
                 if stage.startswith("aggregate"):
                     break
@@ -220,15 +243,17 @@ async def run_stages(
         members, gone = _members([p for p in probes if p.status != "done"], inputs.fleet)
         if gone:
             log.record(gone)
-            result.outcomes += gone
+            report.outcomes += gone
         if not members:
             continue
-        result.outcomes += await engine.run(members)
-        result.left_out += engine.progress.left_out
+        report.outcomes += await engine.run(members)
+        report.left_out += engine.progress.left_out
         if engine.progress.left_out:
-            result.reason = "the budget or the time does not allow more"
+            report.reason = "the budget or the time does not allow more"
             break
-    return result
+    report.critical_s = critical_path_s(report.outcomes, limits)
+    report.sent_gb, report.usd = log.spent()
+    return report
 
 
 def _stages(spec: CampaignSpec) -> list[str]:

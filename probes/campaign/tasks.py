@@ -142,7 +142,7 @@ class Probe:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class ProbeOutcome:
     """The result of a probe.
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from planner.model.errors import InputError
-from planner.model.notebook import html_table
 
 Addresses: TypeAlias = Literal["public", "private", "private-within-provider"]
 
@@ -91,14 +90,6 @@ class Fleet:
     addresses: Addresses = "public"
     name: str = "fleet"
     jumps: Mapping[str, Host] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        regions = len({host.region for host in self})
-        return f"<Fleet {self.name}: {len(self)} hosts in {regions} regions>"
-
-    def _repr_html_(self) -> str:
-        rows = [(host.name, host.region, host.vm_type, f"{host.host}:{host.port}") for host in self]
-        return html_table(repr(self)[1:-1], ("host", "region", "VM type", "login"), rows)
 
     def __iter__(self) -> Iterator[Host]:
         return iter(self.hosts.values())

@@ -10,7 +10,8 @@ tried, in case a filter has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Literal, TypeAlias
@@ -18,6 +19,8 @@ from typing import Literal, TypeAlias
 from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
 from probes.fleet.failures import ProbeError
+from probes.fleet.remote import NOT_FOUND
+from probes.fleet.session import HostSession
 from probes.fleet.sessions import Sessions
 from probes.importers import ping
 from probes.importers.options import ImportOptions
@@ -149,47 +152,50 @@ class LivenessProber:
         ProbeError
             If the source host itself can't be used.
         """
-        fleet = self.sessions.fleet
-        addresses = {name: fleet.target(src, name) for name in targets}
-        by_icmp = [n for n in targets if self._protocols.get((src, n)) != "tcp" or n in silent]
-        by_tcp = [n for n in targets if self._protocols.get((src, n)) != "icmp" or n in silent]
         session = await self.sessions.session(src)
         at_s = time.time()
-        found: dict[str, LivenessProbe] = {}
-        if by_icmp:
-            parameters = self.parameters
-            batches = -(-len(by_icmp) // AT_ONCE)
-            command = [
-                "sh",
-                "-c",
-                _PINGS,
-                "relayd",
-                str(parameters.packets),
-                str(INTERVAL_S),
-                f"{parameters.wait_s:g}",
-                *(addresses[name] for name in by_icmp),
+
+        def over(protocol: ProbeProtocol) -> list[str]:
+            known = self._protocols
+            return [
+                name
+                for name in targets
+                if name in silent or known.get((src, name), protocol) == protocol
             ]
-            output = await session.ask(command, batches * parameters.probe_s + COMMAND_S)
-            if output.status in (126, 127):
-                raise ProbeError(src, "missing-tool", "sh can't be run there")
-            outputs = _by_address(output.stdout)
-            for name in by_icmp:
-                found[name] = self._read(src, name, outputs.get(addresses[name], b""), at_s)
-                if found[name].received:
-                    self._protocols[src, name] = "icmp"
-        unanswered = [name for name in by_tcp if name not in found or not found[name].received]
-        if unanswered:
-            handshakes = await self._handshakes(src, unanswered, addresses)
-            for name in unanswered:
-                found[name] = self._from_handshakes(
-                    src, name, handshakes.get(addresses[name], []), at_s
-                )
-        for name, probe in found.items():
-            if probe.rtt_ms is not None:
-                # The shortest recent time; drifts up by one percent a probe.
-                shortest = self._shortest_ms.get((src, name), probe.rtt_ms)
-                self._shortest_ms[src, name] = min(probe.rtt_ms, shortest * 1.01)
+
+        found = dict.fromkeys(targets, LivenessProbe(at_s, self.parameters.packets, 0))
+        if by_icmp := over("icmp"):
+            found |= await self._pings(session, by_icmp, at_s)
+        if by_tcp := [name for name in over("tcp") if not found[name].received]:
+            found |= await self._handshakes(session, by_tcp, at_s)
         return found
+
+    async def _pings(
+        self, session: HostSession, targets: Sequence[str], at_s: float
+    ) -> dict[str, LivenessProbe]:
+        src, parameters = session.host.name, self.parameters
+        addresses = {name: self.sessions.fleet.target(src, name) for name in targets}
+        settings = [str(parameters.packets), str(INTERVAL_S), f"{parameters.wait_s:g}"]
+        output = await session.ask(
+            ["sh", "-c", _PINGS, "relayd", *settings, *addresses.values()],
+            -(-len(targets) // AT_ONCE) * parameters.probe_s + COMMAND_S,
+        )
+        if output.status in NOT_FOUND:
+            raise ProbeError(src, "missing-tool", "sh can't be run there")
+        said = _by_address(output.stdout)
+        found = {}
+        for name, address in addresses.items():
+            found[name] = self._read(src, name, said.get(address, b""), at_s)
+            if found[name].received:
+                self._answered(src, name, "icmp", found[name])
+        return found
+
+    def _answered(self, src: str, dst: str, protocol: ProbeProtocol, probe: LivenessProbe) -> None:
+        self._protocols[src, dst] = protocol
+        if probe.rtt_ms is not None:
+            # The shortest recent time; drifts up by one percent a probe.
+            shortest = self._shortest_ms.get((src, dst), probe.rtt_ms)
+            self._shortest_ms[src, dst] = min(probe.rtt_ms, shortest * 1.01)
 
     def _read(self, src: str, dst: str, output: bytes, at_s: float) -> LivenessProbe:
         fleet = self.sessions.fleet
@@ -210,44 +216,32 @@ class LivenessProber:
         return LivenessProbe(at_s, detail["packets"], received, rtt_ms)
 
     async def _handshakes(
-        self, src: str, targets: Sequence[str], addresses: Mapping[str, str]
-    ) -> dict[str, list[float]]:
-        fleet, parameters = self.sessions.fleet, self.parameters
-        endpoints = [
-            word for name in targets for word in (addresses[name], str(fleet[name].first_port))
-        ]
-        session = await self.sessions.session(src)
+        self, session: HostSession, targets: Sequence[str], at_s: float
+    ) -> dict[str, LivenessProbe]:
+        """Shake hands by TCP; a reset by something on the way does not count."""
+        fleet, src, parameters = self.sessions.fleet, session.host.name, self.parameters
+        addresses = {name: fleet.target(src, name) for name in targets}
+        places = [w for name in targets for w in (addresses[name], str(fleet[name].first_port))]
+        settings = [str(parameters.packets), f"{parameters.wait_s:g}"]
         output = await session.ask(
-            [
-                "python3",
-                "-I",
-                "-c",
-                _HANDSHAKES,
-                str(parameters.packets),
-                f"{parameters.wait_s:g}",
-                *endpoints,
-            ],
+            ["python3", "-I", "-c", _HANDSHAKES, *settings, *places],
             parameters.packets * parameters.wait_s + COMMAND_S,
         )
-        times: dict[str, list[float]] = {}
+        times_ms: dict[str, list[float]] = {}
         for line in output.stdout.decode(errors="replace").splitlines():
             address, _, ms = line.partition(" ")
-            try:
-                times.setdefault(address, []).append(float(ms))
-            except ValueError:
-                continue
-        return times
-
-    def _from_handshakes(
-        self, src: str, dst: str, times_ms: list[float], at_s: float
-    ) -> LivenessProbe:
-        """Return the result of handshakes; a reset by something on the way does not count."""
-        usual_ms = self._shortest_ms.get((src, dst)) or self.usual_ms(src, dst)
-        genuine = [ms for ms in times_ms if ms >= usual_ms * LEAST_SHARE_OF_USUAL]
-        if not genuine:
-            return LivenessProbe(at_s, self.parameters.packets, 0)
-        self._protocols[src, dst] = "tcp"
-        return LivenessProbe(at_s, self.parameters.packets, len(genuine), min(genuine))
+            with suppress(ValueError):
+                times_ms.setdefault(address, []).append(float(ms))
+        found = {}
+        for name, address in addresses.items():
+            usual_ms = self._shortest_ms.get((src, name)) or self.usual_ms(src, name)
+            least_ms = usual_ms * LEAST_SHARE_OF_USUAL
+            genuine = [ms for ms in times_ms.get(address, ()) if ms >= least_ms]
+            shortest = min(genuine, default=None)
+            found[name] = LivenessProbe(at_s, parameters.packets, len(genuine), shortest)
+            if genuine:
+                self._answered(src, name, "tcp", found[name])
+        return found
 
 
 def parameters_for(interval_s: float, longest_rtt_ms: float) -> ProbeParameters:

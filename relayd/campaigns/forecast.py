@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass
 from math import ceil, inf
 from typing import Any
 
-from planner.model.notebook import html_table
-from planner.model.units import duration_text, usd_text, volume_text
-from probes.campaign.costing import CampaignCost, PhaseCost, campaign_cost
+from probes.campaign.costing import CampaignCost, campaign_cost
 from probes.campaign.probing import task_s
 from probes.campaign.regret import regret_once_measured
 from probes.campaign.rounds import Round, schedule
@@ -20,7 +18,6 @@ from relayd.campaigns.inputs import MeasuredFleet
 
 ROUND_GAP_S = 0.5
 """Time to start a round: servers and a jittered start."""
-PHASE_HEADER = ("phase", "rounds", "time", "volume", "$ egress")
 
 
 @dataclass(frozen=True)
@@ -63,30 +60,6 @@ class CampaignForecast:
     def duration_s(self) -> float:
         """Of the whole campaign."""
         return sum(self.phase_s.values())
-
-    def __repr__(self) -> str:
-        return (
-            f"<CampaignForecast: {self.cost.rounds} rounds, {self.duration_s:.0f} s, "
-            f"{self.cost.volume_gb:.3g} GB, {self.cost.egress_usd:.2f} USD at most>"
-        )
-
-    def _repr_html_(self) -> str:
-        return html_table(repr(self)[1:-1], PHASE_HEADER, self.phase_rows())
-
-    def phase_rows(self) -> list[list[str]]:
-        """Return a row of texts for each phase and for all, under :data:`PHASE_HEADER`."""
-        whole = PhaseCost(self.cost.rounds, self.cost.volume_gb, self.cost.egress_usd)
-        parts = [(phase, self.phase_s[phase], part) for phase, part in self.cost.by_phase.items()]
-        return [
-            [
-                name,
-                str(part.rounds),
-                duration_text(duration_s),
-                volume_text(part.volume_gb),
-                usd_text(part.egress_usd),
-            ]
-            for name, duration_s, part in (*parts, ("in all, at most", self.duration_s, whole))
-        ]
 
     def as_json(self) -> dict[str, Any]:
         """Return the forecast as JSON types, beside what measuring all pairs would take."""

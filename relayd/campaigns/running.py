@@ -7,16 +7,15 @@ import signal
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError, StoreError
-from planner.model.network import Snapshot
-from probes.campaign.engine import Engine, StageProgress, critical_path_s
+from probes.campaign.engine import Engine, StageProgress
 from probes.campaign.probing import Prober
 from probes.campaign.specification import CampaignSpec, Method
-from probes.campaign.stages import CampaignResult, run_stages
+from probes.campaign.stages import CampaignReport, run_stages
 from probes.campaign.tasks import CampaignLimits
 from probes.fleet.hosts import Fleet
 from probes.fleet.sessions import Sessions
@@ -33,48 +32,6 @@ SUBJECT = "campaign"
 EVENT_EVERY_S = 5.0
 _ASK_EVERY_S = 1.0
 _SHOWN = ("stage", "round", "rounds", "done", "failed", "total", "sent_gb", "usd", "left_s")
-
-
-@dataclass(frozen=True)
-class CampaignReport:
-    """What a campaign did.
-
-    Attributes
-    ----------
-    result : CampaignResult
-        Outcomes of this run.
-    sent_gb, usd : float
-        Of the campaign so far.
-    duration_s : float
-        From beginning to end.
-    busy_s : float
-        Of the tools, over all probes.
-    critical_s : float
-        Duration if the tools alone took time.
-    snapshot : Snapshot | None
-        Taken at the end.
-    """
-
-    result: CampaignResult
-    sent_gb: float
-    usd: float
-    duration_s: float
-    busy_s: float
-    critical_s: float
-    snapshot: Snapshot | None
-
-    def __repr__(self) -> str:
-        result = self.result
-        return (
-            f"<CampaignReport: {len(result.outcomes) - len(result.failed)} probes done, "
-            f"{len(result.failed)} failed, {result.left_out} left out, "
-            f"{self.sent_gb:.3g} GB, {self.usd:.2f} USD>"
-        )
-
-    @property
-    def status(self) -> str:
-        """``done``, or ``partly done`` if anything failed or was left out."""
-        return "partly done" if self.result.failed or self.result.left_out else "done"
 
 
 class CampaignRunner:
@@ -119,7 +76,6 @@ class CampaignRunner:
         *,
         why: str = "",
         by_watcher: bool = False,
-        announce_end: bool = True,
         on_progress: Callable[[StageProgress], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
     ) -> CampaignReport:
@@ -133,16 +89,14 @@ class CampaignRunner:
         why : str
             Reason for the start event.
         by_watcher : bool
-            Whether the watcher runs it, which would go on with it if somebody stopped it.
-        announce_end : bool
-            Whether to write the event of its end; False leaves that to the caller.
+            Whether the watcher runs it, which would go on with it if somebody stopped it, and
+            writes the event of its end by itself.
         """
         events = CampaignEvents(self._store, campaign.id)
-
         campaigns = Campaigns(self._store)
 
         def end(status: str, **detail: Any) -> None:
-            if announce_end:
+            if not by_watcher:
                 events.add(status, **detail)
 
         def progress(now: StageProgress) -> None:
@@ -167,8 +121,8 @@ class CampaignRunner:
             raise
         end(
             report.status,
-            failed=len(report.result.failed),
-            left_out=report.result.left_out,
+            failed=len(report.failed),
+            left_out=report.left_out,
             sent_gb=report.sent_gb,
             usd=report.usd,
             snapshot=report.snapshot.id if report.snapshot else None,
@@ -202,19 +156,12 @@ class CampaignRunner:
                 on_progress=on_progress,
                 on_note=on_note,
             )
-            result = await run_stages(inputs, campaign, engine, limits.budget_usd)
-        if not result.failed and not result.left_out:
+            report = await run_stages(inputs, campaign, engine, limits)
+        if report.status == "done":
             campaign.finish()
-        sent_gb, usd = campaign.spent()
-        return CampaignReport(
-            result,
-            sent_gb,
-            usd,
-            time.monotonic() - began_s,
-            engine.busy_s,
-            critical_path_s(result.outcomes, limits),
-            make_snapshot(self._store, self.measured.catalogue),
-        )
+        report.duration_s = time.monotonic() - began_s
+        report.snapshot = make_snapshot(self._store, self.measured.catalogue)
+        return report
 
 
 class CampaignEvents:

@@ -74,11 +74,6 @@ class Verification:
     samples: list[Sample] = field(default_factory=list)
     error: ProbeError | None = None
 
-    def __repr__(self) -> str:
-        state = "failed" if self.error else "as" if self.is_as_predicted else "not as"
-        suffix = "" if self.error else " predicted"
-        return f"<Verification of {self.plan.plan_id}: {self.plan.title} {state}{suffix}>"
-
     @property
     def hosts(self) -> frozenset[str]:
         """All hosts that take part."""

@@ -14,9 +14,10 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from probes.campaign.engine import StageProgress
 from probes.campaign.specification import AS_ASKED, CampaignSpec
+from probes.campaign.stages import CampaignReport
 from probes.campaign.tasks import CampaignLimits
 from probes.fleet.hosts import Fleet
-from relayd.campaigns.running import SUBJECT, CampaignReport, CampaignRunner
+from relayd.campaigns.running import SUBJECT, CampaignRunner
 from relayd.store import Location, Store, open_store
 from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
 from relayd.store.campaigns.spending import Spending
@@ -190,8 +191,8 @@ class CampaignScheduler:
                 "ended_at_s": time.time(),
                 "why": due.why,
                 "usd": run.usd,
-                "failed": len(report.result.failed),
-                "left_out": report.result.left_out,
+                "failed": len(report.failed),
+                "left_out": report.left_out,
             }
         except RelaydError as error:
             problem = str(error)
@@ -337,13 +338,12 @@ class CampaignThread:
                     limits,
                     why=self.due.why,
                     by_watcher=True,
-                    announce_end=False,
                     on_progress=lambda now: self.on_progress(number, now),
                 )
 
             try:
                 report = asyncio.run(run())
-                self.left_out = report.result.left_out
+                self.left_out = report.left_out
                 if not self.left_out:
                     # What failed is measured by the next campaign, not for ever by this one.
                     campaign.finish()

@@ -72,8 +72,6 @@ def test_frugal_is_a_twentieth_of_all_pairs_of_forty_regions() -> None:
     assert forecast.cost.egress_usd <= forecast.everything.egress_usd / 20
     assert forecast.duration_s < forecast.everything_s / 2
     assert 0 < forecast.regret_after < forecast.regret < 1
-    assert f"{forecast.cost.rounds} rounds" in repr(forecast)
-    assert forecast._repr_html_().count("<tr>") == 2 + len(forecast.cost.by_phase)
     told = forecast_campaign(measured, CampaignSpec(), budget_usd=100.0)
     assert forecast.cost.egress_usd < told.cost.egress_usd <= 101.0
     # More money saves more regret, and less of it for each dollar.

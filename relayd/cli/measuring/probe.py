@@ -12,13 +12,14 @@ from math import inf
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s, parse_money_usd, parse_volume_gb
 from probes.campaign.specification import CampaignSpec, Method, parse_pairs
+from probes.campaign.stages import CampaignReport
 from probes.campaign.tasks import PHASES, CampaignLimits
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.caps import measured_caps
 from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
-from relayd.campaigns.running import CampaignReport, CampaignRunner, run_interruptibly
+from relayd.campaigns.running import CampaignRunner, run_interruptibly
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.probe_answer import ProgressDisplay, print_forecast, print_report, say
 from relayd.cli.options import agreed, catalogue_of, number, store_location, whole_number
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         caps = measured_caps(store, catalogue)
     slow = [cap for cap in caps if cap["recreate"] and cap["host"] in fleet.hosts]
     print_report(options, campaign.id, report, location, slow)
-    if report.result.failed or report.result.left_out:
+    if report.failed or report.left_out:
         say("Some probes are left to do: `relayd probe --resume` tries them again.")
         return PARTLY
     return 0

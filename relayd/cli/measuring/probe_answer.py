@@ -11,10 +11,11 @@ from typing import TextIO
 
 from planner.model.units import duration_text, usd_text, volume_text
 from probes.analysis.evidence import Record
+from probes.campaign.costing import PhaseCost
 from probes.campaign.engine import StageProgress
+from probes.campaign.stages import CampaignReport
 from probes.campaign.tasks import ProbeOutcome
-from relayd.campaigns.forecast import PHASE_HEADER, CampaignForecast
-from relayd.campaigns.running import CampaignReport
+from relayd.campaigns.forecast import CampaignForecast
 from relayd.cli.measuring.fleet import recreate_lines
 from relayd.cli.text import redrawn, table
 from relayd.store import Location
@@ -32,7 +33,19 @@ def say(text: str) -> None:
 def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
     """Print what a campaign would take."""
     cost = forecast.cost
-    print(table(PHASE_HEADER, forecast.phase_rows()), file=stream)
+    whole = PhaseCost(cost.rounds, cost.volume_gb, cost.egress_usd)
+    parts = [(phase, forecast.phase_s[phase], part) for phase, part in cost.by_phase.items()]
+    rows = [
+        [
+            name,
+            str(part.rounds),
+            duration_text(duration_s),
+            volume_text(part.volume_gb),
+            usd_text(part.egress_usd),
+        ]
+        for name, duration_s, part in (*parts, ("in all, at most", forecast.duration_s, whole))
+    ]
+    print(table(("phase", "rounds", "time", "volume", "$ egress"), rows), file=stream)
     dearest = [item for item in cost.by_region.items() if item[1].egress_usd > 0][:SHOWN_REGIONS]
     if dearest:
         shown = [[name, volume_text(c.sent_gb), usd_text(c.egress_usd)] for name, c in dearest]
@@ -40,11 +53,11 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
         print(table(["sent from", "volume", "$ egress"], shown), file=stream)
         if (others := len(cost.by_region) - len(dearest)) > 0:
             print(f"and {others} other regions (--json lists all)", file=stream)
-    whole = forecast.everything
+    everything = forecast.everything
     print(
-        f"\nAll pairs with 64 connections for 5 s would take {whole.rounds} rounds, "
-        f"{duration_text(forecast.everything_s)}, {volume_text(whole.volume_gb)} and "
-        f"${usd_text(whole.egress_usd)}.",
+        f"\nAll pairs with 64 connections for 5 s would take {everything.rounds} rounds, "
+        f"{duration_text(forecast.everything_s)}, {volume_text(everything.volume_gb)} and "
+        f"${usd_text(everything.egress_usd)}.",
         file=stream,
     )
     saved = forecast.regret_saved_per_usd
@@ -116,9 +129,8 @@ def print_report(
     slow : sequence of dict
         Caps of VMs that it may pay to recreate.
     """
-    result = report.result
-    done = sum(not outcome.problem for outcome in result.outcomes)
-    samples = sum(len(outcome.samples) for outcome in result.outcomes)
+    done = sum(not outcome.problem for outcome in report.outcomes)
+    samples = sum(len(outcome.samples) for outcome in report.outcomes)
     if options.json:
         content = {
             "campaign": number,
@@ -132,20 +144,20 @@ def print_report(
                     "problem": o.problem,
                     "attempts": o.attempts,
                 }
-                for o in result.failed
+                for o in report.failed
             ],
-            "left_out": result.left_out,
+            "left_out": report.left_out,
             "notes": [
                 {
                     "stage": o.probe.stage,
                     "pairs": [list(pair) for pair in o.probe.task.pairs],
                     "note": note,
                 }
-                for o in result.outcomes
+                for o in report.outcomes
                 for note in o.notes
             ],
             "recreate": list(slow),
-            "reason": result.reason,
+            "reason": report.reason,
             "samples": samples,
             "sent_gb": report.sent_gb,
             "egress_usd": report.usd,
@@ -162,8 +174,8 @@ def print_report(
             f"{done} probes gave {samples} samples in {duration_text(report.duration_s)}; "
             f"{volume_text(report.sent_gb)} moved, ${usd_text(report.usd)}"
         )
-        if result.reason:
-            print(f"Stopped because: {result.reason}")
+        if report.reason:
+            print(f"Stopped because: {report.reason}")
         for line in (*_listed(report), *recreate_lines(slow)):
             print(line)
         if report.snapshot:
@@ -172,19 +184,17 @@ def print_report(
 
 def _listed(report: CampaignReport) -> list[str]:
     lines = [
-        f"note: {_pairs(outcome)}: {note}"
-        for outcome in report.result.outcomes
-        for note in outcome.notes
+        f"note: {_pairs(outcome)}: {note}" for outcome in report.outcomes for note in outcome.notes
     ]
     by_problem: dict[tuple[str, str], list[str]] = {}
-    for outcome in report.result.failed:
+    for outcome in report.failed:
         where = f"{outcome.probe.task.phase} {_pairs(outcome)}"
         by_problem.setdefault((outcome.host, outcome.problem), []).append(where)
     for (host, problem), probes in by_problem.items():
         shown = ", ".join(probes[:3]) + (f" and {len(probes) - 3} more" if len(probes) > 3 else "")
         lines.append(f"failed: {host}: {problem} [{shown}]")
-    if report.result.left_out:
-        lines.append(f"left out: {report.result.left_out} probes")
+    if report.left_out:
+        lines.append(f"left out: {report.left_out} probes")
     return lines
 
 

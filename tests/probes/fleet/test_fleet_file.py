@@ -21,9 +21,6 @@ def test_the_example_is_a_fleet() -> None:
     fleet = load_fleet(_ROOT / "configs" / "fleet.example.toml")
     assert len(fleet) >= 3
     assert any(host.jump for host in fleet)
-    regions = {host.region for host in fleet}
-    assert f"{len(fleet)} hosts in {len(regions)} regions" in repr(fleet)
-    assert all(region in fleet._repr_html_() for region in regions)
     for src in fleet.hosts:
         for dst in fleet.hosts:
             if src != dst:
