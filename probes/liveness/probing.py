@@ -26,7 +26,7 @@ from probes.importers import ping
 from probes.importers.options import ImportOptions
 from probes.liveness.link_health import LivenessProbe
 from probes.samples import Sample
-from probes.tools.round_trips import INTERVAL_S, PACKET_GB
+from probes.tools.round_trips import HANDSHAKES, INTERVAL_S, PACKET_GB
 
 ProbeProtocol: TypeAlias = Literal["icmp", "tcp"]
 HANDSHAKE_GB = 6 * 74e-9
@@ -50,36 +50,6 @@ for address; do
     [ $((n % 64)) -eq 0 ] && wait
 done
 wait
-"""
-
-# Handshakes with all addresses at once: count, seconds to wait, then address and port in turn.
-_HANDSHAKES = """\
-import errno, selectors, socket, sys, time
-count, wait_s, places = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
-for _ in range(count):
-    chosen, began = selectors.DefaultSelector(), {}
-    for address, port in zip(places[::2], places[1::2]):
-        try:
-            family, kind, _, _, place = socket.getaddrinfo(address, int(port), type=1)[0]
-            s = socket.socket(family, kind)
-            s.setblocking(False)
-            began[s] = (address, time.perf_counter())
-            error = s.connect_ex(place)
-        except OSError:
-            continue
-        if error in (0, errno.EINPROGRESS):
-            chosen.register(s, selectors.EVENT_WRITE)
-    until = time.perf_counter() + wait_s
-    while chosen.get_map() and time.perf_counter() < until:
-        for key, _ in chosen.select(max(0.0, until - time.perf_counter())):
-            s = key.fileobj
-            ms = (time.perf_counter() - began[s][1]) * 1e3
-            chosen.unregister(s)
-            error = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if error in (0, errno.ECONNREFUSED):
-                print(began[s][0], f'{ms:.3f}', flush=True)
-    for s in began:
-        s.close()
 """
 
 
@@ -224,7 +194,7 @@ class LivenessProber:
         places = [w for name in targets for w in (addresses[name], str(fleet[name].first_port))]
         settings = [str(parameters.packets), f"{parameters.wait_s:g}"]
         output = await session.ask(
-            ["python3", "-I", "-c", _HANDSHAKES, *settings, *places],
+            ["python3", "-I", "-c", HANDSHAKES, *settings, *places],
             parameters.packets * parameters.wait_s + COMMAND_S,
         )
         times_ms: dict[str, list[float]] = {}

@@ -97,36 +97,38 @@ def _precise(sample: Sample, detail: dict[str, Any]) -> float:
 
 # ---- TCP ---------------------------------------------------------------------------------------
 
-HANDSHAKE_WAIT_S = 3.0
+HANDSHAKE_WAIT_S = 1.0
 HANDSHAKE_GB = 4 * 66e-9
 
-_PROGRAM = """\
-import socket, sys, time
-address, port, count, wait_s = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-family, kind, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-silent = 0
+# Handshakes with all addresses at once: count, seconds to wait, then address and port in turn.
+# Prints an address and milliseconds for each answer.
+HANDSHAKES = """\
+import errno, selectors, socket, sys, time
+count, wait_s, places = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
 for _ in range(count):
-    s = socket.socket(family, kind)
-    s.settimeout(wait_s)
-    began = time.perf_counter()
-    try:
-        s.connect(place)
-    except ConnectionRefusedError:
-        pass
-    except TimeoutError:
-        silent += 1
-        print('timeout', flush=True)
-        if silent == 2:
-            break
-        continue
-    except OSError as error:
-        print('error', error.strerror, flush=True)
-        break
-    finally:
-        ended = time.perf_counter()
+    chosen, began = selectors.DefaultSelector(), {}
+    for address, port in zip(places[::2], places[1::2]):
+        try:
+            family, kind, _, _, place = socket.getaddrinfo(address, int(port), type=1)[0]
+            s = socket.socket(family, kind)
+            s.setblocking(False)
+            began[s] = (address, time.perf_counter())
+            error = s.connect_ex(place)
+        except OSError:
+            continue
+        if error in (0, errno.EINPROGRESS, errno.ECONNREFUSED):
+            chosen.register(s, selectors.EVENT_WRITE)
+    until = time.perf_counter() + wait_s
+    while chosen.get_map() and time.perf_counter() < until:
+        for key, _ in chosen.select(max(0.0, until - time.perf_counter())):
+            s = key.fileobj
+            ms = (time.perf_counter() - began[s][1]) * 1e3
+            chosen.unregister(s)
+            error = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error in (0, errno.ECONNREFUSED):
+                print(began[s][0], f'{ms:.3f}', flush=True)
+    for s in began:
         s.close()
-    print(f'{(ended - began) * 1e3:.4f}', flush=True)
-    time.sleep(0.05)
 """
 
 
@@ -141,28 +143,22 @@ class TcpConnect(Tool):
 
     def command(self, test: Test) -> list[str]:
         """Return the program with its arguments; isolated from the host's own modules."""
-        arguments = [test.address, str(test.port), str(self._count(test)), str(HANDSHAKE_WAIT_S)]
-        return ["python3", "-I", "-c", _PROGRAM, *arguments]
+        settings = [str(self._count(test)), f"{HANDSHAKE_WAIT_S:g}"]
+        return ["python3", "-I", "-c", HANDSHAKES, *settings, test.address, str(test.port)]
 
     def limit_s(self, test: Test) -> float:
         """Return the longest duration, where nothing answers."""
-        return 2 * HANDSHAKE_WAIT_S + self._count(test) * 1.0 + 5
+        return self._count(test) * HANDSHAKE_WAIT_S + 5
 
     def _count(self, test: Test) -> int:
         return max(5, round(test.duration_s / 0.2))
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read the times; see :class:`~probes.tools.interface.Tool`."""
-        times_ms: list[float] = []
-        lost = 0
-        for line in output.stdout.decode(errors="replace").split("\n"):
-            if line.startswith("error"):
-                raise ProbeError(test.src.name, "filtered", f"no TCP connection: {line[6:80]}")
-            if line == "timeout":
-                lost += 1
-            elif line and (value := limits.number(line)) is not None:
-                times_ms.append(value)
-        if lost and not times_ms:
+        lines = output.stdout.decode(errors="replace").splitlines()
+        found = (limits.number(line.rpartition(" ")[2]) for line in lines)
+        times_ms = [ms for ms in found if ms is not None]
+        if output.status == 0 and not times_ms:
             raise ProbeError(
                 test.src.name,
                 "filtered",
@@ -184,11 +180,11 @@ class TcpConnect(Tool):
             "port": test.port,
         }
         figures: dict[Metric, float] = {"rtt_ms": rtt_ms, "jitter_ms": pstdev(later)}
-        found = tuple(
+        samples = tuple(
             test.sample(metric, value, "tcp-connect", measured_at_s, detail)
             for metric, value in figures.items()
         )
-        return Result(found, (len(times_ms) + lost) * HANDSHAKE_GB)
+        return Result(samples, self._count(test) * HANDSHAKE_GB)
 
 
 # ---- the route ---------------------------------------------------------------------------------

@@ -207,8 +207,8 @@ PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
         (Nuttcp(), Output(0, b"\n", b""), "tool", "silently"),
         (Ping(), Output(1, _PING_SILENT, b""), "filtered", "filters ICMP"),
         (Ping(), Output(127, b"", b"sh: 2: ping: not found"), "missing-tool", "not found"),
-        (TcpConnect(), Output(0, b"timeout\ntimeout\n", b""), "filtered", "neither ping"),
-        (TcpConnect(), Output(0, b"0.2\n", b""), "tool", "too few"),
+        (TcpConnect(), Output(0, b"", b""), "filtered", "neither ping"),
+        (TcpConnect(), Output(0, b"192.0.2.2 0.2\n", b""), "tool", "too few"),
         (Traceroute(), Output(1, b"", b"traceroute: bad address"), "tool", "bad address"),
     ],
 )
