@@ -9,23 +9,22 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
-from probes.campaign.budget import Ledger
 from probes.campaign.costing import Meter, task_volume_gb
 from probes.campaign.engine import Engine
 from probes.campaign.findings import Findings
 from probes.campaign.probing import Prober
-from probes.campaign.specification import CampaignSpec, Method
-from probes.campaign.tasks import CampaignLimits, Phase, Probe, ProbeOutcome, ProbeTask
+from probes.campaign.specification import AS_ASKED, CampaignSpec, Method
+from probes.campaign.tasks import CampaignLimits, Phase, ProbeOutcome, ProbeTask
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
@@ -34,7 +33,7 @@ from probes.samples import Sample
 from relayd.campaigns.running import CampaignRunner
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns.log import Campaigns, StoredCampaign
 from relayd.store.campaigns.spending import Spending
 from relayd.store.campaigns.states import failures, last_event, stages
 from relayd.store.events import Events
@@ -48,11 +47,6 @@ _CAPS = ProbeTask("caps", (("a", "b"), ("a", "c")), 64, 5.0, 4.5)
 _SAMPLE = Sample("aws:us-east-1", "gcp:us-east1", "rtt_ms", 11.5, 1.7e9, "ping")
 _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:eu-west-1"]
 _BRIEF = Timeouts(connect_s=4, login_s=4)
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    return load_catalogue()
 
 
 def test_plans_come_back_as_they_were(store: Store) -> None:
@@ -219,50 +213,38 @@ def _pings(names: list[str]) -> list[ProbeTask]:
     return [ProbeTask("rtt", ((a, b),), 0, 0.6) for a in names for b in names if a != b]
 
 
-class _Watched(Prober):
-    """Notes which hosts are in a bandwidth probe at the same time."""
-
-    def __init__(self, sessions: Sessions) -> None:
-        super().__init__(sessions, lambda *_: 1.0)
-        self.busy: Counter[str] = Counter()
-        self.most = 0
-        self.order: list[ProbeTask] = []
-
-    async def probe(self, task: ProbeTask, findings: object) -> None:
-        self.order.append(task)
-        self.busy.update(task.hosts)
-        self.most = max(self.most, *self.busy.values())
-        try:
-            await asyncio.sleep(task.duration_s)
-        finally:
-            self.busy.subtract(task.hosts)
-
-
 def _run(
-    fleet: Fleet, store: Store, catalogue: Catalogue, tasks: list[ProbeTask], limits: CampaignLimits
-) -> tuple[list[ProbeOutcome], list[Probe]]:
-    campaign = Campaigns(store).begin({})
-
-    async def main() -> list[ProbeOutcome]:
+    fleet: Fleet,
+    campaign: StoredCampaign,
+    tasks: list[ProbeTask],
+    limits: CampaignLimits,
+    prober: type[Prober] = Prober,
+    *,
+    method: Method = AS_ASKED,
+    stage: str = "aggregate 1",
+    on_note: Callable[[str], None] = lambda _: None,
+) -> tuple[list[ProbeOutcome], Engine]:
+    async def main() -> tuple[list[ProbeOutcome], Engine]:
         async with Sessions(fleet, owner("engine"), timeouts=_BRIEF) as sessions:
-            prober = Prober(sessions, lambda *_: 1.0)
-            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
-            return await engine.run(campaign.plan("rtt", tasks))
+            made = prober(sessions, lambda *_: 1.0, method)
+            meter = Meter(load_catalogue())
+            engine = Engine(sessions, made, campaign, meter, limits, on_note=on_note, seed=1)
+            return await engine.run(campaign.plan(stage, tasks)), engine
 
-    outcomes = asyncio.run(asyncio.wait_for(main(), 120))
-    return outcomes, campaign.probes()
+    return asyncio.run(asyncio.wait_for(main(), 120))
 
 
 def test_a_dead_and_a_hanging_host_cost_only_their_own_probes(
-    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store
 ) -> None:
     members, found = fleet
     dead, hanging = _REGIONS[2:]
     found[dead].stop()
     found[hanging].signal(signal.SIGSTOP)
-    outcomes, probes = _run(
-        members, store, catalogue, _pings(_REGIONS), CampaignLimits(backoff_s=0.1)
-    )
+    campaign = Campaigns(store).begin({})
+    limits = CampaignLimits(backoff_s=0.1)
+    outcomes, _ = _run(members, campaign, _pings(_REGIONS), limits, stage="rtt")
+    probes = campaign.probes()
     assert len(outcomes) == len(probes) == 12
     # Where such a host only has to answer pings, its sshd is not asked for anything.
     for outcome in outcomes:
@@ -276,133 +258,86 @@ def test_a_dead_and_a_hanging_host_cost_only_their_own_probes(
 
 
 def test_a_host_that_comes_back_gets_its_second_chance(
-    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store
 ) -> None:
     members, found = fleet
     late = _REGIONS[1]
     found[late].stop()
-    campaign = Campaigns(store).begin({})
+    notes: list[str] = []
 
-    async def main() -> list[ProbeOutcome]:
-        async with Sessions(members, owner("engine")) as sessions:
-            notes: list[str] = []
+    def note(text: str) -> None:
+        notes.append(text)
+        found[late].start()
 
-            def note(text: str) -> None:
-                notes.append(text)
-                found[late].start()
-
-            engine = Engine(
-                sessions,
-                Prober(sessions, lambda *_: 1.0),
-                campaign,
-                Meter(catalogue),
-                CampaignLimits(backoff_s=0.1),
-                on_note=note,
-                seed=1,
-            )
-            outcomes = await engine.run(campaign.plan("rtt", _pings(_REGIONS)))
-            assert any("skipped for now" in text for text in notes)
-            return outcomes
-
-    outcomes = asyncio.run(asyncio.wait_for(main(), 120))
+    limits, campaign = CampaignLimits(backoff_s=0.1), Campaigns(store).begin({})
+    outcomes, _ = _run(members, campaign, _pings(_REGIONS), limits, stage="rtt", on_note=note)
+    assert any("skipped for now" in text for text in notes)
     assert len(outcomes) == 12
     assert not [outcome.problem for outcome in outcomes if outcome.problem]
 
 
 def test_no_host_is_in_two_bandwidth_probes_and_rounds_give_the_order(
-    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store
 ) -> None:
-    members, _ = fleet
-    campaign = Campaigns(store).begin({})
-    tasks = [
-        ProbeTask("aggregate", ((a, b),), 4, 0.05, 0.001)
-        for a in _REGIONS
-        for b in _REGIONS
-        if a != b
-    ]
+    busy: Counter[str] = Counter()
+    most: list[int] = []
+    order: list[ProbeTask] = []
 
-    async def main() -> _Watched:
-        async with Sessions(members, owner("engine")) as sessions:
-            prober = _Watched(sessions)
-            limits = CampaignLimits(jitter_s=0.02)
-            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
-            await engine.run(campaign.plan("aggregate 1", tasks))
-            assert engine.progress.rounds == 6  # 4 hosts, 12 pairs, two at a time
-            return prober
+    class Watched(Prober):
+        async def probe(self, task: ProbeTask, findings: Findings) -> None:
+            order.append(task)
+            busy.update(task.hosts)
+            most.append(max(busy.values()))
+            try:
+                await asyncio.sleep(task.duration_s)
+            finally:
+                busy.subtract(task.hosts)
 
-    prober = asyncio.run(main())
-    assert prober.most == 1
-    assert Counter(prober.order) == Counter(tasks)
+    tasks = [ProbeTask("aggregate", (pair,), 4, 0.05, 0.001) for pair in permutations(_REGIONS, 2)]
+    limits, campaign = CampaignLimits(jitter_s=0.02), Campaigns(store).begin({})
+    _, engine = _run(fleet[0], campaign, tasks, limits, Watched)
+    assert engine.progress.rounds == 6  # 4 hosts, 12 pairs, two at a time
+    assert max(most) == 1
+    assert Counter(order) == Counter(tasks)
 
 
-def test_a_budget_is_never_passed(
-    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
-) -> None:
-    members, _ = fleet
-    campaign = Campaigns(store).begin({})
-    task = ProbeTask("aggregate", ((_REGIONS[0], _REGIONS[1]),), 4, 0.01, 800.0)  # 1 GB: $0.09
-    tasks = [replace(task) for _ in range(6)]
+class _Sender(Prober):
+    async def probe(self, task: ProbeTask, findings: Findings) -> None:
+        findings.sent.append((*task.pairs[0], task_volume_gb(task)))
 
-    class Sender(Prober):
-        async def probe(self, task: ProbeTask, findings: object) -> None:
-            findings.sent.append((*task.pairs[0], 1.0))  # type: ignore[attr-defined]
 
-    async def main() -> tuple[int, int, float]:
-        async with Sessions(members, owner("engine")) as sessions:
-            engine = Engine(
-                sessions,
-                Sender(sessions, lambda *_: 1.0),
-                campaign,
-                Meter(catalogue),
-                CampaignLimits(budget_usd=0.25, jitter_s=0.0),
-                seed=1,
-            )
-            await engine.run(campaign.plan("aggregate 1", tasks))
-            return engine.progress.done, engine.progress.left_out, engine.progress.usd
-
-    done, left_out, usd = asyncio.run(main())
-    assert (done, left_out) == (2, 4)
-    assert usd == pytest.approx(2 * (1.07 * 0.09 + 0.03 * 0.12), rel=0.01)
+def test_a_budget_is_never_passed(fleet: tuple[Fleet, dict[str, Machine]], store: Store) -> None:
+    pair = (_REGIONS[0], _REGIONS[1])
+    tasks = [ProbeTask("aggregate", (pair,), 4, 0.01, 800.0) for _ in range(6)]  # 1 GB: $0.09
+    limits = CampaignLimits(budget_usd=0.25, jitter_s=0.0)
+    _, engine = _run(fleet[0], Campaigns(store).begin({}), tasks, limits, _Sender)
+    assert (engine.progress.done, engine.progress.left_out) == (2, 4)
+    assert engine.progress.usd == pytest.approx(2 * (1.07 * 0.09 + 0.03 * 0.12), rel=0.01)
 
 
 @pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
 def test_a_budget_too_small_for_many_connections_still_measures_one(
-    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store
 ) -> None:
-    members, _ = fleet
-    campaign = Campaigns(store).begin({})
     # 0.1 GB with one connection, $0.009; 1 GB more with four.
     pair = (_REGIONS[0], _REGIONS[1])
     task = ProbeTask("aggregate", (pair,), 4, 2.0, 4.4, flow_s=1.0, flow_gbps=0.8)
-
-    class Sender(Prober):
-        async def probe(self, task: ProbeTask, findings: Findings) -> None:
-            findings.sent.append((*task.pairs[0], task_volume_gb(task)))
-
-    async def main() -> tuple[list[ProbeOutcome], int, float]:
-        async with Sessions(members, owner("engine")) as sessions:
-            limits = CampaignLimits(budget_usd=0.2, jitter_s=0.0)
-            prober = Sender(sessions, lambda *_: 1.0)
-            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
-            probes = campaign.plan("aggregate 1", [replace(task) for _ in range(4)])
-            outcomes = await engine.run(probes)
-            return outcomes, engine.progress.left_out, engine.ledger.usd
-
-    outcomes, left_out, usd = asyncio.run(main())
+    limits = CampaignLimits(budget_usd=0.2, jitter_s=0.0)
+    tasks = [replace(task) for _ in range(4)]
+    outcomes, engine = _run(fleet[0], Campaigns(store).begin({}), tasks, limits, _Sender)
     assert [outcome.probe.task.phase for outcome in outcomes] == ["aggregate", *["per-flow"] * 3]
     assert [outcome.notes for outcome in outcomes[1:]] == [
         ("one connection alone: the budget does not allow many",)
     ] * 3
-    assert left_out == 3
-    assert usd <= 0.2
+    assert engine.progress.left_out == 3
+    assert engine.ledger.usd <= 0.2
 
 
 @pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
 def test_a_probe_starts_once_the_store_has_what_it_may_send(
-    fleet: tuple[Fleet, dict[str, Machine]], store: Store, catalogue: Catalogue
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store
 ) -> None:
     """So does one that fails and is tried again: what it has sent stays spent meanwhile."""
-    members, _ = fleet
     campaign = Campaigns(store).begin({})
     task = ProbeTask("aggregate", ((_REGIONS[0], _REGIONS[1]),), 4, 0.01, 80.0)  # 0.1 GB: $0.009
     seen: list[float] = []
@@ -413,14 +348,8 @@ def test_a_probe_starts_once_the_store_has_what_it_may_send(
             findings.sent.append((*task.pairs[0], 0.2))
             raise ProbeError(task.pairs[0][0], "tool", "it broke")
 
-    async def main() -> None:
-        async with Sessions(members, owner("engine")) as sessions:
-            limits = CampaignLimits(budget_usd=1.0, jitter_s=0.0, backoff_s=0.01)
-            prober = Failing(sessions, lambda *_: 1.0)
-            engine = Engine(sessions, prober, campaign, Meter(catalogue), limits, seed=1)
-            await engine.run(campaign.plan("aggregate 1", [task]))
-
-    asyncio.run(main())
+    limits = CampaignLimits(budget_usd=1.0, jitter_s=0.0, backoff_s=0.01)
+    _run(fleet[0], campaign, [task], limits, Failing)
     assert seen == pytest.approx([0.3, 0.5, 0.7])
     assert campaign.spent()[0] == pytest.approx(0.6)
 
@@ -432,47 +361,29 @@ def test_a_probe_starts_once_the_store_has_what_it_may_send(
 def test_a_path_far_above_what_was_expected_keeps_to_the_budget(
     fleet: tuple[Fleet, dict[str, Machine]],
     store: Store,
-    catalogue: Catalogue,
     tool: Literal["iperf3", "nuttcp"],
     phase: Phase,
     peers: int,
 ) -> None:
     """Loopback carries a hundred times what the task says: 4 s without a limit cost over $0.2."""
     need(tool)
-    members, _ = fleet
     budget_usd = 0.012
     pairs = tuple((_REGIONS[0], peer) for peer in _REGIONS[1 : 1 + peers])
     campaign = Campaigns(store).begin({})
-
-    async def main() -> tuple[ProbeOutcome, Ledger]:
-        async with Sessions(members, owner("engine")) as sessions:
-            engine = Engine(
-                sessions,
-                Prober(sessions, lambda *_: 1.0, Method(tool, ramp="never")),
-                campaign,
-                Meter(catalogue),
-                CampaignLimits(budget_usd=budget_usd, jitter_s=0.0),
-                seed=1,
-            )
-            task = ProbeTask(phase, pairs, 2, 4.0, 0.02)
-            (outcome,) = await engine.run(campaign.plan(phase, [task]))
-            return outcome, engine.ledger
-
-    outcome, ledger = asyncio.run(main())
+    limits = CampaignLimits(budget_usd=budget_usd, jitter_s=0.0)
+    task, method = ProbeTask(phase, pairs, 2, 4.0, 0.02), Method(tool, ramp="never")
+    (outcome,), engine = _run(fleet[0], campaign, [task], limits, method=method, stage=phase)
     assert (outcome.cause, outcome.samples) == ("limit", ())
     assert "the budget allows" in outcome.problem
     assert outcome.attempts == 2
     # What it did allow was sent, and every attempt of it is paid for.
-    assert 0.5 * budget_usd < outcome.usd == ledger.usd <= budget_usd
-    assert campaign.spent() == pytest.approx((ledger.sent_gb, ledger.usd))
+    assert 0.5 * budget_usd < outcome.usd == engine.ledger.usd <= budget_usd
+    assert campaign.spent() == pytest.approx((engine.ledger.sent_gb, engine.ledger.usd))
 
 
 @pytest.mark.parametrize("spot", ["sqlite"], indirect=True)
 def test_a_file_without_room_is_waited_for(
-    fleet: tuple[Fleet, dict[str, Machine]],
-    store: Store,
-    catalogue: Catalogue,
-    monkeypatch: pytest.MonkeyPatch,
+    fleet: tuple[Fleet, dict[str, Machine]], store: Store
 ) -> None:
     members, _ = fleet
     campaign = Campaigns(store).begin({})
@@ -492,7 +403,7 @@ def test_a_file_without_room_is_waited_for(
                 sessions,
                 Prober(sessions, lambda *_: 1.0),
                 campaign,
-                Meter(catalogue),
+                Meter(load_catalogue()),
                 CampaignLimits(),
                 on_note=note,
                 seed=1,

@@ -9,6 +9,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from planner.model.errors import DataError, InputError
@@ -74,15 +75,18 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[HostReport]:
     return reports
 
 
-def _add_caps(reports: list[HostReport], options: argparse.Namespace) -> None:
-    """Add what campaigns have found of the hosts' caps, where there is a store."""
+def _caps(options: argparse.Namespace) -> list[Record]:
+    """Return what campaigns have found of hosts' caps; nothing where there is no store."""
     settings = load_settings()
     store = open_if_there(store_location(options, settings))
     if store is None:
-        return
+        return []
     with store:
-        found = measured_caps(store, catalogue_of(options, settings))
-    for cap in found:
+        return measured_caps(store, catalogue_of(options, settings))
+
+
+def _add_caps(reports: list[HostReport], options: argparse.Namespace) -> None:
+    for cap in _caps(options):
         for report in reports:
             host = report.host
             if cap["recreate"] and (host.name, host.region) == (cap["host"], cap["region"]):
@@ -91,21 +95,15 @@ def _add_caps(reports: list[HostReport], options: argparse.Namespace) -> None:
 
 
 async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:
-    offers = await offered_keys(fleet, list(fleet.jumps.values()))
-    for name, key in offers.items():
-        _ask_and_store(fleet, name, key.get_fingerprint(), options, key)
-    for name, key in (await offered_keys(fleet, list(fleet))).items():
-        _ask_and_store(fleet, name, key.get_fingerprint(), options, key)
-
-
-def _ask_and_store(
-    fleet: Fleet, name: str, fingerprint: str, options: argparse.Namespace, key: object
-) -> None:
-    host = fleet.login(name)
-    question = f"{name} ({host.host} port {host.port}) has the key {fingerprint}. Trust it?"
-    if agreed(question, options, "--trust-new"):
-        store_key(host, key)  # type: ignore[arg-type]
-        print(f"{name}: stored in {host.known_hosts}", file=sys.stderr)
+    """Ask for each new key whether to store it; hosts are reached once their jumps are trusted."""
+    for hosts in (list(fleet.jumps.values()), list(fleet)):
+        for name, key in (await offered_keys(fleet, hosts)).items():
+            host = fleet.login(name)
+            place = f"{name} ({host.host} port {host.port})"
+            question = f"{place} has the key {key.get_fingerprint()}. Trust it?"
+            if agreed(question, options, "--trust-new"):
+                store_key(host, key)
+                print(f"{name}: stored in {host.known_hosts}", file=sys.stderr)
 
 
 async def _install(
@@ -165,10 +163,7 @@ def _as_json(reports: list[HostReport]) -> dict[str, object]:
                 "region": report.host.region,
                 "fit": report.fit,
                 "facts": report.facts,
-                "findings": [
-                    {"severity": f.severity, "problem": f.problem, "remedy": f.remedy}
-                    for f in report.findings
-                ],
+                "findings": [asdict(finding) for finding in report.findings],
             }
             for report in reports
         ],
@@ -178,13 +173,8 @@ def _as_json(reports: list[HostReport]) -> dict[str, object]:
 
 
 def caps(options: argparse.Namespace) -> int:
-    """Print the measured caps beside those of their type."""
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
-    found: list[Record] = []
-    if store := open_if_there(store_location(options, settings)):
-        with store:
-            found = measured_caps(store, catalogue)
+    """Print the measured caps and how they compare with those of their type."""
+    found = _caps(options)
     if not found:
         raise DataError(
             "No caps of VMs have been measured. `relayd probe --phases rtt,caps --thorough` "
@@ -193,7 +183,18 @@ def caps(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"caps": found}, indent=2))
         return 0
-    print(left_table(["host", "type", "cap", "Mbit/s", "slower", "recreate"], _rows(found)))
+    rows = [
+        [
+            cap["host"],
+            cap["vm_type"],
+            cap["cap"],
+            f"{cap['mbps']:.4g}",
+            "-" if cap["odds"] is None else f"{cap['slower_share']:.0%}",
+            "-" if cap["odds"] is None else "yes" if cap["recreate"] else "no",
+        ]
+        for cap in found
+    ]
+    print(left_table(["host", "type", "cap", "Mbit/s", "slower", "recreate"], rows))
     for line in recreate_lines(found):
         print(line)
     if all(cap["odds"] is None for cap in found):
@@ -207,18 +208,4 @@ def recreate_lines(found: Sequence[Record]) -> list[str]:
         f"recreate {cap['host']}: its {cap['cap']} cap is {cap['mbps']:.4g} Mbit/s. {cap['text']}"
         for cap in found
         if cap["recreate"]
-    ]
-
-
-def _rows(found: Sequence[Record]) -> list[list[str]]:
-    return [
-        [
-            cap["host"],
-            cap["vm_type"],
-            cap["cap"],
-            f"{cap['mbps']:.4g}",
-            "-" if cap["odds"] is None else f"{cap['slower_share']:.0%}",
-            "-" if cap["odds"] is None else "yes" if cap["recreate"] else "no",
-        ]
-        for cap in found
     ]
