@@ -26,8 +26,7 @@ from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import UNKNOWN_NOISE, bundle_share_of_steady, law_of
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
-from probes.campaign.budget import UNLIMITED, frugal_allowance
-from probes.campaign.costing import Meter, all_pairs_tasks
+from probes.campaign.costing import UNLIMITED, Meter, all_pairs_tasks, frugal_allowance
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
 from probes.campaign.regret import RateMatrices, regret_on

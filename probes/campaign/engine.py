@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heapreplace
 
 from planner.model.errors import StoreError
-from probes.campaign.budget import Ledger
-from probes.campaign.costing import Meter
+from probes.campaign.costing import Ledger, Meter
 from probes.campaign.probing import Prober, task_s
 from probes.campaign.queues import RETRY_BUSY_S, Job, JobQueues, jobs_in_rounds
 from probes.campaign.tasks import CampaignLimits, CampaignLog, Probe, ProbeOutcome

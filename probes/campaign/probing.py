@@ -10,17 +10,15 @@ from dataclasses import replace
 from planner.model.units import MBPS_PER_GBPS, moved_gb
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.stopping import may_stop
-from probes.campaign.findings import Findings, steady_mbps, steady_sample
 from probes.campaign.ramping import RAMP_STEP_S, Saturation, sender_kind, udp_shares
 from probes.campaign.specification import AS_ASKED, Method
 from probes.campaign.tasks import ProbeTask
-from probes.campaign.throughput_tests import ThroughputTester
+from probes.campaign.throughput_tests import Findings, ThroughputTester, steady_mbps, steady_sample
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import OVERRUN_S, Result, Test
+from probes.tools.interface import OVERRUN_S, Result, Test, make_test, run
 from probes.tools.iperf3 import MOST_STREAMS
 from probes.tools.round_trips import HOP_GB, MOST_HOPS, Ping, TcpConnect, Traceroute
-from probes.tools.running import make_test, run
 
 # A window opens within about nine round trips (log2(4 MB / 14.6 kB) + 1); many flows share the
 # way up and need fewer.

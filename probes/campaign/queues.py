@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from probes.campaign.findings import Findings
 from probes.campaign.rounds import schedule
 from probes.campaign.tasks import CampaignLimits, Probe, ProbeOutcome
+from probes.campaign.throughput_tests import Findings
 from probes.fleet.failures import ProbeError
 
 PING_S = 2.5

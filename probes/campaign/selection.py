@@ -19,8 +19,7 @@ from planner.model.errors import DataError
 from planner.model.estimate import Bound
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE
-from probes.campaign.budget import UNLIMITED, Allowance
-from probes.campaign.costing import Price
+from probes.campaign.costing import UNLIMITED, Allowance, Price
 from probes.campaign.regret import RateMatrices, expected_regret
 from probes.campaign.tasks import ProbeTask
 

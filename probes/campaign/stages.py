@@ -8,8 +8,7 @@ from math import isfinite
 
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
-from probes.campaign.budget import UNLIMITED, Allowance, frugal_allowance
-from probes.campaign.costing import Price, all_pairs_tasks
+from probes.campaign.costing import UNLIMITED, Allowance, Price, all_pairs_tasks, frugal_allowance
 from probes.campaign.engine import Engine, critical_path_s
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
@@ -218,7 +217,7 @@ async def run_stages(
 ) -> CampaignReport:
     """Run a campaign to its end, or the rest of one that was interrupted.
 
-    Without a budget, a campaign that chooses links itself keeps to :mod:`probes.campaign.budget`.
+    Without a budget, a campaign that chooses links itself keeps to :mod:`probes.campaign.costing`.
 
     Raises
     ------

@@ -13,9 +13,8 @@ from probes.fleet.hosts import Fleet, Host
 from probes.fleet.session import HostSession
 from probes.fleet.sessions import Sessions
 from probes.importers.iperf3 import explained
-from probes.tools.interface import failure
+from probes.tools.interface import Ports, failure, make_test, prepared
 from probes.tools.iperf3 import Iperf3, read_document
-from probes.tools.running import Ports, make_test, prepared
 
 Severity: TypeAlias = Literal["error", "warning"]
 

@@ -16,8 +16,7 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.session import HostSession
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import Test
-from probes.tools.running import Ports
+from probes.tools.interface import Ports, Test
 from probes.tools.together import all_ready, servers
 
 READY = b"relaying"

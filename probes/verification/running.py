@@ -15,14 +15,13 @@ from math import inf
 from typing import TypeVar
 
 from planner.model.units import MBPS_PER_GBPS
-from probes.campaign.findings import Findings, steady_sample
+from probes.campaign.throughput_tests import Findings, steady_sample
 from probes.fleet.failures import ProbeError, first_of, missing_tool
 from probes.fleet.remote import NOT_FOUND
 from probes.fleet.session import Output
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import Result, Test
+from probes.tools.interface import SERVER_MARGIN_S, Ports, Result, Test, make_test
 from probes.tools.iperf3 import Iperf3
-from probes.tools.running import SERVER_MARGIN_S, Ports, make_test
 from probes.tools.together import all_ready, clients, outputs, servers
 from probes.verification.predictions import PlanPath, Stream
 from probes.verification.relays import relaying

@@ -1,4 +1,4 @@
-"""The network, prices and expectations of a fleet, which campaigns rest on."""
+"""What a store says of a fleet: estimates and prices that campaigns rest on, and caps of VMs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import time
 
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Snapshot
+from probes.analysis.evidence import Record
+from probes.analysis.fleet_caps import CAP_NAMES, vm_caps
 from probes.campaign.costing import Meter
 from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.stages import CampaignInputs
@@ -68,3 +70,9 @@ class MeasuredFleet:
     def meter(self) -> Meter:
         """Return a meter that prices what is sent, by the fleet file and the catalogue."""
         return Meter(self.catalogue, self._usd_per_gb)
+
+
+def measured_caps(store: Store, catalogue: Catalogue) -> list[Record]:
+    """Return the newest caps in a store, those of VMs that are worth recreating first."""
+    samples = (sample for metric in CAP_NAMES for sample in store.samples.read(metric=metric))
+    return vm_caps(samples, catalogue)

@@ -17,7 +17,7 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
 from probes.fleet.sessions import Sessions
 from probes.samples import Sample
-from probes.tools.running import Ports
+from probes.tools.interface import Ports
 from probes.verification.outcomes import in_doubt, samples_of
 from probes.verification.predictions import Limit, PlanPath, PlanPrediction, RateRange, predicted
 from probes.verification.running import run_together

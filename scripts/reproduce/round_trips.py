@@ -24,9 +24,8 @@ from probes.fleet.session import Output
 from probes.lab.controller import Lab
 from probes.lab.measuring import running
 from probes.lab.topology import private_address
-from probes.tools.interface import Tool
+from probes.tools.interface import Tool, make_test
 from probes.tools.round_trips import Ping, TcpConnect
-from probes.tools.running import make_test
 from scripts.reproduce.laboratory import FLOWS, Note, laboratory, noted
 from scripts.reproduce.point import Point
 

@@ -21,10 +21,10 @@ import pytest
 from planner.model.errors import InputError, StoreError
 from probes.campaign.costing import Meter, task_volume_gb
 from probes.campaign.engine import Engine
-from probes.campaign.findings import Findings
 from probes.campaign.probing import Prober
 from probes.campaign.specification import AS_ASKED, CampaignSpec, Method
 from probes.campaign.tasks import CampaignLimits, Phase, ProbeOutcome, ProbeTask
+from probes.campaign.throughput_tests import Findings
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts

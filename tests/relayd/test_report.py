@@ -17,7 +17,7 @@ import pytest
 import relayd
 from planner.model.estimate import AddressKind
 from probes.analysis.steady_state import Interval
-from probes.campaign.findings import Findings, steady_sample
+from probes.campaign.throughput_tests import Findings, steady_sample
 from probes.samples import Metric, Sample
 from probes.tools.interface import Result
 from relayd.__main__ import main

@@ -27,7 +27,7 @@ from probes.tools.host_check import (
     install_commands,
     unknown_hosts,
 )
-from relayd.campaigns.caps import measured_caps
+from relayd.campaigns.inputs import measured_caps
 from relayd.cli.options import agreed, catalogue_of, store_location
 from relayd.cli.text import left_table
 from relayd.settings import load_settings

@@ -16,9 +16,8 @@ from probes.campaign.stages import CampaignReport
 from probes.campaign.tasks import PHASES, CampaignLimits
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from relayd.campaigns.caps import measured_caps
 from relayd.campaigns.forecast import forecast_campaign
-from relayd.campaigns.inputs import MeasuredFleet
+from relayd.campaigns.inputs import MeasuredFleet, measured_caps
 from relayd.campaigns.running import CampaignRunner, run_interruptibly
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.probe_answer import ProgressDisplay, print_forecast, print_report, say

@@ -13,7 +13,7 @@ from planner.model.catalogue import VmType
 from planner.model.document import site_as_json
 from planner.model.link_states import LinkState
 from probes.fleet.hosts import Host
-from relayd.campaigns.caps import measured_caps
+from relayd.campaigns.inputs import measured_caps
 from relayd.http.answers import encoded
 from relayd.http.campaigns.process import forecast
 from relayd.http.campaigns.supervisor import fleet_of

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from planner.model.baseline.modelled_links import baseline_network
 from planner.model.catalogue import Catalogue
-from probes.campaign.budget import Ledger
-from probes.campaign.costing import Meter, all_pairs_tasks, campaign_cost, task_volume_gb
+from probes.campaign.costing import Ledger, Meter, all_pairs_tasks, campaign_cost, task_volume_gb
 from probes.campaign.rounds import schedule
 from probes.campaign.tasks import ProbeTask
 from relayd.catalogue.loading import load_catalogue

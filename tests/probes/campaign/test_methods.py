@@ -20,12 +20,11 @@ from probes.analysis.fleet_caps import vm_caps
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.steady_state import Interval
 from probes.campaign.costing import task_volume_gb
-from probes.campaign.findings import Findings
 from probes.campaign.probing import Prober
 from probes.campaign.ramping import UDP_S, UDP_STEP_S, Saturation, with_ramps
 from probes.campaign.specification import AS_ASKED, Method
 from probes.campaign.tasks import ProbeTask
-from probes.campaign.throughput_tests import ThroughputTester
+from probes.campaign.throughput_tests import Findings, ThroughputTester
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.sessions import Sessions

@@ -14,7 +14,7 @@ from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from probes.analysis.falls import lasting, rate_cut
 from probes.analysis.steady_state import Interval
-from probes.campaign.findings import Findings, steady_sample
+from probes.campaign.throughput_tests import Findings, steady_sample
 from probes.samples import Sample
 from probes.tools.interface import Result
 from relayd.__main__ import main

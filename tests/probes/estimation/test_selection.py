@@ -19,8 +19,13 @@ from benchmarks.achieved import Achieved, achieved
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.transfer.request import Objective
-from probes.campaign.budget import Allowance, frugal_allowance
-from probes.campaign.costing import Meter, all_pairs_tasks, task_volume_gb
+from probes.campaign.costing import (
+    Allowance,
+    Meter,
+    all_pairs_tasks,
+    frugal_allowance,
+    task_volume_gb,
+)
 from probes.campaign.regret import RateMatrices, regret_on, regret_once_measured
 from probes.campaign.rounds import schedule
 from probes.campaign.selection import ENOUGH, cap_tasks, choose_links, per_flow_tasks, rtt_tasks

@@ -15,11 +15,10 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.session import Output
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import Result, Test, Tool
+from probes.tools.interface import Ports, Result, Test, Tool, make_test, prepared, run
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
 from probes.tools.round_trips import Ping, TcpConnect, Traceroute
-from probes.tools.running import Ports, make_test, prepared, run
 from tests.probes.fleet.machines import machines, need, owner
 
 _SRC, _DST = "aws:us-east-1", "gcp:us-east1"
