@@ -106,6 +106,18 @@ def on_wire(
     return (src, dst, there_gb + besides_gb), (dst, src, back_gb + besides_gb)
 
 
+def worst_usd(
+    sent: Iterable[tuple[str, str, float]],
+    price: Callable[[str, str, float, float], float],
+    all_gb: float,
+) -> float:
+    """Return the most that it costs to send some of all that may be sent, in whichever order.
+
+    Where an allowance is free, later is dearer; where there are tiers, earlier is.
+    """
+    return sum(max(price(*link, 0.0), price(*link, all_gb)) for link in sent)
+
+
 class Meter:
     """Prices bytes as they are sent, at the tier that each provider's month has reached.
 
@@ -313,8 +325,8 @@ class Ledger:
             self._reserved[id(task)] = gb, self._links(task, gb)
             if self._budget_usd == inf:
                 return inf
-            worst_usd = sum(self._worst_usd(links) for _, links in self._reserved.values())
-            if self.usd + worst_usd <= self._budget_usd:
+            at_most = sum(self._worst_usd(links) for _, links in self._reserved.values())
+            if self.usd + at_most <= self._budget_usd:
                 return gb
             self.release(task)
         return None
@@ -355,14 +367,9 @@ class Ledger:
         ]
 
     def _worst_usd(self, links: Iterable[tuple[str, str, float]]) -> float:
-        """Return the price of what is sent on the wire, before or after all that is reserved.
-
-        Where an allowance is free, later is dearer; where there are tiers, earlier is.
-        """
+        """Return the price of what is sent on the wire, before or after all that is reserved."""
         ahead_gb = sum(gb for _, others in self._reserved.values() for _, _, gb in others)
-        return sum(
-            max(self._meter.price(*link), self._meter.price(*link, ahead_gb)) for link in links
-        )
+        return worst_usd(links, self._meter.price, ahead_gb)
 
     def _on_wire(
         self, task: ProbeTask, src: str, dst: str, gb: float, tests: int = 1

@@ -7,7 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heapreplace
 
 from planner.model.errors import StoreError
@@ -38,7 +38,6 @@ class StageProgress:
     sent_gb: float = 0.0
     usd: float = 0.0
     left_s: float = 0.0
-    running: Counter[str] = field(default_factory=Counter)
 
 
 class Engine:
@@ -199,7 +198,6 @@ class Engine:
             return False
         job.most_gb = most_gb
         self.progress.round = max(self.progress.round, job.round)
-        self.progress.running.update(job.hosts)
         self._starting.append(job)
         return True
 
@@ -227,8 +225,6 @@ class Engine:
         self.ledger.release(job.probe.task)
         sent_gb, usd = self.ledger.charge(job.probe.task, job.findings.sent)
         job.sent_gb, job.usd = job.sent_gb + sent_gb, job.usd + usd
-        # Unlike subtract(), this drops the hosts with nothing left.
-        self.progress.running -= Counter(job.hosts)
 
     def _judge(self, job: Job, task: asyncio.Task[None]) -> None:
         """Count a success; retry, set aside or give up a failure."""

@@ -104,7 +104,7 @@ class Prober:
             else:
                 omit_s = warm_up_s(part, self.rtt_ms)
                 await self._tester.run_cap(part, findings, omit_s, self.rtt_ms)
-            findings.end_part()
+            findings.parts, findings.kept = findings.parts + 1, len(findings.samples)
 
     # ---- round-trip time ----------------------------------------------------------------------
 

@@ -63,11 +63,6 @@ class Findings:
     parts: int = 0
     kept: int = 0
 
-    def end_part(self) -> None:
-        """Keep what a part has found."""
-        self.parts += 1
-        self.kept = len(self.samples)
-
     def again(self, most_gb: float) -> Findings:
         """Return those of another attempt, which begins with what parts that ended have found."""
         found = self.samples[: self.kept]

@@ -78,10 +78,6 @@ class HealthPolicy:
     low_share: float = 0.5
     trust_rate_s: float = 6 * 3600.0
 
-    def slow_from_ms(self, usual_ms: float) -> float:
-        """Return the round-trip time from which a link is slow."""
-        return max(usual_ms * self.slow_factor, usual_ms + self.slow_ms)
-
 
 @dataclass(frozen=True, slots=True)
 class LinkHealth:
@@ -213,7 +209,7 @@ def _with_slowness(
     slow = (
         usual_ms is not None
         and probe.rtt_ms is not None
-        and probe.rtt_ms > policy.slow_from_ms(usual_ms)
+        and probe.rtt_ms > max(usual_ms * policy.slow_factor, usual_ms + policy.slow_ms)
     )
     if not slow:
         return replace(health, slow=0)

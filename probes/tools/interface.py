@@ -361,9 +361,7 @@ async def run(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> Resul
     ProbeError
         Naming the host at fault.
     """
-    needs_server = tool.server(replace(test, port=1)) is not None
-    if not needs_server:
-        target = test.dst
-        return await run_client(sessions, tool, replace(test, port=target.first_port))
+    if tool.server(replace(test, port=1)) is None:
+        return await run_client(sessions, tool, replace(test, port=test.dst.first_port))
     async with prepared(sessions, ports, tool, test) as ready:
         return await run_client(sessions, tool, ready)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE, MS_PER_S
+from probes.campaign.costing import worst_usd
 from probes.fleet.hosts import Fleet
 from probes.tools.interface import OVERRUN_S
 from probes.tools.iperf3 import MOST_STREAMS
@@ -45,9 +46,8 @@ MOST_PAIRINGS = 7
 
 Sent: TypeAlias = tuple[str, str, float]
 """Source and destination region, and GB on the wire."""
-Price: TypeAlias = Callable[[str, str, float, float | None], float]
-"""What is sent, and GB of its plan that are sent before it (None where nothing of any plan is), to
-USD."""
+Price: TypeAlias = Callable[[str, str, float, float], float]
+"""What is sent, and GB of all plans that are sent before it, to USD."""
 
 
 @dataclass
@@ -171,13 +171,8 @@ def volume_gb(sent: Iterable[Sent]) -> float:
 
 
 def cost_usd(sent: Sequence[Sent], price: Price) -> float:
-    """Return the fees of what is sent on the wire.
-
-    What is sent in which order is not known. Where an allowance is free, later is dearer; where
-    there are tiers, earlier is.
-    """
-    all_gb = volume_gb(sent)
-    return sum(max(price(*link, None), price(*link, all_gb)) for link in sent)
+    """Return the fees of what is sent on the wire: what is sent in which order is not known."""
+    return worst_usd(sent, price, volume_gb(sent))
 
 
 def available(fleet: Fleet) -> dict[str, int]:

@@ -156,10 +156,9 @@ class Verifier:
         self._meter = meter
         self._ahead_gb = 0.0
 
-    def price(self, src: str, dst: str, gb: float, ahead_gb: float | None = None) -> float:
+    def price(self, src: str, dst: str, gb: float, ahead_gb: float) -> float:
         """Return what a volume costs in USD: sent first, or after others and their plans."""
-        after_gb = 0.0 if ahead_gb is None else ahead_gb + self._ahead_gb
-        return self._meter.price(src, dst, gb, after_gb)
+        return self._meter.price(src, dst, gb, ahead_gb and ahead_gb + self._ahead_gb)
 
     def prepared(self, plan: Mapping[str, Any], limits: VerificationLimits) -> Verification:
         """Return a plan with the runs that would verify it.

@@ -56,11 +56,11 @@ def _prediction(gbps: float, *ways: tuple[str, ...]) -> PlanPrediction:
     return PlanPrediction("p", "x", REGIONS[0], REGIONS[2], "relay", paths, vms, rate)
 
 
-def _price(src: str, dst: str, gb: float, ahead_gb: float | None) -> float:
+def _price(src: str, dst: str, gb: float, ahead_gb: float) -> float:
     """Dear from the direct path's destination, and elsewhere dearer after an allowance of 5 GB."""
     if src == REGIONS[2]:
         return 0.5 * gb
-    return 0.02 * max(0.0, gb - max(0.0, 5.0 - (ahead_gb or 0.0)))
+    return 0.02 * max(0.0, gb - max(0.0, 5.0 - ahead_gb))
 
 
 @given(
