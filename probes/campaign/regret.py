@@ -67,11 +67,18 @@ class RateMatrices:
         return cls(figures["low"], figures["expected"], figures["high"], unknown, drift)
 
 
-def expected_regret(rates: RateMatrices) -> tuple[float, NDArray[np.float64]]:
+def expected_regret(
+    rates: RateMatrices, seen: NDArray[np.bool_] | None = None
+) -> tuple[float, NDArray[np.float64]]:
     """Return the expected regret, and how much of it each unmeasured link is to blame for.
 
     The blame for a pair's loss is shared among the links that would have to be known for it to get
     its best path.
+
+    Parameters
+    ----------
+    seen : array, optional
+        Links whose truth is known by then.
     """
     blame = np.zeros(rates.expected.shape)
     pairs = rates.expected > 0
@@ -79,10 +86,15 @@ def expected_regret(rates: RateMatrices) -> tuple[float, NDArray[np.float64]]:
         return 0.0, blame
     chosen, total = _sure_choices(rates), 0.0
     for truth in _truths(rates):
+        if seen is not None:
+            figures = (rates.low, rates.expected, rates.high)
+            low, expected, high = (np.where(seen, truth, figure) for figure in figures)
+            chosen = _sure_choices(replace(rates, low=low, expected=expected, high=high))
         best = _choices(truth)
         loss = _loss(truth, chosen, best)
         total += float(loss[pairs].mean())
-        _add_blame(blame, rates, truth, loss, best)
+        if seen is None:
+            _add_blame(blame, rates, truth, loss, best)
     return total / SCENARIOS, blame / SCENARIOS / pairs.sum()
 
 
@@ -106,19 +118,9 @@ def regret_once_measured(
     connections : int
         Of a transfer.
     """
-    rates = RateMatrices.of(network, regions, connections)
-    if not (rates.expected > 0).any():
-        return 0.0
     links = set(measured)
-    seen = np.array([[(src, dst) in links for dst in regions] for src in regions])
-    regrets = []
-    for truth in _truths(rates):
-        low, expected, high = (
-            np.where(seen, truth, figures) for figures in (rates.low, rates.expected, rates.high)
-        )
-        known = replace(rates, low=low, expected=expected, high=high)
-        regrets.append(regret_on(known, truth))
-    return sum(regrets) / SCENARIOS
+    seen = np.array([[(src, dst) in links for dst in regions] for src in regions], dtype=bool)
+    return expected_regret(RateMatrices.of(network, regions, connections), seen)[0]
 
 
 def regret_on(rates: RateMatrices, truth: NDArray[np.float64]) -> float:
