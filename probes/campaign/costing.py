@@ -100,7 +100,7 @@ def task_volume_gb(task: ProbeTask) -> float:
 def on_wire(
     src: str, dst: str, payload_gb: float, connections: int, tests: int = 1
 ) -> tuple[tuple[str, str, float], tuple[str, str, float]]:
-    """Return what throughput tests send on the wire, both ways, as source, destination and GB."""
+    """Return source, destination and GB on the wire of throughput tests, both ways."""
     besides_gb = tests * (TEST_GB + CONNECTION_GB * connections)
     there_gb, back_gb = FORWARD * payload_gb, BACKWARD * payload_gb
     return (src, dst, there_gb + besides_gb), (dst, src, back_gb + besides_gb)
@@ -136,7 +136,7 @@ class Meter:
         self._sent_gb: dict[str, float] = defaultdict(float)
 
     def price(self, src: str, dst: str, volume_gb: float, ahead_gb: float = 0.0) -> float:
-        """Return what a volume would cost in USD if it were sent next, or after another one.
+        """Return the price in USD of a volume if it were sent next, or after another one.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Allowance:
     name: str = "the budget"
 
     def after(self, usd: float, gb: float) -> Allowance:
-        """Return what is left after something was spent."""
+        """Return the rest after something was spent."""
         return Allowance(max(0.0, self.usd - usd), max(0.0, self.gb - gb), self.name)
 
 
@@ -254,7 +254,7 @@ UNLIMITED = Allowance()
 def frugal_allowance(
     all_pairs: Iterable[ProbeTask], region_of: Mapping[str, str], price: Price
 ) -> Allowance:
-    """Return what a campaign without a budget may spend.
+    """Return the limit of a campaign without a budget.
 
     Parameters
     ----------

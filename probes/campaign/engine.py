@@ -314,7 +314,7 @@ class Engine:
 
 
 def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
-    """Return how long a campaign would have taken had its tools alone taken time.
+    """Return the length of the critical path: a campaign's duration if tools alone took time.
 
     Stages follow one another. Within one, a probe needs all its hosts, and no more than so many run
     at once; the longest chain of probes that waited for one another is the critical path. What a

@@ -35,7 +35,7 @@ UDP_OVER_TCP = 1.25
 
 
 def sender_kind(fleet: Fleet, src: str) -> str:
-    """Return what hosts are taken to be alike in sending."""
+    """Name the kind of a sender: hosts of one kind are taken to send alike."""
     return f"{fleet[src].provider}:{fleet[src].vm_type}"
 
 
@@ -128,7 +128,7 @@ def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
 
 
 def udp_shares(rates: int) -> list[float]:
-    """Return what is offered over UDP, one after the other, as shares of what TCP reached."""
+    """Return the rates that are offered over UDP in turn, as shares of what TCP reached."""
     return [UDP_OVER_TCP * number / rates for number in range(1, rates + 1)]
 
 

@@ -189,7 +189,7 @@ def _add_blame(
 
 
 def _sure_choices(rates: RateMatrices) -> NDArray[np.intp]:
-    """Return what relayd would choose: the best relay if its low bound beats direct's high one."""
+    """Return the choices of relayd: the best relay if its low bound beats direct's high one."""
     choice = _choices(rates.expected)
     surely = _achieved(rates.low, choice) > rates.high * (1 + MARGIN)
     return np.where(surely, choice, -1)
@@ -206,7 +206,7 @@ def _choices(rates: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _achieved(rates: NDArray[np.float64], choice: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what each pair gets by its choice."""
+    """Return the rate of each pair by its choice."""
     rows, columns = np.indices(rates.shape)
     relayed = np.minimum(rates[rows, choice], rates[choice, columns])
     return np.where(choice < 0, rates, relayed)

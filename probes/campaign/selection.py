@@ -264,7 +264,7 @@ def choose_links(
 
 
 def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
-    """Return what a link takes: of the allowance, where bytes are limited; else in dollars."""
+    """Return a link's part of the allowance where bytes are limited; else its dollars."""
     if not isfinite(allowance.gb):
         return max(usd, LEAST_PART)
     parts = (usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART))

@@ -53,7 +53,7 @@ class CampaignInputs:
         self.network = self.estimated()
 
     def link(self, src: str, dst: str) -> Link | None:
-        """Return what is known of the link between two hosts."""
+        """Look up the estimate of the link between two hosts."""
         return self.network.links.get(self.fleet[src].region, {}).get(self.fleet[dst].region)
 
     def rtt_ms(self, src: str, dst: str) -> float:
@@ -62,7 +62,7 @@ class CampaignInputs:
         return link.rtt_ms.expected if link else USUAL_RTT_MS
 
     def allowance(self, budget_usd: float) -> Allowance:
-        """Return what may be spent: the budget, or the default limit of a frugal campaign."""
+        """Return the budget, or the default limit of a frugal campaign."""
         if isfinite(budget_usd) or self.spec.pairs or self.spec.thorough:
             return Allowance(budget_usd)
         # A pair of regions is measured once, however many hosts they have.

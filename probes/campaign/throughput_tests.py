@@ -296,9 +296,9 @@ class ThroughputTester:
         tests: Sequence[Test],
         error: ProbeError,
     ) -> None:
-        """Charge failed tests for what they may have sent: nobody else counted it.
+        """Charge failed tests for what they may have sent, which nothing else counted.
 
-        Where a host can't be reached, nobody knows when its tools ended.
+        Where a host can't be reached, it is not known when its tools ended.
         """
         expected_mbps = task.expected_gbps * MBPS_PER_GBPS / len(tests)
         for test in tests:

@@ -80,7 +80,7 @@ class Test:
     interval_s: float = 1.0
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
-        """Return what the importers need beyond the output."""
+        """Return the importers' options: all that they need beyond the output."""
         client, server = (self.dst, self.src) if client_at_dst else (self.src, self.dst)
         return ImportOptions(
             src=client.region,

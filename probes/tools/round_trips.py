@@ -53,7 +53,7 @@ class Ping(Tool):
         return 2 * WAIT_S + self._count(test) * INTERVAL_S + 5
 
     def sent_gb(self, test: Test) -> float:
-        """Return what both runs send, replies included."""
+        """Return the volume of both runs, replies included."""
         return (1 + self._count(test)) * PACKET_GB
 
     def _count(self, test: Test) -> int:

@@ -266,7 +266,7 @@ def _total(paths: Iterable[PlanPath]) -> RateRange:
 
 
 def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
-    """Return what the document of a transfer's, a shuffle's or a broadcast's plan predicts.
+    """Read the document of a transfer's, a shuffle's or a broadcast's plan.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ def socat_command(what: RelayTask) -> list[str]:
 def relay_commands(
     program: str, listeners: Sequence[RelayTask], limit_s: int
 ) -> list[tuple[str, ...]]:
-    """Return what is run side by side: one HAProxy for all, or a socat for each."""
+    """Return the commands to run side by side: one HAProxy for all, or a socat for each."""
 
     def command(own: Sequence[RelayTask], config: str, words: Sequence[str]) -> tuple[str, ...]:
         ports = " ".join(f"{what.port:04X}" for what in own)

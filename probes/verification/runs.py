@@ -103,7 +103,7 @@ class Run:
         return self.prediction.rate.judged(self.achieved_gbps)
 
     def carried(self) -> dict[Limit, tuple[float, float]]:
-        """Return what was predicted and achieved of all paths of each VM and link together."""
+        """Return predicted and achieved Gbit/s of all paths of each VM and link together."""
         found: dict[Limit, tuple[float, float]] = {}
         for path in self.paths:
             for limit in path.limits():
@@ -161,7 +161,7 @@ class VerificationLimits:
 
 
 def links_of(runs: Iterable[Run], *, at_most: bool = False) -> list[Sent]:
-    """Return what runs send over all links, both ways."""
+    """Return the volumes that runs send over all links, both ways."""
     return [link for run in runs for link in run.sent(at_most=at_most)]
 
 
@@ -176,7 +176,7 @@ def cost_usd(sent: Sequence[Sent], price: Price) -> float:
 
 
 def available(fleet: Fleet) -> dict[str, int]:
-    """Return how many hosts the fleet has in each region."""
+    """Count the fleet's hosts in each region."""
     return dict(Counter(host.region for host in fleet))
 
 

@@ -62,7 +62,7 @@ class CampaignForecast:
         return sum(self.phase_s.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the forecast as JSON types, beside what measuring all pairs would take."""
+        """Return the forecast as JSON types, with that of measuring all pairs."""
         return {
             "campaign": _cost_as_json(self.cost, self.duration_s),
             "all_pairs": _cost_as_json(self.everything, self.everything_s),
@@ -82,7 +82,7 @@ def forecast_campaign(
     *,
     method: Method = AS_ASKED,
 ) -> CampaignForecast:
-    """Return what a campaign is expected to do, at most: all stages are chosen as of now."""
+    """Forecast the most that a campaign would do: all stages are chosen as of now."""
     inputs = measured.inputs(spec, method)
     region_of = measured.fleet.region_of
 
@@ -123,7 +123,7 @@ def forecast_campaign(
 
 
 def _rounds_s(rounds: list[Round], inputs: CampaignInputs) -> float:
-    """Return how long rounds take, with what the tools do before and after measuring."""
+    """Return the duration of rounds, with what the tools do before and after measuring."""
     return sum(_round_s(one_round, inputs) for one_round in rounds)
 
 

@@ -64,7 +64,7 @@ class MeasuredFleet:
         )
 
     def inputs(self, spec: CampaignSpec, method: Method) -> CampaignInputs:
-        """Return what a campaign chooses and sizes its probes by."""
+        """Gather the inputs by which a campaign chooses and sizes its probes."""
         return CampaignInputs(spec, method, self.fleet, self.network, self.meter().price)
 
     def meter(self) -> Meter:

@@ -105,7 +105,7 @@ class Verification:
         return runs_hold and all(rate.judged(gbps) != "above" for _, rate, gbps in self.filled())
 
     def filled(self) -> list[tuple[Limit, RateRange, float]]:
-        """Return what the plan fills, and what it carried when its paths were allowed more."""
+        """Return each limit that the plan fills, and its Gbit/s when paths were allowed more."""
         return [
             (limit, rate, carried[limit][1])
             for run in self.ended
@@ -157,7 +157,7 @@ class Verifier:
         self._ahead_gb = 0.0
 
     def price(self, src: str, dst: str, gb: float, ahead_gb: float) -> float:
-        """Return what a volume costs in USD: sent first, or after others and their plans."""
+        """Return the price of a volume in USD: sent first, or after others and their plans."""
         return self._meter.price(src, dst, gb, ahead_gb and ahead_gb + self._ahead_gb)
 
     def prepared(self, plan: Mapping[str, Any], limits: VerificationLimits) -> Verification:
@@ -214,7 +214,7 @@ class Verifier:
         return self._wan.network_between(src, dst).link(src, dst).rtt_ms.expected
 
     def _direct(self, plan: Mapping[str, Any], notes: list[str]) -> PlanPrediction | None:
-        """Return what the direct path is expected to carry with the plan's VMs at its ends."""
+        """Predict the direct path with the plan's VMs at its ends."""
         request = plan["request"]
         try:
             ends = request["src"], request["dst"]

@@ -76,7 +76,7 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[HostReport]:
 
 
 def _caps(options: argparse.Namespace) -> list[Record]:
-    """Return what campaigns have found of hosts' caps; nothing where there is no store."""
+    """Read the caps that campaigns have measured; none where there is no store."""
     settings = load_settings()
     store = open_if_there(store_location(options, settings))
     if store is None:

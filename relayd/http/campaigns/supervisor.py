@@ -118,7 +118,7 @@ class CampaignSupervisor:
     async def _begin(self, request: dict[str, Any]) -> int:
         content = {
             "fleet": str(self._fleet),
-            # Over a pipe, where nobody else reads the password that an address may hold.
+            # Over a pipe, where no other user reads the password that an address may hold.
             "db": self._db.reveal() if isinstance(self._db, Address) else str(self._db),
             "catalogues": [str(path) for path in self._catalogues],
             "request": request,

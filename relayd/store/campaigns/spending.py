@@ -24,15 +24,15 @@ class Spending:
         self._database = database
 
     def committed_usd(self, day: str, kind: Kind | None = None) -> float:
-        """Return what is spent or reserved on a day, of one kind or of all."""
+        """Return USD spent or reserved on a day, of one kind or of all."""
         return self._sum("reserved_usd + spent_usd", day, kind)
 
     def reserved_usd(self, day: str, kind: Kind) -> float:
-        """Return what is reserved on a day and not settled."""
+        """Return USD reserved on a day and not settled."""
         return self._sum("reserved_usd", day, kind)
 
     def sent_gb(self, day: str) -> float:
-        """Return how much was sent on a day, without open reservations."""
+        """Return GB sent on a day, without open reservations."""
         return self._sum("sent_gb", day, None)
 
     def _sum(self, what: str, day: str, kind: Kind | None) -> float:

@@ -112,7 +112,7 @@ class CampaignTotals(NamedTuple):
 
 
 def campaign_totals(database: Database, since_s: float = 0.0) -> CampaignTotals:
-    """Return what all campaigns together have taken so far, or with probes that ended since."""
+    """Add up all campaigns so far, or their probes that ended since a time."""
     _, done, failed, sent_gb, usd = database.row(_TOTALS, (since_s,))
     return CampaignTotals(usd, sent_gb, done, failed)
 
