@@ -11,7 +11,7 @@ nothing at all. So every tool runs
 What must not outlive its controller even for a minute is tethered besides: it ends, and its lease
 goes, as soon as its SSH channel closes or nothing has come through it for a while.
 
-Settings of the system that a campaign was asked to change are kept on record next to the leases, and
+Settings of the system that a campaign was asked to change are kept on record with the leases, and
 restored at the same moments.
 
 The scripts are fixed; everything that varies reaches them as arguments. They are POSIX shell, so
