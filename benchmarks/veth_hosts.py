@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from probes.lab.sshd import CONFIGURATION, SSHD, make_keys
+from probes.lab.sites import CONFIGURATION, SSHD, make_keys
 
 MTU_BYTES = 1_500
 

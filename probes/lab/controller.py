@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, RelaydError
-from probes.lab.linux import start_time_of
-from probes.lab.requirements import check_machine
+from probes.lab.linux import check_machine, start_time_of
 from probes.lab.sites import processes
 from probes.lab.topology import Topology
 

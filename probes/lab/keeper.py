@@ -20,7 +20,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,7 +30,6 @@ from probes.lab.behaviours import HANG, NO_IMPAIRMENT
 from probes.lab.conditions import Conditions
 from probes.lab.counters import BIN_S, Counters
 from probes.lab.emulator import MESSAGE_BYTES, Wiring, message_of, run_worker
-from probes.lab.fleet import FleetHost, fleet_toml
 from probes.lab.forwarding import SshForward
 from probes.lab.linux import (
     CLONE_NEWNET,
@@ -42,6 +41,55 @@ from probes.lab.linux import (
 )
 from probes.lab.sites import Login, SiteProcess, site_process, site_script, start_site
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address, public_address
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHost:
+    """One ``[[host]]`` entry of a fleet file.
+
+    Attributes
+    ----------
+    region : str
+    host, port, user : str, int, str
+        Where and as whom to log in over SSH.
+    key, known_hosts : str
+        Paths of the private key and of the file with the host's key.
+    vm_type : str
+        What the machine is, or ``""``.
+    private_address, public_address : str
+        What other hosts reach it by.
+    egress_mbps, ingress_mbps : float
+        What the VM can send and take, in Mbit/s of payload.
+    """
+
+    region: str
+    host: str
+    port: int
+    user: str
+    key: str
+    known_hosts: str
+    vm_type: str
+    private_address: str
+    public_address: str
+    egress_mbps: float
+    ingress_mbps: float
+
+
+def fleet_toml(hosts: list[FleetHost], comment: str) -> str:
+    """Write a fleet file."""
+    blocks = [f"# {comment}\n"]
+    for host in hosts:
+        lines = [f"{name} = {_toml(value)}" for name, value in asdict(host).items()]
+        blocks.append("\n".join(["[[host]]", *lines, ""]))
+    return "\n".join(blocks)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, int | float):
+        return str(value)
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
 
 WORKERS = 2
 """Forked processes that carry packets; more than two gain nothing on two processors."""

@@ -28,7 +28,7 @@ def address_batch(index: int, largest_window_bytes: int) -> str:
     ----------
     index : int
     largest_window_bytes : int
-        Over all peers; fixes the scale factor of windows (see :mod:`probes.lab.windows`).
+        Over all peers; fixes the scale factor of windows (see :mod:`probes.lab.emulator`).
     """
     return "\n".join(
         [

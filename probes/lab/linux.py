@@ -1,6 +1,6 @@
-"""The few Linux calls that the standard library does not offer in Python 3.11.
+"""What a lab needs of the machine: programs, and Linux calls that Python 3.11 does not offer.
 
-Each raises :class:`OSError` with the kernel's reason, as the standard library would.
+A call raises :class:`OSError` with the kernel's reason, as the standard library would.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import errno
 import fcntl
 import os
 import platform
+import shutil
 import struct
 from pathlib import Path
+
+from planner.model.errors import RelaydError
 
 CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWNET = 0x4000_0000
@@ -139,3 +142,81 @@ def start_time_of(pid: int) -> int | None:
         return None
     fields = stat[stat.rindex(b")") + 2 :].split()
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+_PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "/usr/sbin/sshd": "openssh-server",
+    "ssh-keygen": "openssh-client",
+    "iperf3": "iperf3",
+    "ping": "iputils-ping",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "mount": "mount",
+    "hostname": "hostname",
+}
+
+
+def missing_packages() -> list[str]:
+    """Debian packages of the tools that are not there."""
+    missing = {package for tool, package in _PACKAGES.items() if _where(tool) is None}
+    return sorted(missing)
+
+
+def check_machine() -> None:
+    """Check that a lab can run here.
+
+    Raises
+    ------
+    RelaydError
+        Names what is missing and the line that helps.
+    """
+    if missing := missing_packages():
+        names = " ".join(missing)
+        raise RelaydError(
+            f"The lab needs programs that this machine does not have. On Debian or Ubuntu they "
+            f"come with: apt-get install -y {names}"
+        )
+    device = Path("/dev/net/tun")
+    if not device.exists():
+        raise RelaydError(
+            "The lab needs /dev/net/tun, which this machine does not have. Make it with: "
+            "modprobe tun (in a container: start it with --device /dev/net/tun)"
+        )
+    if os.geteuid() == 0:
+        return
+    if not os.access(device, os.R_OK | os.W_OK):
+        raise RelaydError(
+            "The lab needs root, or a user who may open /dev/net/tun. Run it with sudo, or "
+            "once: sudo chmod 0666 /dev/net/tun"
+        )
+    if reason := _user_namespaces_refused():
+        raise RelaydError(
+            f"The lab needs root, or user namespaces, which this kernel refuses here ({reason}). "
+            "Run it with sudo, or allow them: sudo sysctl -w user.max_user_namespaces=15000 "
+            "kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
+        )
+
+
+def _where(tool: str) -> str | None:
+    # Those of the system are not on every user's path.
+    return shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin")
+
+
+def _user_namespaces_refused() -> str:
+    """Try to enter a user namespace in a child; returns why it can't be done, or ``""``."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            become_root_of_new_user_namespace()
+            unshare(CLONE_NEWNET)
+        except OSError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as said:
+        return said.read().decode()

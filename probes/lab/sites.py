@@ -1,7 +1,8 @@
 """A site as a process: namespaces of its own, private folders, and sshd as the first process.
 
 Everything that runs in a site is in its PID namespace, so nothing outlives its first
-process; that one dies with ``unshare``, which dies with the lab's keeper.
+process; that one dies with ``unshare``, which dies with the lab's keeper. Every site has its own
+host key, so that a mixed-up host is noticed as it would be elsewhere.
 """
 
 from __future__ import annotations
@@ -12,13 +13,78 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from planner.model.errors import RelaydError
 from probes.lab.linux import die_with_parent, start_time_of
-from probes.lab.sshd import CONFIGURATION, SSHD
+
+SSHD = "/usr/sbin/sshd"
+
+CONFIGURATION = """\
+Port 22
+AddressFamily inet
+ListenAddress 0.0.0.0
+HostKey /run/relayd/host_key
+AuthorizedKeysFile /run/relayd/authorized_keys
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+StrictModes no
+UsePAM no
+UseDNS no
+PidFile none
+PrintMotd no
+PrintLastLog no
+MaxStartups 200
+MaxSessions 200
+LogLevel FATAL
+Subsystem sftp internal-sftp
+"""
+
+
+def make_keys(folder: Path, names: Sequence[str]) -> None:
+    """Make an Ed25519 key pair ``<name>`` and ``<name>.pub`` in a folder for every name.
+
+    Raises
+    ------
+    RelaydError
+        If ``ssh-keygen`` fails.
+    """
+
+    def make(name: str) -> None:
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "relayd-lab"]
+        done = subprocess.run(
+            [*command, "-f", str(folder / name)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise RelaydError(f"The lab could not make SSH keys: {done.stderr.strip()}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make, names))
+
+
+def known_hosts_line(port: int, addresses: Sequence[str], public_key: str) -> str:
+    """Line of a ``known_hosts`` file for a site.
+
+    Parameters
+    ----------
+    port : int
+        Where the site's sshd is reached on 127.0.0.1.
+    addresses : sequence of str
+        What other sites reach it by, at port 22.
+    public_key : str
+        Content of its host key's ``.pub`` file.
+    """
+    kind, key = public_key.split()[:2]
+    return f"[127.0.0.1]:{port},{','.join(addresses)} {kind} {key}\n"
+
 
 _READY = "relayd-site-ready"
 

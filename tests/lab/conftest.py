@@ -11,7 +11,7 @@ import pytest
 
 from planner.model.errors import RelaydError
 from probes.lab.controller import Lab, labs
-from probes.lab.requirements import check_machine
+from probes.lab.linux import check_machine
 from probes.lab.topology import Topology
 from tests.lab.quiet import judged_if_quiet
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.lab.behaviours import Impairment
-from probes.lab.limits import DROPPED, FlowLimits, PathLimit, RateLimit
+from probes.lab.impaired import DROPPED, FlowLimits, PathLimit, RateLimit
 
 gaps = st.lists(st.tuples(st.floats(0, 0.2), st.integers(60, 65_000)), min_size=1, max_size=60)
 

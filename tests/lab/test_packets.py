@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.lab import packets
+from probes.lab.emulator import WindowClamp
 from probes.lab.packets import VNET
-from probes.lab.windows import WindowClamp
 
 SOURCE, DESTINATION = bytes([10, 77, 0, 1]), bytes([10, 77, 0, 2])
 
