@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from planner.model.errors import InputError, RelaydError
-from probes.lab import links, sshd
+from probes.lab import links
 from probes.lab.behaviours import HANG, NO_IMPAIRMENT
 from probes.lab.conditions import Conditions
 from probes.lab.counters import BIN_S, Counters
@@ -39,7 +39,15 @@ from probes.lab.linux import (
     set_namespace,
     start_time_of,
 )
-from probes.lab.sites import Login, SiteProcess, site_process, site_script, start_site
+from probes.lab.sites import (
+    Login,
+    SiteProcess,
+    known_hosts_line,
+    make_keys,
+    site_process,
+    site_script,
+    start_site,
+)
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address, public_address
 
 
@@ -140,7 +148,7 @@ class Keeper:
         if self._is_bound:  # after that: a change of credentials would take it back
             die_with_parent(signal.SIGTERM)
         names = [f"host_key_{i}" for i in range(count)]
-        sshd.make_keys(self.folder, [*names, "id_ed25519"])
+        make_keys(self.folder, [*names, "id_ed25519"])
         authorized = (self.folder / "id_ed25519.pub").read_text()
         with (self.folder / "log").open("ab") as log:
             for site, name in zip(self.topology.sites, names, strict=True):
@@ -224,7 +232,7 @@ class Keeper:
             port = self._listeners[index].getsockname()[1]
             addresses = (private_address(index), public_address(index))
             public_key = (self.folder / f"{name}.pub").read_text()
-            known.append(sshd.known_hosts_line(port, addresses, public_key))
+            known.append(known_hosts_line(port, addresses, public_key))
             hosts.append(
                 FleetHost(
                     region=site.region,

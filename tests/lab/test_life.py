@@ -17,7 +17,7 @@ import numpy
 import pytest
 
 from planner.model.errors import InputError, RelaydError
-from probes.lab import requirements
+from probes.lab import linux
 from probes.lab.controller import MARK, Lab, labs, labs_folder
 from probes.lab.linux import start_time_of
 from probes.lab.measuring import echo_rtts_ms
@@ -226,9 +226,9 @@ def test_exec_runs_in_a_site_and_returns_its_code(folder: Path) -> None:
 
 
 def test_what_is_missing_is_named_with_the_line_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(requirements._PACKAGES, "no-such-tool", "no-such-package")
+    monkeypatch.setitem(linux._PACKAGES, "no-such-tool", "no-such-package")
     with pytest.raises(RelaydError, match="apt-get install -y no-such-package"):
-        requirements.check_machine()
+        linux.check_machine()
 
 
 def test_a_name_that_is_a_path_is_refused() -> None:
