@@ -59,15 +59,11 @@ class FromSource(NamedTuple):
     at_s: Floats
     logs: Floats
 
-    def where(self, chosen: Bools) -> FromSource:
+    def where(self, chosen: Bools | Ints) -> FromSource:
         """Return some of the samples."""
         return self._replace(
             places=self.places[chosen], at_s=self.at_s[chosen], logs=self.logs[chosen]
         )
-
-    def newest(self, most: int) -> FromSource:
-        """Return at most so many of the newest samples."""
-        return self.where(np.arange(len(self.places)) >= len(self.places) - most)
 
 
 class Disputed(NamedTuple):
@@ -124,7 +120,7 @@ def agreed(found: Sequence[FromSource], noise: float) -> Agreement:
     tolerance = max(LEAST_TOLERANCE, NOISES * noise, DEVIATIONS * deviation)
     needed = min(CLAIM, len(reference.logs))
     claims = [claim for one in others if (claim := _claimed(one, level, tolerance, needed))]
-    shift = _confirmed(claims, reference, others, tolerance)
+    shift = _confirmed(claims, (reference, *others), tolerance)
     if shift is not None:
         return _after_shift(shift, found, tolerance)
     counting, disputed = [reference], []
@@ -133,7 +129,8 @@ def agreed(found: Sequence[FromSource], noise: float) -> Agreement:
         if not near.all():
             disputed.append(Disputed(one.source, one.places[~near], len(near)))
         if len(reference.places) < ENOUGH and near.any():
-            counting.append(one.where(near).newest(len(reference.places)))
+            nearest = np.flatnonzero(near)[-len(reference.places) :]
+            counting.append(one.where(nearest))
     return Agreement(
         _by_time(counting), trusted(*(one.source for one in counting)), tuple(disputed)
     )
@@ -150,57 +147,52 @@ def _by_time(found: Sequence[FromSource]) -> Ints:
     return places[np.argsort(at_s, kind="stable")]
 
 
-class _Claim(NamedTuple):
-    source: str
-    level: float
-    since_s: float
+class _NewLevel(NamedTuple):
+    """A level that newest samples claim, since when, and by whom."""
 
-
-def _claimed(one: FromSource, level: float, tolerance: float, needed: int) -> _Claim | None:
-    """Return another level that a source's newest samples claim, all of one run; else None."""
-    middle = float(np.median(one.logs[-needed:]))
-    if len(one.logs) < needed or abs(middle - level) <= tolerance:
-        return None
-    belongs = (np.abs(one.logs - level) > tolerance) & (np.abs(one.logs - middle) <= tolerance)
-    strangers = np.flatnonzero(~belongs)
-    begin = int(strangers[-1]) + 1 if len(strangers) else 0
-    if begin > len(belongs) - needed:
-        return None
-    return _Claim(one.source, float(np.median(one.logs[begin:])), float(one.at_s[begin]))
-
-
-class _Shift(NamedTuple):
     level: float
     since_s: float
     sources: frozenset[str]
 
 
+def _claimed(one: FromSource, level: float, tolerance: float, needed: int) -> _NewLevel | None:
+    """Return another level that a source's newest samples claim, all of one run; else None."""
+    middle = float(np.median(one.logs[-needed:]))
+    if len(one.logs) < needed or abs(middle - level) <= tolerance:
+        return None
+    belongs = (np.abs(one.logs - level) > tolerance) & (np.abs(one.logs - middle) <= tolerance)
+    begin = int(np.flatnonzero(~belongs).max(initial=-1)) + 1
+    if begin > len(belongs) - needed:
+        return None
+    since_s = float(one.at_s[begin])
+    return _NewLevel(float(np.median(one.logs[begin:])), since_s, frozenset({one.source}))
+
+
 def _confirmed(
-    claims: Sequence[_Claim], reference: FromSource, others: Sequence[FromSource], tolerance: float
-) -> _Shift | None:
+    claims: Sequence[_NewLevel], found: Sequence[FromSource], tolerance: float
+) -> _NewLevel | None:
     """Return the new level that more than one source has found, if there is one."""
-    best: _Shift | None = None
+    best: _NewLevel | None = None
     for claim in claims:
         allies = [ally for ally in claims if abs(ally.level - claim.level) <= tolerance]
         # When a second one had seen it: what measured before may have seen the old level rightly.
-        since = sorted(ally.since_s for ally in allies)[: 2 if len(allies) > 1 else 1]
-        behind = {ally.source for ally in allies}
+        since = sorted(ally.since_s for ally in allies)[:2]
+        behind = set[str]().union(*(ally.sources for ally in allies))
         against: set[str] = set()
-        for one in (reference, *others):
+        for one in found:
             seen = one.logs[one.at_s >= since[-1]]
-            if one.source in behind or not len(seen):
-                continue
-            near = np.count_nonzero(np.abs(seen - claim.level) <= tolerance)
-            (behind if 2 * near > len(seen) else against).add(one.source)
+            if one.source not in behind and len(seen):
+                near = np.count_nonzero(np.abs(seen - claim.level) <= tolerance)
+                (behind if 2 * near > len(seen) else against).add(one.source)
         refuted = OWN in against or (OWN not in behind and len(against) >= len(behind))
         if len(behind) < 2 or refuted:
             continue
         if best is None or (OWN in behind, len(behind)) > (OWN in best.sources, len(best.sources)):
-            best = _Shift(claim.level, min(since), frozenset(behind))
+            best = _NewLevel(claim.level, since[0], frozenset(behind))
     return best
 
 
-def _after_shift(shift: _Shift, found: Sequence[FromSource], tolerance: float) -> Agreement:
+def _after_shift(shift: _NewLevel, found: Sequence[FromSource], tolerance: float) -> Agreement:
     """Return the samples of a new level; those of before are of the old one."""
     near: dict[str, FromSource] = {}
     disputed = []

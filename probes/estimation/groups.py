@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from math import sqrt
-from statistics import median
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -109,10 +107,7 @@ class Groups(NamedTuple):
         return middles / (1 + errors), middles, middles * (1 + errors)
 
 
-def median_bounds(values: list[float], noise: float) -> tuple[float, float, float]:
+def median_bounds(values: Floats, noise: float) -> tuple[float, float, float]:
     """Return the median of at least one value with bounds; see :meth:`Groups.bounds`."""
-    expected = median(values)
-    sigma = MAD_TO_SIGMA * median(abs(value - expected) for value in values)
-    spread = NORMAL_90 * sigma / expected if expected > 0 else 0.0
-    error = max(LEAST_NOISE, sqrt(noise**2 / len(values) + spread**2))
-    return expected / (1 + error), expected, expected * (1 + error)
+    low, expected, high = Groups(np.array([0, len(values)])).bounds(values, noise)
+    return low.item(), expected.item(), high.item()

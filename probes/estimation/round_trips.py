@@ -91,7 +91,7 @@ def _by_cities(
     for key in np.unique(wanted[np.isin(wanted, known[known >= 0])]).tolist():
         behind = own[known == key]
         behind = behind[own_first(origins, behind["origin"])]
-        bounds = median_bounds(behind["expected"].tolist(), RTT_NOISE)
+        bounds = median_bounds(behind["expected"], RTT_NOISE)
         at = wanted == key
         for i, j in zip(src[at].tolist(), dst[at].tolist(), strict=True):
             figures = Figures(between=(order[city[i]], order[city[j]]))

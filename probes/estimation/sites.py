@@ -241,7 +241,7 @@ def _caps_of(
 
 def _cap(rows: Rows, kind: Kind, method: Method, figures: Figures | None) -> Estimate:
     gbps = rows["value"] / MBPS_PER_GBPS
-    return Estimate(*median_bounds(gbps.tolist(), CAP_NOISE), of_rows(rows, kind, method, figures))
+    return Estimate(*median_bounds(gbps, CAP_NOISE), of_rows(rows, kind, method, figures))
 
 
 def _peers_could_gbps(
@@ -309,7 +309,7 @@ def _bucket_cap(bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows) ->
         "burst",
         None if refill_mbps is None else refill_mbps / MBPS_PER_GBPS,
     )
-    after_gbps = [burst.sustained_mbps / MBPS_PER_GBPS for burst in bursts]
+    after_gbps = np.array([burst.sustained_mbps for burst in bursts]) / MBPS_PER_GBPS
     origin = of_rows(rows, "measured", "token-bucket", Figures(rate_cut=cut))
     return Estimate(*median_bounds(after_gbps, CAP_NOISE), origin)
 
@@ -361,7 +361,7 @@ def with_windows(
         if vm_type and number in of_types:
             used = of_types[number]
             origin = of_rows(rows[used], "inferred", "flows-into-vm-type", Figures(vm_type=vm_type))
-            bounds = median_bounds(windows[used].tolist(), WINDOW_SPREAD_OF_TYPE)
+            bounds = median_bounds(windows[used], WINDOW_SPREAD_OF_TYPE)
             by_type[vm_type] = no_surer_than(Estimate(*bounds, origin), WINDOW_SPREAD_OF_TYPE)
     calibrated = {}
     for number, (name, site) in enumerate(sites.items()):

@@ -84,34 +84,26 @@ class PhysicalGate:
             f"{whose} ({card_gbps:g} Gbit/s)"
         )
 
-    def latest_s(self, arrived_at_s: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return up to when samples that were stored at some times can have been measured."""
-        return np.minimum(arrived_at_s, time.time()) + CLOCK_SKEW_S
-
-    def limits(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the least and the most that each of many samples can show.
-
-        Of round trips it is the places that decide, of all else the providers and VM types.
-        """
+    def are_possible(self, samples: Samples) -> NDArray[np.bool_]:
+        """Return in which of many stored samples :meth:`fault` finds none."""
         rows = samples.rows
-        least, most = np.zeros(len(rows)), np.full(len(rows), inf)
+        latest_s = np.minimum(rows["arrived_at_s"], time.time()) + CLOCK_SKEW_S
+        found: NDArray[np.bool_] = rows["measured_at_s"] <= latest_s
         is_rtt = rows["metric"] == METRICS.index("rtt_ms")
         # Of many links, what providers and VM types allow is looked up for few.
         providers = (samples.mapped(end, _provider_of) for end in ("src", "dst"))
         numbers = [np.unique(names, return_inverse=True)[1] for names in providers]
         vms = rows["metric"], rows["src_vm"], rows["dst_vm"]
-        for column, chosen, kinds, function in (
-            (most, ~is_rtt, (*numbers, *vms), self._most),
-            (least, is_rtt, (rows["src"], rows["dst"]), self._least),
-        ):
-            at = np.flatnonzero(chosen)
+        for of_metric, kinds in ((~is_rtt, (*numbers, *vms)), (is_rtt, (rows["src"], rows["dst"]))):
+            at = np.flatnonzero(of_metric)
             keys = np.zeros(len(at), np.int64)
             for kind in kinds:
                 keys = keys * (int(kind.max(initial=0)) + 1) + kind[at]
             _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-            found = [function(one) for one in samples[at[first]]]
-            column[at] = np.array(found, np.float64)[number]
-        return least, most
+            limits = [(self._least(one), self._most(one)) for one in samples[at[first]]]
+            least, most = np.array(limits, np.float64).reshape(-1, 2)[number].T
+            found[at] &= (least <= rows["value"][at]) & (rows["value"][at] <= most)
+        return found
 
     def _least(self, sample: Sample) -> float:
         return self._least_ms(sample.src, sample.dst) if sample.metric == "rtt_ms" else 0.0

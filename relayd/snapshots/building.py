@@ -171,7 +171,8 @@ def estimated(
         As if these, which are in quarantine, had been accepted.
     """
     samples = store.samples.read(through=through, change=change)
-    possible = _possible(samples, PhysicalGate(catalogue))
+    # An operator may have said of some that they are right.
+    possible = PhysicalGate(catalogue).are_possible(samples) | samples.rows["vouched"]
     impossible = len(samples) - int(possible.sum())
     samples = samples[possible]
     if accepted:
@@ -189,19 +190,6 @@ def estimated(
             samples = error.others(samples)
         else:
             return Estimation(estimator, impossible, left_out)
-
-
-def _possible(samples: Samples, gate: PhysicalGate) -> np.ndarray:
-    """Return which samples can be measurements, or are said to be right by an operator."""
-    rows = samples.rows
-    least, most = gate.limits(samples)
-    possible = (least <= rows["value"]) & (rows["value"] <= most)
-    possible &= rows["measured_at_s"] <= gate.latest_s(rows["arrived_at_s"])
-    possible |= rows["vouched"]
-    for place in np.flatnonzero(~possible).tolist():  # few: the limits are the strictest ones
-        arrived_at_s = float(rows["arrived_at_s"][place])
-        possible[place] = gate.fault(samples[place], arrived_at_s) is None
-    return possible
 
 
 def _source(links: LinkArray) -> str:
