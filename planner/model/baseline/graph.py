@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from math import exp, inf
+from math import inf
 
-from planner.model.baseline import backbone  # a plan on measured links needs none
-from planner.model.catalogue import Catalogue, Region
+from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
 from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin
 from planner.model.link import Site
@@ -22,7 +21,6 @@ from planner.model.throughput import (
     LAW_VM_EGRESS_GBPS,
     PRIVATE_LAW_VM_EGRESS_GBPS,
     AggregateLaw,
-    LawSpread,
 )
 
 AS_OF = "2022-05-01"
@@ -73,17 +71,6 @@ def origin_of_vm_type(vm_type: str, note: str) -> Origin:
     return Origin("baseline", "vm-type", figures=Figures(vm_type=vm_type, note=note))
 
 
-def baseline_rtt_ms(src: Region, dst: Region) -> Estimate | None:
-    """Return the modelled round-trip time, not below what light in a fibre needs."""
-    expected = backbone.rtt_ms(src, dst)
-    if expected is None:
-        return None
-    least = backbone.FIBRE_MS_PER_KM * (backbone.distance_km(src, dst) or 0.0)
-    error = backbone.P90_ERROR
-    low = min(expected, max(least, expected / (1 + error)))
-    return Estimate(low, expected, expected * (1 + error), BY_BACKBONE)
-
-
 @cache
 def origin_of_flow(kind: Kind, window_kind: Kind, rtt_kind: Kind) -> Origin:
     """Return the origin of a flow that is inferred from its receiver's window."""
@@ -116,21 +103,6 @@ def origin_of_law(providers: Pair, error: float) -> Origin:
 def least_cap(src: Site, dst: Site, address: AddressKind = "public") -> Estimate:
     """Return the cap of one VM that holds a pair: the lower of its egress and ingress caps."""
     return min(src.egress(address), dst.ingress(address), key=lambda cap: cap.expected)
-
-
-def within_cap(law_gbps: float, spread: LawSpread, cap: Estimate, origin: Origin) -> Estimate:
-    """Return what a law says of a VM pair whose VMs have a cap.
-
-    Nothing is held to the middle of a cap, whose own bounds tell how surely it is known: the high
-    bound is held to the cap's high bound.
-    """
-    expected = min(law_gbps, cap.expected)
-    return Estimate(
-        min(law_gbps * exp(-spread.below), cap.low, expected),
-        expected,
-        max(expected, min(law_gbps * exp(spread.above), cap.high)),
-        origin,
-    )
 
 
 def flow_cap_gbps(src: Site, catalogue: Catalogue, address: AddressKind = "public") -> float:

@@ -15,7 +15,7 @@ from planner.model.errors import FormatError, InputError
 from probes.importers import csv_samples, options
 from probes.importers.csv_samples import BLANK, REPEATED_HEADER, TOO_FEW, TOO_MANY
 from probes.importers.limits import MAX_RATE_MBPS, MAX_RTT_MS
-from probes.samples import Sample, Skipped
+from probes.samples import Sample
 from tests.probes.importers.reading import outcomes, patient, reasons, samples
 
 
@@ -165,35 +165,3 @@ def test_no_figure_outside_its_limits_becomes_a_sample(column: str, value: float
         assert found[0].value >= 0
     else:
         assert column in found[0].reason
-
-
-_ROWS = (
-    "aws:a,gcp:b,31.5,,,,1790000000,,64",
-    "aws:a-x,gcp:b,,900,,,2026-09-21,,",
-    "aws:b,gcp:a,30,800,4.5,0.5,1790000060.5,z,8",
-    " aws:b , gcp:a ,,, 9 ,2,,z,",
-    "aws:a,aws:a,30,,,,1790000000,,",
-    "aws:a,gcp:b,0,900,,,1790000000,,64",
-    "aws:a,gcp:b,,,,,1790000000,,64",
-    "aws:a,gcp:b,,,3,,1790000000,,64",
-    "aws:a,gcp:b,30,,,,yesterday,,64",
-    "aws:a,gcp:b,30,,,",
-    "",
-)
-
-
-@patient
-@given(st.lists(st.sampled_from(_ROWS[:4] * 9 + _ROWS), min_size=1, max_size=400))
-def test_rows_are_read_at_once_as_they_are_one_by_one(rows: list[str]) -> None:
-    """Quotation marks make a row one that is read alone."""
-    header = "src,dst,rtt_ms,per_flow_mbps,transfer_s,volume_gb,measured_at,src_zone,connections"
-    alone = {}
-    for row in set(rows):
-        src, comma, rest = row.partition(",")
-        quoted = f'"{src}"{comma}{rest}' if comma else row
-        alone[row] = outcomes("csv", f"{header}\n{quoted}\n")
-    assert outcomes("csv", "\n".join([header, *rows, ""])) == [
-        one if isinstance(one, Sample) else Skipped(line, one.reason)
-        for line, row in enumerate(rows, 2)
-        for one in alone[row]
-    ]
