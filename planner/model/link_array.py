@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import nan
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,89 +95,6 @@ class Origins:
         return found[0]
 
 
-class EstimateArrays(NamedTuple):
-    """Estimates as arrays of one shape.
-
-    Attributes
-    ----------
-    low, expected, high : array
-        NaN where there is none.
-    origin : array of int
-        Number of the origin.
-    samples, links : array of int
-    newest_s, oldest_s : array
-        NaN where there is none.
-    """
-
-    low: Floats
-    expected: Floats
-    high: Floats
-    origin: NDArray[np.int32]
-    samples: NDArray[np.int32]
-    links: NDArray[np.int32]
-    newest_s: Floats
-    oldest_s: Floats
-
-    @classmethod
-    def none(cls, *shape: int) -> EstimateArrays:
-        """Return arrays without an estimate."""
-        return cls._make(
-            np.zeros(shape, np.int32) if name in _COUNTED else np.full(shape, nan)
-            for name in cls._fields
-        )
-
-    @classmethod
-    def of(cls, estimates: Sequence[Estimate | None], origins: Origins) -> EstimateArrays:
-        """Return estimates as arrays of their number."""
-        found = cls.none(len(estimates))
-        for place, one in enumerate(estimates):
-            if one is not None:
-                found.set(place, one, origins)
-        return found
-
-    @property
-    def known(self) -> Bools:
-        """Where there is an estimate."""
-        return ~np.isnan(self.expected)
-
-    def at(self, place: Any, origins: Origins) -> Estimate | None:
-        """Return one of the estimates."""
-        low, expected, high, number, *counts = [column[place].item() for column in self]
-        if expected != expected:
-            return None
-        return Estimate(low, expected, high, _with_counts(origins.all[number], *counts))
-
-    def set(self, place: Any, estimate: Estimate, origins: Origins) -> None:
-        """Put one in a place."""
-        origin = estimate.origin
-        values = (
-            *(estimate.low, estimate.expected, estimate.high, origins.number_of(origin)),
-            *(origin.samples, origin.links, origin.newest_s, origin.oldest_s),
-        )
-        columns: Sequence[NDArray[Any]] = self
-        for column, value in zip(columns, values, strict=True):
-            column[place] = nan if value is None else value
-
-    def take(self, places: Any) -> EstimateArrays:
-        """Return those in some places."""
-        return EstimateArrays._make(column[places] for column in self)
-
-    def put(self, places: Any, others: EstimateArrays) -> None:
-        """Put others in some places."""
-        columns: Sequence[NDArray[Any]] = self
-        for column, values in zip(columns, others, strict=True):
-            column[places] = values
-
-    def with_bounds(
-        self, low: Floats, expected: Floats, high: Floats, origin: NDArray[np.int32]
-    ) -> EstimateArrays:
-        """Return others that rest on the same samples."""
-        return self._replace(low=low, expected=expected, high=high, origin=origin)
-
-
-_COUNTED = ("origin", "samples", "links")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkArray(Mapping[str, "LinkRow"]):
     """Directed links between regions: a mapping of source to destination to :class:`.Link`.
@@ -234,7 +151,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         names: Sequence[str],
         origins: Origins,
         ends: tuple[Ints, Ints],
-        figures: Sequence[EstimateArrays],
+        figures: Sequence[Records],
         others: Sequence[NDArray[Any]],
     ) -> LinkArray:
         """Return m links between n regions whose figures are arrays.
@@ -245,8 +162,9 @@ class LinkArray(Mapping[str, "LinkRow"]):
         origins : Origins
         ends : (array, array), length m
             Numbers of the ends of each link.
-        figures : sequence of EstimateArrays, length m
-            In the order of :data:`~planner.model.link.LINK_FIGURES`.
+        figures : sequence of arrays, length m
+            In the order of :data:`~planner.model.link.LINK_FIGURES`, with the fields of
+            :data:`FIGURE` but evidence, and those of :data:`EVIDENCE` but the prior.
         others : sequence of arrays, length m
             Loss in percent, the four numbers of the aggregate's prior, limit (position in
             LIMITED_BY) and kind of address (position in ADDRESS_KINDS).
@@ -256,10 +174,10 @@ class LinkArray(Mapping[str, "LinkRow"]):
         parts: list[Records] = []
         for name, one in zip(LINK_FIGURES, figures, strict=True):
             for bound in BOUNDS:
-                rows[name][bound] = getattr(one, bound)
+                rows[name][bound] = one[bound]
             evidence = np.zeros(len(rows), EVIDENCE)
             for column in ("newest_s", "oldest_s", "origin", "samples", "links"):
-                evidence[column] = getattr(one, column)
+                evidence[column] = one[column]
             evidence["prior"] = np.transpose(prior) if name == "aggregate_gbps" else nan
             distinct, number = _distinct(evidence)
             rows[name]["evidence"] = number + sum(map(len, parts))

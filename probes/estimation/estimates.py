@@ -33,18 +33,12 @@ ESTIMATE = np.dtype(
 EstimateArray: TypeAlias = NDArray[np.void]
 """Structured, of :data:`ESTIMATE`."""
 _NOTHING = np.array((nan, nan, nan, 0, 0, 0, nan, nan), ESTIMATE)
-_BOUNDS = np.dtype([("low", "f8"), ("expected", "f8"), ("high", "f8")])
 _ADDRESSES: tuple[Addresses | None, ...] = (*ADDRESSES, "both")
 
 
 def no_estimates(*shape: int) -> EstimateArray:
     """Return an array without an estimate."""
     return np.full(shape, _NOTHING)
-
-
-def bounds_of(estimates: Iterable[Estimate]) -> NDArray[np.void]:
-    """Return the bounds of estimates as an array with fields of their names."""
-    return np.array([(one.low, one.expected, one.high) for one in estimates], _BOUNDS)
 
 
 def estimates_of(estimates: Iterable[Estimate], origins: Origins) -> EstimateArray:

@@ -9,22 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.baseline.graph import CAP_ERROR, flow_cap_gbps, origin_of_flow
+from planner.model.baseline.modelled_links import set_flows
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Figures, HeldTo, Origin
 from planner.model.link import Site
-from planner.model.link_array import KINDS, Origins, Records
-from planner.model.throughput import MBIT_PER_MB
-from planner.model.units import MBPS_PER_GBPS, MS_PER_S
+from planner.model.link_array import KINDS, Origins, Records, bounds_of
+from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
-from probes.estimation.estimates import (
-    EstimateArray,
-    bounds_of,
-    changed,
-    measured,
-    no_estimates,
-    own_first,
-    with_bounds,
-)
+from probes.estimation.estimates import EstimateArray, changed, measured, no_estimates, own_first
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.link_samples import LinkSamples, steady_values
 
@@ -101,17 +93,10 @@ def flows_of_windows(
     ingress = bounds_of(site.ingress_gbps for site in listed)["expected"]
     vm_caps_mbps = MBPS_PER_GBPS * np.minimum(egress[:, None], ingress)
     caps_mbps = MBPS_PER_GBPS * flow_caps_gbps(sites, catalogue)[:, None]
-    window, rtt = windows["expected"], rtts_ms["expected"]
-    unlimited = MBIT_PER_MB * window * MS_PER_S / rtt
-    expected = np.minimum(unlimited, caps_mbps)
-    # Independent errors add in squares.
-    below = np.hypot(window / windows["low"] - 1, rtts_ms["high"] / rtt - 1)
-    above = np.hypot(windows["high"] / window - 1, rtt / rtts_ms["low"] - 1)
-    low = np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR))
-    high = np.minimum(unlimited * (1 + above), caps_mbps)
-    capped = expected > vm_caps_mbps
-    found = with_bounds(no_estimates(*rtt.shape), low, expected, high, 0)
-    promised = np.where(teaches, np.minimum(expected, vm_caps_mbps), np.nan)
+    rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
+    set_flows(found, windows, rtts_ms, caps_mbps)
+    capped = found["expected"] > vm_caps_mbps
+    promised = np.where(teaches, np.minimum(found["expected"], vm_caps_mbps), np.nan)
     spreads = _spreads(listed, rtt, promised, flows, origins)
     for number, site in enumerate(listed):
         # The bounds of a window that nobody saw hold all tests.

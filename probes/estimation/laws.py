@@ -19,22 +19,21 @@ that agree, or one of a steady rate, are believed wholly.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from math import exp, isfinite, log
+from math import exp, isfinite
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.graph import larger_than_law, origin_of_law
-from planner.model.estimate import AddressKind, Estimate, Origin
+from planner.model.baseline.modelled_links import set_rates, within_caps
+from planner.model.estimate import AddressKind, Estimate
 from planner.model.link import Site
-from planner.model.link_array import Origins, Records
+from planner.model.link_array import FIGURE, Origins, Records, bounds_of
 from planner.model.throughput import (
     CLASSES_MS,
     FAR,
     UNKNOWN_MEMORY_YEARS,
     UNKNOWN_NOISE,
     UNKNOWN_SPREAD,
-    AggregateLaw,
     LawSpread,
     law_of,
     spread_of,
@@ -43,7 +42,6 @@ from probes.estimation.aggregates import AggregateTests
 from probes.estimation.estimates import (
     EstimateArray,
     are_known,
-    bounds_of,
     changed,
     estimates_of,
     no_estimates,
@@ -75,7 +73,6 @@ USUAL_RTT_MS = 100.0
 """Where no location is known: a law needs some distance."""
 CLASSES = len(CLASSES_MS) + 1
 """Of distance."""
-_VM_CAPS = Origin("baseline", "vm-caps")
 Bounds: TypeAlias = tuple[Floats, Floats, Floats]
 
 
@@ -163,14 +160,13 @@ class MeasuredLaw:
         self._pairs, self._alone, self._origins = pairs, alone, origins
         names = [name.partition(":")[0] for name in sites]
         providers = list(dict.fromkeys(names))
-        self._of_providers = [(src, dst) for src in providers for dst in providers]
-        self._models = [law_of(*pair, address) for pair in self._of_providers]
+        self._models = [law_of(src, dst, address) for src in providers for dst in providers]
         provider = np.array([providers.index(name) for name in names], np.int64)
         unknown = ~are_known(rtts_ms)
         self._rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["expected"])
-        highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
+        self._highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
         kind = provider[:, None] * len(providers) + provider
-        self._key = kind * CLASSES + np.searchsorted(CLASSES_MS, highest_ms, side="right")
+        self._key = kind * CLASSES + np.searchsorted(CLASSES_MS, self._highest_ms, side="right")
         """Of each link, its providers and class of distance."""
         self._laws = self._laid(list(sites.values()), list(typed.values()), address)
         self._caps = least_caps(sites.values())
@@ -190,32 +186,17 @@ class MeasuredLaw:
 
     def _laid(self, sites: list[Site], typed: list[Site], address: AddressKind) -> EstimateArray:
         """Return one VM pair's saturated throughput by law and caps, shape (n, n)."""
-        caps, found = least_caps(sites, address), no_estimates(len(sites), len(sites))
-        found["expected"] = np.where(np.isinf(caps["expected"]), np.nan, caps["expected"])
-        found["low"], found["high"] = caps["expected"] * exp(-UNKNOWN_SPREAD.below), caps["high"]
-        found["origin"] = self._origins.number_of(_VM_CAPS)
-        proportion = np.array([_proportion(a, b) for a, b in zip(sites, typed, strict=True)])
-        for key in np.unique(self._key).tolist():
-            law, between = self._models[key // CLASSES], self._of_providers[key // CLASSES]
-            if law is None:
-                continue
-            at = np.nonzero(self._key == key)
-            of_sites = {i: larger_than_law(sites[i], law, address) for i in np.unique(at[0])}
-            larger = np.array([of_sites[i] for i in at[0].tolist()])
-            spread = law.spread_of_class(key % CLASSES)
-            rates = _steady_gbps(law, self._rtts_ms[at]) * proportion[at[0]] * larger
-            # That smaller VMs were held by their cap, not by the path, is not known of each link.
-            below = spread.below + np.log(larger)
-            low, expected, high = _within_caps(rates, below, spread.above, caps[at])
-            numbers = {
-                times: self._origins.number_of(
-                    origin_of_law(between, exp(max(spread.below + log(times), spread.above)) - 1)
-                )
-                for times in set(of_sites.values())
-            }
-            found["low"][at], found["expected"][at], found["high"][at] = low, expected, high
-            found["origin"][at] = [numbers[times] for times in larger.tolist()]
-        return found
+        shape = len(sites), len(sites)
+        src, dst = np.indices(shape).reshape(2, -1)
+        rates, rtts_ms = np.zeros(len(src), FIGURE), np.zeros(len(src), FIGURE)
+        rtts_ms["expected"], rtts_ms["high"] = self._rtts_ms.ravel(), self._highest_ms.ravel()
+        caps = least_caps(sites, address).ravel()
+        shares = np.array([_proportion(a, b) for a, b in zip(sites, typed, strict=True)])
+        set_rates(rates, sites, (src, dst), rtts_ms, caps, address, self._origins, shares)
+        expected = np.where(np.isinf(rates["expected"]), np.nan, rates["expected"])
+        bounds = rates["low"], expected, rates["high"]
+        found = with_bounds(no_estimates(len(src)), *bounds, rates["evidence"])
+        return found.reshape(shape)
 
     def links_of_class(self, key: int) -> Ints:
         """Return the links of a class of distance; where they are too few, of all classes."""
@@ -246,7 +227,7 @@ class MeasuredLaw:
 
     def _bounds(self, pairs: Pairs, shift: Floats, below: Floats, above: Floats) -> Bounds:
         rates = self._laws["expected"][pairs] * np.exp(shift)
-        return _within_caps(rates, below, above, self._caps[pairs])
+        return within_caps(rates, below, above, self._caps[pairs])
 
     def measured(self, tests: AggregateTests) -> tuple[EstimateArray, Floats]:
         """Return what tests of links and the laws of their classes say together.
@@ -338,25 +319,6 @@ class MeasuredLaw:
         elif estimate.origin.method != "shifted-law":
             return []
         return list(zip(*(ends[links].tolist() for ends in self._pairs), strict=True))
-
-
-def _steady_gbps(law: AggregateLaw, rtts_ms: Floats) -> Floats:
-    far_gbps = law.scale_gbps * (rtts_ms / 100.0) ** law.exponent
-    return np.minimum(law.limit_gbps, far_gbps)
-
-
-def _within_caps(rates: Floats, below: Floats, above: Floats | float, caps: Records) -> Bounds:
-    """Return what laws say of VM pairs whose VMs have caps.
-
-    Nothing is held to the middle of a cap, whose own bounds tell how surely it is known: the high
-    bound is held to the cap's high bound.
-    """
-    expected = np.minimum(rates, caps["expected"])
-    return (
-        np.minimum(np.minimum(rates * np.exp(-below), caps["low"]), expected),
-        expected,
-        np.maximum(expected, np.minimum(rates * np.exp(above), caps["high"])),
-    )
 
 
 def _proportion(site: Site, typed: Site) -> float:

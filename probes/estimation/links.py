@@ -14,8 +14,8 @@ import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures
-from planner.model.link import AT_LIMIT, LIMITED_BY, Site
-from planner.model.link_array import KINDS, EstimateArrays, LinkArray, Origins, Records
+from planner.model.link import LIMITED_BY, Site
+from planner.model.link_array import KINDS, LinkArray, Origins, limits_of
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
@@ -102,23 +102,12 @@ def links_of(
     connections = np.where(opened > 0, opened, LAW_CONNECTIONS) / MBPS_PER_GBPS
     for bound in ("low", "expected"):
         windows[bound] = np.where(at_windows, windows[bound] * connections, np.inf)
-    limits = np.full(len(known), LIMITED_BY.index("unknown"))
-    limits[_are_at(aggregate, windows)] = LIMITED_BY.index("window")
-    limits[is_saturated[ends]] = LIMITED_BY.index("path")
-    limits[_are_at(aggregate, least_caps(sites.values())[ends])] = LIMITED_BY.index("vm")
+    limits = limits_of(aggregate, least_caps(sites.values())[ends], windows)
+    is_path = is_saturated[ends] & (limits != LIMITED_BY.index("vm"))
+    limits[is_path] = LIMITED_BY.index("path")
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
     others = [losses_pct[ends], *(prior[ends] for prior in priors), limits, of_address]
-    figures = [
-        EstimateArrays(*(one[name] for name in EstimateArrays._fields))
-        for one in (rtt, flow, aggregate)
-    ]
-    return LinkArray.of_figures(list(sites), origins, ends, figures, others)
-
-
-def _are_at(rates: EstimateArray, limits: Records) -> Bools:
-    level = AT_LIMIT * limits["expected"]
-    found: Bools = (rates["expected"] >= level) & (level > 0) & (rates["high"] >= limits["low"])
-    return found
+    return LinkArray.of_figures(list(sites), origins, ends, (rtt, flow, aggregate), others)
 
 
 def _infer_flows(

@@ -22,7 +22,7 @@ from planner.model.baseline.graph import CAP_ERROR, within
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Kind, Method, Origin, RateCut
 from planner.model.link import Site
-from planner.model.link_array import Origins
+from planner.model.link_array import Origins, bounds_of
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.spreads import window_error
@@ -31,7 +31,7 @@ from probes.analysis.fleet_caps import MOST_OPEN_CAP
 from probes.estimation.aggregates import AggregateTests
 from probes.estimation.agreement import figures_with
 from probes.estimation.current_samples import evaluated
-from probes.estimation.estimates import are_own, bounds_of, estimate_at, no_surer_than, of_rows
+from probes.estimation.estimates import are_own, estimate_at, no_surer_than, of_rows
 from probes.estimation.flows import flow_caps_gbps
 from probes.estimation.groups import Floats, Groups, Ints, median_bounds
 from probes.estimation.link_samples import (

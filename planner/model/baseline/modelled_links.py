@@ -26,7 +26,7 @@ from planner.model.baseline.graph import (
 )
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
-from planner.model.estimate import ADDRESS_KINDS, AddressKind, Origin
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, AddressKind, Origin
 from planner.model.link import Site
 from planner.model.link_array import (
     KINDS,
@@ -93,14 +93,14 @@ def _modelled(
     flow_caps = np.array([flow_cap_gbps(site, catalogue, address) for site in sites])[src]
     flows, rates, rtts_ms = rows["per_flow_mbps"], rows["aggregate_gbps"], rows["rtt_ms"]
     windows_mb = bounds_of(site.window_mb for site in sites)[dst]
-    _set_flows(flows, windows_mb, rtts_ms, flow_caps * MBPS_PER_GBPS)
+    set_flows(flows, windows_mb, rtts_ms, flow_caps * MBPS_PER_GBPS)
     window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
     of_flow = [
         [origins.number_of(origin_of_flow("baseline", window, rtt)) for rtt in KINDS]
         for window in KINDS
     ]
     flows["evidence"] = np.array(of_flow)[window_kinds, rtt_kinds]
-    _set_rates(rates, sites, ends, rtts_ms, caps, address, origins)
+    set_rates(rates, sites, ends, rtts_ms, caps, address, origins)
     windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
     rows["limited_by"] = limits_of(rates, caps, windows_gbps)
     rows["address"] = ADDRESS_KINDS.index(address) + 1
@@ -109,7 +109,7 @@ def _modelled(
     return LinkArray.of_origins(names, (src[known], dst[known]), rows[known], origins.all)
 
 
-def _set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: Floats) -> None:
+def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: Floats) -> None:
     """Set the steady throughput of one flow, ``min(W / RTT, cap)``; errors add in squares."""
     window, rtt = windows_mb["expected"], rtts_ms["expected"]
     unlimited = MBIT_PER_MB * window * MS_PER_S / rtt
@@ -120,7 +120,7 @@ def _set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps:
     flows["high"] = np.minimum(unlimited * (1 + above), caps_mbps)
 
 
-def _set_rates(
+def set_rates(
     rates: Records,
     sites: Sequence[Site],
     ends: tuple[Ints, Ints],
@@ -128,11 +128,13 @@ def _set_rates(
     caps: Records,
     address: AddressKind,
     origins: Origins,
+    shares: Floats | None = None,
 ) -> None:
     """Set the saturated throughput of VM pairs, and the number of its origin.
 
     A VM larger than those that a law is of is expected to reach as much more as its cap allows.
-    Infinite where neither a law nor a cap is known.
+    Infinite where neither a law nor a cap is known. Of VMs of other sizes, a share of the law may
+    be given for each site.
     """
     src, dst = ends
     rates["low"] = caps["expected"] * exp(-UNKNOWN_SPREAD.below)
@@ -154,15 +156,30 @@ def _set_rates(
             spread, cap = law.spread_of_class(near), caps[places]
             below = spread.below + np.log(larger)  # what held smaller VMs is not known of each link
             steady = law.steady_gbps(rtts_ms["expected"][places]) * larger
-            expected = np.minimum(steady, cap["expected"])
-            low = np.minimum(np.minimum(steady * np.exp(-below), cap["low"]), expected)
-            high = np.minimum(steady * exp(spread.above), cap["high"])
-            rates["low"][places], rates["expected"][places] = low, expected
-            rates["high"][places] = np.maximum(expected, high)
+            steady *= 1.0 if shares is None else shares[src[places]]
+            bounds = within_caps(steady, below, spread.above, cap)
+            for bound, values in zip(BOUNDS, bounds, strict=True):
+                rates[bound][places] = values
             for times in set(larger_of.values()):
                 widest = max(spread.below + log(times), spread.above)
                 origin = origin_of_law((a, b), exp(widest) - 1)
                 rates["evidence"][places[larger == times]] = origins.number_of(origin)
+
+
+def within_caps(
+    rates: Floats, below: Floats, above: Floats | float, caps: Records
+) -> tuple[Floats, Floats, Floats]:
+    """Return what laws say of VM pairs whose VMs have caps.
+
+    Nothing is held to the middle of a cap, whose own bounds tell how surely it is known: the high
+    bound is held to the cap's high bound.
+    """
+    expected = np.minimum(rates, caps["expected"])
+    return (
+        np.minimum(np.minimum(rates * np.exp(-below), caps["low"]), expected),
+        expected,
+        np.maximum(expected, np.minimum(rates * np.exp(above), caps["high"])),
+    )
 
 
 # ---- networks ------------------------------------------------------------------------------------

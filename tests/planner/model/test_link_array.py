@@ -15,8 +15,9 @@ from planner.model.document import network_columns, network_of_columns
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, Origin, Prior
 from planner.model.link import LIMITED_BY, LINK_FIGURES, Link
-from planner.model.link_array import LINK, EstimateArrays, LinkArray, Origins
+from planner.model.link_array import LINK, LinkArray, Origins
 from planner.model.network import Network
+from probes.estimation.estimates import estimates_of
 from tests.planner.model.test_network import NOW_S, known_networks
 from tests.planner.transfer.strategies import REGIONS, patient
 
@@ -97,7 +98,7 @@ def test_links_come_back_as_they_were(
 def test_links_made_of_arrays_are_those_made_of_links(links: dict[tuple[str, str], Link]) -> None:
     rows, origins = list(links.values()), Origins()
     figures = [
-        EstimateArrays.of([getattr(link, name) for link in rows], origins) for name in LINK_FIGURES
+        estimates_of([getattr(link, name) for link in rows], origins) for name in LINK_FIGURES
     ]
     priors = [link.aggregate_gbps.prior or [nan] * 4 for link in rows]
     others = [
