@@ -95,20 +95,9 @@ def bins(series: Points, most: int) -> Iterator[TimeBin]:
             float(series.end_s[part].max()),
             int(series.samples[part].sum()),
             float(series.low[part].min()),
-            weighted_median(series.median[part], series.samples[part]),
+            float(np.median(np.repeat(series.median[part], series.samples[part]))),
             float(series.high[part].max()),
         )
-
-
-def weighted_median(values: Floats, weights: NDArray[np.int64]) -> float:
-    """Return the value in the middle if each stood there as often as its weight."""
-    order = np.argsort(values, kind="stable")
-    values, reached = values[order], np.cumsum(weights[order])
-    half = reached[-1] / 2
-    at = int(np.searchsorted(reached, half))
-    if reached[at] == half and at + 1 < len(values):
-        return float(values[at] + values[at + 1]) / 2
-    return float(values[at])
 
 
 def histogram(values: Floats) -> list[HistogramBar]:
@@ -119,16 +108,10 @@ def histogram(values: Floats) -> list[HistogramBar]:
     """
     if not len(values):
         return []
-    low, high = float(values.min()), float(values.max())
-    lower, upper = np.quantile(values, [0.25, 0.75])
-    width = 2 * float(upper - lower) * len(values) ** (-1 / 3)
-    bars = 1
-    if high > low:
-        bars = int(min(MOST_BARS, max(1, np.ceil((high - low) / width)))) if width > 0 else 10
-    counts, edges = np.histogram(values, bars, (low, high))
+    low, lower, upper, high = np.quantile(values, [0, 0.25, 0.75, 1]).tolist()
     if high == low:
-        edges = np.array([low, high])
-    return [
-        HistogramBar(float(left), float(right), int(count))
-        for left, right, count in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
+        return [HistogramBar(low, high, len(values))]
+    width = 2 * (upper - lower) * len(values) ** (-1 / 3)
+    bars = int(min(MOST_BARS, np.ceil((high - low) / width))) if width > 0 else 10
+    counts, edges = np.histogram(values, bars, (low, high))
+    return list(map(HistogramBar, edges[:-1].tolist(), edges[1:].tolist(), counts.tolist()))

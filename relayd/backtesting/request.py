@@ -49,8 +49,8 @@ class Moment(Quantity):
 
 
 @specified
-class EveryTransfer(Specified):
-    """What all transfers of a replay or a benchmark have in common."""
+class BacktestRequest(Specified):
+    """A replay of stored history."""
 
     _: KW_ONLY
     volume_gb: Annotated[Figure, Volume()] = volume_field(
@@ -65,28 +65,6 @@ class EveryTransfer(Specified):
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
     vm_start_s: VmStart = vm_start_field()
-
-    def transfer(self, src: str = "from", dst: str = "to") -> TransferRequest:
-        """Return one transfer, with one VM a region."""
-        return TransferRequest(
-            src,
-            dst,
-            volume_gb=self.volume_gb,
-            connections=self.connections,
-            objective=self.objective,
-            time_value_usd_per_h=self.time_value_usd_per_h,
-            margin=self.margin,
-            risk=self.risk,
-            vm_start_s=self.vm_start_s,
-            vms=1,
-        )
-
-
-@specified
-class BacktestRequest(EveryTransfer):
-    """A replay of stored history."""
-
-    _: KW_ONLY
     since_s: Annotated[Limit, Moment()] = field(
         "Replay only from then on; what was measured before is known. ISO 8601, or how long ago.",
         default=None,
@@ -119,3 +97,18 @@ class BacktestRequest(EveryTransfer):
     def _check(self) -> None:
         if self.since_s is not None and self.until_s is not None and self.since_s >= self.until_s:
             raise InputError("until_s", "is not after since", value=utc_text(self.until_s))
+
+    def transfer(self) -> TransferRequest:
+        """Return one transfer, with one VM a region."""
+        return TransferRequest(
+            "from",
+            "to",
+            volume_gb=self.volume_gb,
+            connections=self.connections,
+            objective=self.objective,
+            time_value_usd_per_h=self.time_value_usd_per_h,
+            margin=self.margin,
+            risk=self.risk,
+            vm_start_s=self.vm_start_s,
+            vms=1,
+        )

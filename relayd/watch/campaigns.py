@@ -97,13 +97,10 @@ class CampaignScheduler:
         """Run a campaign if one is due and the hour and the budget allow it."""
         if self._time_left_s(now_s) < LEAST_S:
             return
-        due = await self.storage.do(lambda store: self._due(store, now_s))
-        if due is None:
-            return
         day = utc_date(now_s)
-        reserved_usd = await self.storage.do(lambda store: self._reserved(store, day, now_s))
-        if reserved_usd > 0:
-            await self._run(due, day, reserved_usd)
+        due = await self.storage.do(lambda store: self._due(store, now_s))
+        if due and (usd := await self.storage.do(lambda s: self._reserved(s, day, now_s))) > 0:
+            await self._run(due, day, usd)
 
     def _time_left_s(self, now_s: float) -> float:
         """Return how long throughput may be measured from now on, by the budget of this day."""
@@ -239,29 +236,14 @@ class CampaignScheduler:
             if run.ended and not due.changed:
                 is_whole = "rtt" in due.spec.phases
                 metadata.set(LAST if is_whole else LAST_BY_REGRET, now_s)
-            Events(store.database).add(
-                SUBJECT,
-                str(run.campaign_id),
-                {
-                    "status": run.status(problem),
-                    "why": due.why,
-                    "usd": run.usd,
-                    "sent_gb": run.sent_gb,
-                    "ended": run.ended,
-                    "left_out": run.left_out,
-                    "problem": problem,
-                },
-            )
+            told = {"status": run.status(problem), "why": due.why, "usd": run.usd}
+            told |= {"sent_gb": run.sent_gb, "ended": run.ended, "left_out": run.left_out}
+            events = Events(store.database)
+            events.add(SUBJECT, str(run.campaign_id), told | {"problem": problem})
 
     def _on_progress(self, campaign_id: int, now: StageProgress) -> None:
-        self.progress = {
-            "id": campaign_id,
-            "stage": now.stage,
-            "done": now.done,
-            "failed": now.failed,
-            "total": now.total,
-            "usd": now.usd,
-        }
+        told = ("stage", "done", "failed", "total", "usd")
+        self.progress = {"id": campaign_id} | {name: getattr(now, name) for name in told}
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise, permutations
@@ -51,6 +51,27 @@ def stored(db: Path, samples: list[Sample]) -> Path:
     with open_store(db, mode="create") as store:
         append(store, samples, "test")
     return db
+
+
+def regular(
+    regions: tuple[str, ...], steps: int, step_s: float, mbps: Callable[[str, str, int], float]
+) -> list[Sample]:
+    """Return a test of each pair in every step, at the rate of a pair and the step's number."""
+    return [
+        Sample(
+            src,
+            dst,
+            "aggregate_mbps",
+            mbps(src, dst, step),
+            START_S + step * step_s,
+            "iperf3",
+            64,
+            60.0,
+            True,
+        )
+        for src, dst in permutations(regions, 2)
+        for step in range(steps)
+    ]
 
 
 def history(seed: int) -> list[Sample]:
@@ -234,21 +255,18 @@ def test_a_replay_is_what_relayd_would_have_said(
 # ---- what following comes to ------------------------------------------------------------------
 
 
+THREE = ("aws:us-east-1", "azure:eastus", "gcp:us-east1")
+SLOW = ("azure:eastus", "aws:us-east-1")
+
+
 def planted(db: Path, **rates: float) -> Path:
     """Store two days of half hours: a slow direct link that a relay goes around, without noise."""
     direct, link = rates["direct"], rates["link"]
-    regions = ("aws:us-east-1", "azure:eastus", "gcp:us-east1")
-    samples = []
-    for src, dst in permutations(regions, 2):
-        slow = (src, dst) == ("azure:eastus", "aws:us-east-1")
-        for half_hour in range(96):
-            at_s = START_S + half_hour * 1800.0
-            mbps = direct if slow else link
-            samples += [
-                Sample(src, dst, "aggregate_mbps", mbps, at_s, "iperf3", 64, 60.0, True),
-                Sample(src, dst, "rtt_ms", 20.0, at_s, "ping"),
-            ]
-    return stored(db, samples)
+    samples = regular(
+        THREE, 96, HALF_HOUR_S, lambda src, dst, _: direct if (src, dst) == SLOW else link
+    )
+    rtts = [one._replace(metric="rtt_ms", value=20.0, connections=None) for one in samples]
+    return stored(db, samples + rtts)
 
 
 @pytest.mark.thorough
@@ -273,44 +291,22 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
 
 
 def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
-    samples = [
-        Sample(
-            src,
-            dst,
-            "aggregate_mbps",
-            500.0 if "site" not in src + dst else 4000.0,
-            START_S + half_hour * 1800.0,
-            "iperf3",
-            64,
-            60.0,
-            True,
-        )
-        for src, dst in permutations(("aws:us-east-1", "azure:eastus", "site:own"), 2)
-        for half_hour in range(48)
-    ]
+    regions = (*THREE[:2], "site:own")
+    samples = regular(
+        regions, 48, HALF_HOUR_S, lambda src, dst, _: 4000.0 if "site" in src + dst else 500.0
+    )
     db = stored(tmp_path / "own.db", samples)
     found = relayd.backtest(db, step_s=HALF_HOUR_S, objective="time", pairs=["azure>aws"])
     assert found.total.relayed == found.total.hindsight_relayed == 0.0
 
 
 def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
-    samples = []
-    for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
-        for half_hour in range(60):
-            down = half_hour >= 50 and src == "azure:eastus" and dst == "aws:us-east-1"
-            samples.append(
-                Sample(
-                    src,
-                    dst,
-                    "aggregate_mbps",
-                    0.0 if down else 3000.0,
-                    START_S + half_hour * 1800.0,
-                    "iperf3",
-                    64,
-                    60.0,
-                    True,
-                )
-            )
+    samples = regular(
+        THREE,
+        60,
+        HALF_HOUR_S,
+        lambda src, dst, step: 0.0 if step >= 50 and (src, dst) == SLOW else 3000.0,
+    )
     db = stored(tmp_path / "down.db", samples)
     total = relayd.backtest(db, step_s=HALF_HOUR_S, objective="time", pairs=["azure>aws"]).total
     direct = total.of("direct")
@@ -324,25 +320,14 @@ def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
-    """Three weeks are three parts; the link that is fast alternates by the week."""
-    samples = []
-    for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
-        for hour in range(3 * 7 * 24):
-            direct = (src, dst) == ("azure:eastus", "aws:us-east-1")
-            slow = direct and hour // (7 * 24) == 1
-            samples.append(
-                Sample(
-                    src,
-                    dst,
-                    "aggregate_mbps",
-                    400.0 if slow else 4000.0,
-                    START_S + hour * HOUR_S,
-                    "iperf3",
-                    64,
-                    60.0,
-                    True,
-                )
-            )
+    """The link that is fast alternates by the week, for three weeks."""
+    week = 7 * 24
+    samples = regular(
+        THREE,
+        3 * week,
+        HOUR_S,
+        lambda src, dst, hour: 400.0 if (src, dst) == SLOW and hour // week == 1 else 4000.0,
+    )
     db = stored(tmp_path / "weeks.db", samples)
     total = relayd.backtest(db, step_s=3 * HOUR_S, objective="time", pairs=["azure>aws"]).total
     assert total.of("hindsight").switches == 2

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.analysis.binning import bins, histogram, joined, points, weighted_median
+from probes.analysis.binning import Points, bins, histogram, joined, points
 
 FIGURES = st.floats(0, 1e6)
 SERIES = st.lists(st.tuples(st.floats(1e9, 2e9), FIGURES), max_size=60)
@@ -34,16 +34,16 @@ def test_bins_hold_every_sample_once(
     assert all(a.end_s <= b.begin_s for a, b in itertools.pairwise(found))
 
 
-@given(st.lists(st.tuples(FIGURES, st.integers(1, 9)), min_size=1, max_size=30))
-def test_a_weighted_median_is_that_of_repeated_values(weighted: list[tuple[float, int]]) -> None:
-    values, weights = (np.array(part) for part in zip(*weighted, strict=True))
-    expected = np.median(np.repeat(values.astype(float), weights))
-    assert weighted_median(values.astype(float), weights) == pytest.approx(expected)
-
-
 @given(st.lists(FIGURES, max_size=200))
 def test_a_histogram_counts_every_value(values: list[float]) -> None:
     bars = histogram(np.array(values, float))
     assert sum(bar.samples for bar in bars) == len(values)
     assert len(bars) <= 60
     assert all(a.high == b.low for a, b in itertools.pairwise(bars))
+
+
+def test_summaries_count_with_the_weight_of_their_samples() -> None:
+    at_s, weights = np.array([1.0, 2.0, 3.0]), np.array([1, 5, 2])
+    medians = np.array([10.0, 20.0, 40.0])
+    (found,) = bins(Points(at_s, at_s, weights, medians - 1, medians, medians + 1), 1)
+    assert (found.samples, found.low, found.median, found.high) == (8, 9.0, 20.0, 41.0)
