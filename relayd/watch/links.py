@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from relayd.store.links import Kept
 from relayd.times import utc_text
 
 TOOL = "relayd-watch"
-MOST_MS_KEPT = 10_000
 
 
 class ConditionChange(NamedTuple):
@@ -44,16 +43,6 @@ def health_detail(health: LinkHealth) -> dict[str, Any]:
     return {"since": utc_text(health.since_s), "reason": health.reason}
 
 
-@dataclass
-class _Collected:
-    """Liveness probes that will become a sample."""
-
-    began_s: float = 0.0
-    sent: int = 0
-    received: int = 0
-    times_ms: list[float] = field(default_factory=list)
-
-
 class WatchedLinks:
     """Health of directed links between regions.
 
@@ -65,14 +54,14 @@ class WatchedLinks:
 
     def __init__(self, pairs: Iterable[Pair], policy: HealthPolicy) -> None:
         self.policy = policy
-        self.healths: dict[Pair, LinkHealth] = {pair: LinkHealth() for pair in pairs}
+        self.healths = {pair: LinkHealth() for pair in pairs}
         # Links that ever answered; others may be filtered.
         self.answered: set[Pair] = set()
         self.changed: set[Pair] = set()
         self._changes: list[ConditionChange] = []
         self._network: Network | None = None
         self.usual_ms: dict[Pair, float] = {}
-        self._collected: dict[Pair, _Collected] = {}
+        self._collected: dict[Pair, list[LivenessProbe]] = {}
 
     def resume(self, kept: Iterable[Kept], now_s: float) -> None:
         """Go on from the states that an earlier watcher kept."""
@@ -81,15 +70,12 @@ class WatchedLinks:
             if pair not in self.healths:
                 continue
             self.answered.add(pair)
-            # Fields of other versions are dropped.
-            health = LinkHealth(
-                **{k: v for k, v in row.health.items() if k in LinkHealth.__slots__}
-            )
-            if row.valid_until_s < now_s:
-                # Expired: the link starts anew.
-                health = LinkHealth()
+            if row.valid_until_s < now_s:  # expired: the link starts again
                 self.changed.add(pair)
-            self.healths[pair] = health
+                continue
+            # Fields of other versions are dropped.
+            known = {k: v for k, v in row.health.items() if k in LinkHealth.__slots__}
+            self.healths[pair] = LinkHealth(**known)
 
     def expect(self, network: Network) -> None:
         """Take over what is usual from a network: measured round-trip times, and rates."""
@@ -110,15 +96,11 @@ class WatchedLinks:
         """Count a liveness probe; return the link's health after it."""
         if probe.received:
             self.answered.add(pair)
-            collected = self._collected.setdefault(pair, _Collected(probe.at_s))
-            collected.sent += probe.sent
-            collected.received += probe.received
-            if probe.rtt_ms is not None and len(collected.times_ms) < MOST_MS_KEPT and not loaded:
-                collected.times_ms.append(probe.rtt_ms)
         elif pair not in self.answered:
             return self.healths[pair]
-        elif pair in self._collected:
-            self._collected[pair].sent += probe.sent
+        if probe.received or pair in self._collected:
+            seen = replace(probe, rtt_ms=None) if loaded else probe
+            self._collected.setdefault(pair, []).append(seen)
         before = self.healths[pair]
         after = after_probe(before, probe, self.policy, self.usual_ms.get(pair), loaded=loaded)
         return self._updated(pair, before, after)
@@ -180,12 +162,12 @@ class WatchedLinks:
         collected, self._collected = self._collected, {}
         samples = []
         for (src, dst), probes in collected.items():
-            detail = json.dumps({"packets": probes.sent, "replies": probes.received})
-            lost_pct = 100.0 * (probes.sent - probes.received) / probes.sent
-            at_s = probes.began_s
+            sent, received = sum(one.sent for one in probes), sum(one.received for one in probes)
+            detail = json.dumps({"packets": sent, "replies": received})
+            lost_pct, at_s = 100.0 * (sent - received) / sent, probes[0].at_s
             samples.append(Sample(src, dst, "loss_pct", lost_pct, at_s, TOOL, detail=detail))
-            if probes.times_ms:
-                rtt_ms = median(probes.times_ms)
+            if times_ms := [one.rtt_ms for one in probes if one.rtt_ms is not None]:
+                rtt_ms = median(times_ms)
                 samples.append(Sample(src, dst, "rtt_ms", rtt_ms, at_s, TOOL, detail=detail))
         return samples
 

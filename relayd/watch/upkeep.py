@@ -28,6 +28,8 @@ from relayd.watch.settings import DAY_S, WatchOptions
 from relayd.watch.storage import StoreThread
 
 COMPACTED = "compacted_s"
+TOLD = ("src", "dst", "metric", "before", "after")
+"""Of a change of level, in its event."""
 THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
 
 
@@ -150,7 +152,9 @@ class Upkeep:
                     events.add("snapshot", snapshot.id, {"as_of": snapshot.as_of})
                 for shift in shifts:
                     if known.add(shift):
-                        events.add("shift", f"{shift.src}>{shift.dst}", _detail(shift))
+                        told = {name: getattr(shift, name) for name in TOLD}
+                        told["since"] = utc_text(shift.at_s)
+                        events.add("shift", f"{shift.src}>{shift.dst}", told)
             store.snapshots.prune(self.options.snapshots_kept)
 
     async def _compaction_is_due(self, now_s: float) -> bool:
@@ -169,17 +173,6 @@ class Upkeep:
                 LinkStates(store.database).forget_before(time.time() - DAY_S)
         if done.samples:
             self.on_note(f"Summarised {done.samples} old samples: {done.summaries} summaries.")
-
-
-def _detail(shift: LinkShift) -> dict[str, object]:
-    return {
-        "src": shift.src,
-        "dst": shift.dst,
-        "metric": shift.metric,
-        "since": utc_text(shift.at_s),
-        "before": shift.before,
-        "after": shift.after,
-    }
 
 
 def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[Sample]:
