@@ -1,4 +1,4 @@
-"""The measured caps of each VM beside those of its type, and which VMs it may pay to recreate.
+"""The measured caps of each VM and of others of its type, and which VMs it may pay to recreate.
 
 VMs of one type and region differ in steps, depending on the machine that they run on, and then stay
 as they are: between 5-minute means of one VM the coefficient of variation is under 0.01

@@ -54,21 +54,17 @@ class Grid(NamedTuple):
 
     Attributes
     ----------
-    first_s, step_s : float
-        Seconds since 1970 at which the first step begins, and the length of each.
+    times_s : array, length n
+        When each step begins, seconds since 1970.
+    step_s : float
+        The length of each.
     values : array, length n
         Mean of the samples in each step; NaN where there is none.
     """
 
-    first_s: float
+    times_s: Floats
     step_s: float
     values: Floats
-
-    @property
-    def times_s(self) -> Floats:
-        """When each step begins."""
-        times: Floats = self.first_s + self.step_s * np.arange(self.values.size, dtype=np.float64)
-        return times
 
 
 def _known(times_s: ArrayLike, values: ArrayLike) -> Floats:
@@ -107,7 +103,7 @@ def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
     require("steps of equal length with samples", filled, fewest)
     share = round(100 * filled / count.size)
     require("of every hundred steps with samples", share, FEWEST_FILLED_PCT)
-    return Grid(float(times[0]), step_s, means)
+    return Grid(times[0] + step_s * np.arange(means.size), step_s, means)
 
 
 # ---- memory -----------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ def _levels(rates: Sequence[float], first: int) -> list[_Level]:
     """Cut a series where its level changes."""
     series = np.log(np.maximum(np.asarray(rates), max(rates) * 1e-3 or 1e-9))
     bounds = [first, *sorted(_cuts(series, first, len(rates))), len(rates)]
-    # Cuts may have become pointless once there were others beside them.
+    # Cuts may have become pointless once there were others next to them.
     while len(bounds) > 2:
         middles = [median(rates[a:b]) for a, b in pairwise(bounds)]
         changes = [max(a, b) / max(min(a, b), 1e-9) for a, b in pairwise(middles)]
@@ -316,7 +316,7 @@ def _best_cut(series: np.ndarray) -> int | None:
     surely = SURELY_DIFFERENT * _widened(_likeness(series, cut) + 1 / count)
     if _differ(series, cut, float(distance.max()), surely):
         return cut
-    # Ranks may put the cut beside a short level that stands out; means do not.
+    # Ranks may put the cut next to a short level that stands out; means do not.
     contrast = np.abs(series.cumsum()[sizes - 1] - sizes * series.mean())
     cut = int(sizes[(contrast / np.sqrt(sizes * (count - sizes))).argmax()])
     if _differ(series, cut, 0.0, surely):

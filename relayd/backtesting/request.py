@@ -75,7 +75,7 @@ class BacktestRequest(Specified):
         "Replay only until then.", default=None, group="history"
     )
     step_s: Annotated[Figure, Duration(1.0)] = field(
-        "How often everything is decided anew; what was measured within a step is its truth.",
+        "How often everything is decided; what was measured within a step is its truth.",
         default=DEFAULT_STEP_S,
         example="30min",
         group="history",

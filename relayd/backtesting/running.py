@@ -41,7 +41,7 @@ P = ParamSpec("P")
 
 
 class _Signature(Protocol[P]):
-    """What :func:`backtest` takes: beside what it names, the fields of a request."""
+    """What :func:`backtest` takes: besides what it names, the fields of a request."""
 
     def __call__(
         self,

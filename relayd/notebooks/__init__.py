@@ -1,1 +1,1 @@
-"""What notebooks show beside tables: charts of answers and matrices."""
+"""What notebooks show besides tables: charts of answers and matrices."""

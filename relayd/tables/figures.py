@@ -132,7 +132,7 @@ def pairs_by_price(network: Network, catalogue: Catalogue) -> Iterator[tuple[str
 def links_to_watch(network: Network, most: int) -> tuple[list[Link], int]:
     """Return links between regions of which a link was measured or is not up, and how many are.
 
-    Nobody has to watch what no sample touches: figures of a baseline change with its data alone.
+    What no sample touches needs no watching: figures of a baseline change with its data alone.
     Where there are more than the most, those that are not up come first, then those that were
     measured; else they are sorted.
     """
