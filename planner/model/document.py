@@ -28,15 +28,7 @@ from planner.model.estimate import (
     figures_as_json,
     figures_of,
 )
-from planner.model.link import (
-    LIMITED_BY,
-    LINK_FIGURES,
-    PRIVATE_CAPS,
-    SITE_FIGURES,
-    LimitedBy,
-    Link,
-    Site,
-)
+from planner.model.link import LIMITED_BY, LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
 from planner.model.link_array import EVIDENCE, LINK, LinkArray
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
@@ -173,19 +165,13 @@ def _no_network(error: Exception) -> FormatError:
 
 
 def _site_of(row: Mapping[str, Any]) -> Site:
-    egress_gbps, ingress_gbps, window_mb = (_estimate_of(row[name]) for name in SITE_FIGURES)
-    private_egress_gbps, private_ingress_gbps = (
-        (found := row.get(name)) and _estimate_of(found) for name in PRIVATE_CAPS
-    )
+    names = [name for name in (*SITE_FIGURES, *PRIVATE_CAPS) if row.get(name) is not None]
+    figures: dict[str, Any] = {name: _estimate_of(row[name]) for name in names}
     return Site(
         row["region"],
         row["vm_type"],
-        egress_gbps,
-        ingress_gbps,
-        window_mb,
-        row.get("vms"),
-        private_egress_gbps=private_egress_gbps,
-        private_ingress_gbps=private_ingress_gbps,
+        **figures,
+        vms=row.get("vms"),
         private_network=row.get("private_network", ""),
     )
 
@@ -206,6 +192,7 @@ def _known(kind: type[T], row: Mapping[str, Any]) -> T:
 def link_of(row: Mapping[str, Any]) -> Link:
     """Return the link that :func:`link_as_json` made a row of."""
     rtt_ms, per_flow_mbps, aggregate_gbps = (_estimate_of(row[name]) for name in LINK_FIGURES)
+    limit = row.get("limited_by")  # other versions may not say it, or name it otherwise
     return Link(
         row["src"],
         row["dst"],
@@ -213,15 +200,9 @@ def link_of(row: Mapping[str, Any]) -> Link:
         per_flow_mbps,
         aggregate_gbps,
         row["loss_pct"],
-        _limit_of(row),
+        limit if limit in LIMITED_BY else "unknown",
         row.get("address", "public"),
     )
-
-
-def _limit_of(row: Mapping[str, Any]) -> LimitedBy:
-    """Return what limits a link, which other versions may not say or name otherwise."""
-    found = row.get("limited_by")
-    return found if found in LIMITED_BY else "unknown"
 
 
 def site_as_json(site: Site) -> dict[str, Any]:

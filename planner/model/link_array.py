@@ -7,9 +7,9 @@ an estimate rests on, which many links share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import nan
 from typing import Any, TypeAlias, get_args
 
@@ -219,20 +219,17 @@ class LinkArray(Mapping[str, "LinkRow"]):
         return {name: position for position, name in enumerate(self.regions)}
 
     def __getitem__(self, src: str) -> LinkRow:
-        row = self._rows.get(src)
-        if row is None:
-            row = self._rows.setdefault(src, LinkRow(self, src, self.index[src]))
-        return row
+        return self._row_of(src)
+
+    @cached_property
+    def _row_of(self) -> Callable[[str], LinkRow]:
+        return cache(lambda src: LinkRow(self, src, self.index[src]))
 
     def get(  # type: ignore[override]
         self, src: str, default: Mapping[str, Link] | None = None
     ) -> Mapping[str, Link]:
         """Return the links out of a region; of one that is not there, what is given, or none."""
         return self[src] if src in self.index else default or {}
-
-    @cached_property
-    def _rows(self) -> dict[str, LinkRow]:
-        return {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.regions)

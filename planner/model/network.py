@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache, partial
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -266,18 +266,11 @@ class Network:
         """Region id to its position in the order of sites."""
         return {region: position for position, region in enumerate(self.sites)}
 
-    def rates(self, connections: int, bound: Bound = "expected") -> Rates:
-        """Return what one VM pair reaches on every link with this many connections."""
-        key = (connections, bound)
-        if key not in self._rates:
-            if len(self._rates) >= MOST_RATES_KEPT:  # a service may be asked for any number
-                self._rates.clear()
-            self._rates[key] = Rates(self, connections, bound)
-        return self._rates[key]
-
     @cached_property
-    def _rates(self) -> dict[tuple[int, Bound], Rates]:
-        return {}
+    def rates(self) -> Callable[..., Rates]:
+        """From a number of connections, and a bound, to what one VM pair reaches on every link."""
+        # A service may be asked for any number.
+        return lru_cache(MOST_RATES_KEPT)(partial(Rates, self.links, self.index))
 
     @property
     def has_private_links(self) -> bool:
@@ -486,9 +479,13 @@ class Rates:
         is no link.
     """
 
-    def __init__(self, network: Network, connections: int, bound: Bound) -> None:
-        links, index = network.links, network.index
-
+    def __init__(
+        self,
+        links: LinkArray,
+        index: Mapping[str, int],
+        connections: int,
+        bound: Bound = "expected",
+    ) -> None:
         def rates(cells: Records) -> list[float]:
             found: list[float] = rates_gbps(cells, connections, bound).tolist()
             return found

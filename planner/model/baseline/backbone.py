@@ -160,15 +160,6 @@ SCATTERED_AREA = "EA"
 
 
 def great_circle_km(
-    latitude_a_deg: float, longitude_a_deg: float, latitude_b_deg: float, longitude_b_deg: float
-) -> float:
-    """Return the great-circle distance in km."""
-    return float(
-        _great_circles_km(latitude_a_deg, longitude_a_deg, latitude_b_deg, longitude_b_deg)
-    )
-
-
-def _great_circles_km(
     latitudes_a_deg: ArrayLike,
     longitudes_a_deg: ArrayLike,
     latitudes_b_deg: ArrayLike,
@@ -184,11 +175,12 @@ def _great_circles_km(
 
 def distance_km(a: Region, b: Region) -> float | None:
     """Return the distance between two regions, or None where a coordinate is missing."""
-    if None in (a.latitude_deg, a.longitude_deg, b.latitude_deg, b.longitude_deg):
+    if not (a.is_placed and b.is_placed):
         return None
-    return great_circle_km(
-        a.latitude_deg or 0.0, a.longitude_deg or 0.0, b.latitude_deg or 0.0, b.longitude_deg or 0.0
+    (a_deg, a_east_deg), (b_deg, b_east_deg) = (
+        np.array((one.latitude_deg, one.longitude_deg), float) for one in (a, b)
     )
+    return float(great_circle_km(a_deg, a_east_deg, b_deg, b_east_deg))
 
 
 def rtt_ms(a: Region, b: Region) -> float | None:
@@ -228,7 +220,7 @@ def rtts_ms(regions: Sequence[Region], src: Ints, dst: Ints) -> tuple[Floats, Fl
     land = np.array([LAND_MS_PER_KM.get(name, _LAND_MS_PER_KM) for name in areas])
     to_hubs = _ms_to_hubs(areas, land, latitudes, longitudes)
     through = (to_hubs[:, :, None] + _between_hubs_ms()).min(axis=1)
-    distance = _great_circles_km(latitudes[src], longitudes[src], latitudes[dst], longitudes[dst])
+    distance = great_circle_km(latitudes[src], longitudes[src], latitudes[dst], longitudes[dst])
     shortest = np.full(len(src), inf)
     for hub in range(len(HUBS)):
         np.minimum(shortest, through[src, hub] + to_hubs[dst, hub], out=shortest)
@@ -276,7 +268,7 @@ def _ms_to_hubs(
     """
     hubs = np.array(list(HUBS.values()))
     reached = np.array([[hub in HUBS_OF_AREA.get(area, HUBS) for hub in HUBS] for area in areas])
-    found = ms_per_km[:, None] * _great_circles_km(
+    found = ms_per_km[:, None] * great_circle_km(
         latitudes[:, None], longitudes[:, None], hubs[:, 0], hubs[:, 1]
     )
     found = np.where(reached, found, inf)
