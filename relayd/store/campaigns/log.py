@@ -51,7 +51,7 @@ class StoredCampaign:
     @property
     def method(self) -> Method:
         """How it measures."""
-        return TypeAdapter(Method).validate_python(self.options["method"])
+        return TypeAdapter(Method).validate_python(self.options.get("method", {"ramp": "never"}))
 
     def probes(self) -> list[Probe]:
         """Return all probes so far, in the order in which they were planned."""
