@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from probes.fleet import session as session_module
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.login import Timeouts, connect, offered_keys, store_key
-from probes.fleet.remote import leased
+from probes.fleet.remote import leased, leases_of, tethered
 from probes.fleet.sessions import Sessions
 from tests.http.running import eventually
 from tests.probes.fleet.machines import Machine, machines, make_key, need, owner
@@ -418,3 +419,25 @@ def test_a_folder_that_another_session_has_just_removed_is_made_again() -> None:
                 assert done.returncode == 0
         finally:
             another.kill()
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("how", ["closed", "silent"])
+def test_a_tethered_process_ends_with_its_controller(how: str) -> None:
+    lease, nap_s = leases_of("test of tethers", how) + "1", _nap_s(60)
+    command = leased(lease, 60, tethered(4, ["sleep", nap_s]))
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    assert process.stdin
+    for _ in range(10):
+        process.stdin.write(b".")
+        process.stdin.flush()
+        time.sleep(0.5)
+        assert process.poll() is None  # longer than its silence, because it hears
+    assert _runs(nap_s)
+    if how == "closed":
+        process.stdin.close()
+    process.wait(60)
+    assert _gone(nap_s)
+    assert not list(Path("/tmp").glob(f"relayd-*/{lease}"))
+    if how == "silent":
+        process.stdin.close()

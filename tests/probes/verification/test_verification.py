@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -19,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
-from probes.fleet import remote
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from probes.verification.outcomes import in_doubt, samples_of
@@ -197,7 +195,7 @@ def test_judgement() -> None:
     assert [sure.judged(gbps) for gbps in (4.75, 4.77, 5.24, 5.26)] == verdicts
 
 
-# ---- relays and tethers, for real --------------------------------------------------------------
+# ---- relays, for real --------------------------------------------------------------------------
 
 
 @contextmanager
@@ -262,39 +260,3 @@ def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
             assert _answer(port, "127.0.0.2") == b"hello"
         server.shutdown(socket.SHUT_RDWR)
         thread.join(60)
-
-
-@pytest.mark.service
-@pytest.mark.parametrize("how", ["closed", "silent"])
-def test_a_tethered_process_ends_with_its_controller(how: str) -> None:
-    lease = remote.leases_of("test of tethers", how) + "1"
-    nap = f"60.{os.getpid()}"  # nobody else's
-    command = remote.leased(lease, 60, remote.tethered(4, ["sleep", nap]))
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-    assert process.stdin
-    for _ in range(10):
-        process.stdin.write(b".")
-        process.stdin.flush()
-        time.sleep(0.5)
-        assert process.poll() is None  # longer than its silence, because it hears
-    assert _napping(nap)
-    if how == "closed":
-        process.stdin.close()
-    process.wait(60)
-    until_s = time.monotonic() + 60
-    while _napping(nap) and time.monotonic() < until_s:
-        time.sleep(0.05)
-    assert not _napping(nap)
-    assert not list(Path("/tmp").glob(f"relayd-*/{lease}"))
-    if how == "silent":
-        process.stdin.close()
-
-
-def _napping(nap: str) -> bool:
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if entry.read_bytes() == f"sleep\0{nap}\0".encode():
-                return True
-        except OSError:
-            continue
-    return False
