@@ -87,7 +87,7 @@ class Sample(NamedTuple):
     intervals: int | None = None
 
     def read_detail(self) -> dict[str, Any]:
-        """Return what else the tool said; see :func:`read_detail`."""
+        """Return the tool's further figures; see :func:`read_detail`."""
         return read_detail(self.detail)
 
     def with_detail(self, **more: object) -> Self:
@@ -276,7 +276,7 @@ class Samples:
         return self[np.isin(self.rows["metric"], [METRICS.index(one) for one in metrics])]
 
     def mapped(self, name: str, function: Callable[[str], Any]) -> NDArray[Any]:
-        """Return what a function makes of a text of each sample; called once for each text."""
+        """Apply a function to a text of each sample; it is called once for each text."""
         used, place = np.unique(self.rows[name], return_inverse=True)
         names = list(self.names)
         return np.array([function(names[number]) for number in used.tolist()])[place]

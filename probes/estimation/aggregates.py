@@ -97,7 +97,7 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
 def _with_cuts(
     samples: LinkSamples, counted: CountedSamples
 ) -> tuple[dict[tuple[int, int], RateCut], Samples, CountedSamples]:
-    """Return how rates of links fall, the tests that show it, and the tests of what lasts."""
+    """Return the falls of links' rates, the tests that show them, and the tests of what lasts."""
     cuts: dict[tuple[int, int], RateCut] = {}
     fallen: list[int] = []
     kept = np.ones(len(counted.rows), np.bool_)
@@ -115,7 +115,7 @@ def _with_cuts(
 
 
 def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> list[slice]:
-    """Return where the links are of which a detail has some word."""
+    """Return the places of links of which a detail has some word."""
     has = np.array([word in detail for detail in samples.samples.details], np.bool_)
     shown = counted.groups.reduced(np.logical_or, has[counted.rows["detail"]])
     begins = counted.groups.begins.tolist()
@@ -123,7 +123,7 @@ def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> lis
 
 
 def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
-    """Return how far one test of each link lies from its level."""
+    """Return the noise of one test about the level of its link."""
     providers = np.array([name.partition(":")[0] for name in samples.names])
     src, dst = counted.ends
     private = counted.groups.reduced(np.minimum, counted.rows["address"]) == PRIVATE

@@ -37,7 +37,7 @@ DEVIATIONS = 3.0
 
 
 class FromSource(NamedTuple):
-    """What one source reported of a link and metric: the samples that may count, oldest first.
+    """Samples of a link and metric that one source reported and that may count, oldest first.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Agreement(NamedTuple):
 
 
 def agreed(found: Sequence[FromSource], noise: float) -> Agreement:
-    """Return which samples of a link and metric count.
+    """Return the samples of a link and metric that count.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _after_shift(shift: _NewLevel, found: Sequence[FromSource], tolerance: float
 
 
 def mark_of(found: Agreement) -> Figures | None:
-    """Return who reported the samples that count, and who contradicts them, if need be."""
+    """Return the sources of the samples that count and of those that contradict, if need be."""
     if not (found.reported_by or found.disputed):
         return None
     return Figures(
@@ -235,5 +235,5 @@ def is_own(mark: Figures | None) -> bool:
 
 
 def trusted(*sources: str) -> tuple[str, ...]:
-    """Return whose samples are to be named: none where the own prober's are among them."""
+    """Return the sources to be named: none where the own prober is among them."""
     return () if OWN in sources else tuple(sorted(set(sources)))

@@ -1,4 +1,4 @@
-"""How often bounds held what was measured later."""
+"""The share of later measurements that bounds held."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from probes.analysis.evidence import share_bounds
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often bounds of 90 % held.
+    """The share of predictions of which bounds of 90 % held.
 
     Attributes
     ----------

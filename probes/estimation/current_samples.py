@@ -28,7 +28,7 @@ WITH_A_LEVEL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps")
 PRIVATE = ADDRESSES.index("private")
 
 _WAY = ("connections", "warmed_up", "src_vm", "dst_vm")
-"""How a sample was taken, and the tool: samples are comparable where these agree."""
+"""The way a sample was taken, besides the tool: where these agree, samples are comparable."""
 
 
 class LinkShift(NamedTuple):
@@ -116,7 +116,7 @@ class CurrentSamples(NamedTuple):
         return self._replace(samples=self.samples[chosen], first_id=self.first_id[chosen])
 
     def reporters(self) -> dict[tuple[int, int], set[str]]:
-        """Return who reported each link, by the numbers of its ends."""
+        """Return the sources that reported each link, by the numbers of its ends."""
         found: dict[tuple[int, int], set[str]] = defaultdict(set)
         names = list(self.samples.names)
         for src, dst, source in np.unique(self.samples.rows[["src", "dst", "source"]]).tolist():

@@ -63,7 +63,7 @@ def estimate_at(estimates: EstimateArray, place: int, origins: Origins) -> Estim
 
 
 def are_known(estimates: EstimateArray) -> Bools:
-    """Return where there is an estimate."""
+    """Return True where there is an estimate."""
     found: Bools = ~np.isnan(estimates["expected"])
     return found
 
@@ -134,12 +134,12 @@ def changed(
 
 
 def are_of(kind: Kind, origins: Origins, numbers: NDArray[Any]) -> Bools:
-    """Return where an estimate is of a kind."""
+    """Return True where an estimate is of a kind."""
     return _hold(lambda origin: origin.kind == kind, origins, numbers)
 
 
 def are_own(origins: Origins, numbers: NDArray[Any]) -> Bools:
-    """Return where samples of the own prober are behind an estimate, or there is but one source."""
+    """Return True where the own prober is behind an estimate, or there is but one source."""
     return _hold(lambda origin: is_own(origin.figures), origins, numbers)
 
 
@@ -149,7 +149,7 @@ def _hold(test: Callable[[Origin], bool], origins: Origins, numbers: NDArray[Any
 
 
 def own_first(origins: Origins, numbers: NDArray[Any]) -> Bools:
-    """Return which of some estimates to go by: the own prober's, or all where it has none.
+    """Return the estimates to go by, as a mask: the own prober's, or all where it has none.
 
     What is learned of a class of links must not follow from links that somebody else alone has
     reported, while the own prober has measured others of the class.

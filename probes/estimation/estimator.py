@@ -58,7 +58,7 @@ class Dispute(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """What is believed of all links and VMs.
+    """All links and VMs, as they are believed to be.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Estimator:
 
     @cached_property
     def estimates(self) -> Estimates:
-        """What is believed of all catalogue regions and all measured ones."""
+        """Estimates of all catalogue regions and all measured ones."""
         typed = {
             name: baseline_site(name, self.catalogue, self._vm_types(name))
             for name in self._regions
@@ -204,7 +204,7 @@ class Estimator:
         return with_buckets(sites, tests.fallen), links
 
     def disputes(self) -> list[Dispute]:
-        """Return what does not count because it contradicts others, and unconfirmed new levels."""
+        """Return samples that contradict others and do not count, and unconfirmed new levels."""
         assert self.estimates
         found = []
         for address, of_kind in self._of_kind.items():
@@ -226,7 +226,7 @@ class Estimator:
         return sorted(found, key=lambda one: one[:6])
 
     def _claimed_alone(self) -> list[Dispute]:
-        """Return what does not count because one source alone says that an address is private."""
+        """Return samples that do not count because one source alone says that they are private."""
         claimed = self._over_private.where(self._are_claims)
         sites = {name: baseline_site(name, self.catalogue) for name in self._regions}
         samples, found = LinkSamples(claimed, sites, is_mixed=True), []

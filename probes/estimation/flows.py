@@ -1,4 +1,4 @@
-"""What one flow of a link carries: measured, or from the receiver's window."""
+"""Throughput of one flow of a link: measured, or from the receiver's window."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def flows_of_windows(
     promised = np.where(teaches, np.minimum(found["expected"], vm_caps_mbps), np.nan)
     spreads = _spreads(listed, rtt, promised, flows, origins)
     for number, site in enumerate(listed):
-        # The bounds of a window that nobody saw hold all tests.
+        # The bounds of a window that was not seen hold all tests.
         if site.window_mb.source != "baseline":
             _widen(found[:, number], spreads, site.vm_type, rtt[:, number])
     # The VMs' caps hold for one flow as for many.
@@ -116,7 +116,7 @@ def flows_of_windows(
 def _spreads(
     sites: list[Site], rtts_ms: Floats, promised: Floats, flows: MeasuredFlows, origins: Origins
 ) -> FlowSpreads:
-    """Return how measured flows lie about what the windows of their receivers promise."""
+    """Return the spreads of measured flows about what the windows of their receivers promise."""
     pairs, mbps = flows
     chosen = own_first(origins, mbps["origin"]) if len(mbps) else np.zeros(0, np.bool_)
     chosen &= ~np.isnan(promised[pairs]) & (mbps["expected"] > 0)

@@ -47,7 +47,7 @@ class Groups(NamedTuple):
 
     @property
     def counts(self) -> Ints:
-        """How many there are in each group."""
+        """The size of each group."""
         return np.diff(self.begins)
 
     def numbers(self) -> Ints:
@@ -55,21 +55,21 @@ class Groups(NamedTuple):
         return np.repeat(np.arange(len(self.first)), self.counts)
 
     def spread(self, of_groups: NDArray[Any]) -> NDArray[Any]:
-        """Return what is of each group for each of its values."""
+        """Repeat what is of each group for each of its values."""
         return np.repeat(of_groups, self.counts)
 
     def newest(self, most: int) -> Bools:
-        """Return which values are among so many last ones of their group."""
+        """Return True for the last values of each group, at most so many."""
         found: Bools = self.spread(self.begins[1:]) - np.arange(self.begins[-1]) <= most
         return found
 
     def reduced(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
-        """Return what a function such as :obj:`numpy.maximum` makes of each group."""
+        """Apply a function such as :obj:`numpy.maximum` to each group."""
         found: NDArray[Any] = function.reduceat(values, self.first) if len(values) else values
         return found
 
     def differ(self, values: NDArray[Any]) -> Bools:
-        """Return which groups have several values."""
+        """Return True for groups that have several values."""
         found: Bools = self.reduced(np.minimum, values) != self.reduced(np.maximum, values)
         return found
 

@@ -1,4 +1,4 @@
-"""What many connections of VM pairs carry together: providers' laws, tests, and both combined.
+"""Throughput of many connections of VM pairs: providers' laws, tests, and both combined.
 
 A law (:mod:`planner.model.throughput`) is what VMs of one provider reached towards another
 provider's, by distance. Measured links show how links of their class lie about it: the same
@@ -77,7 +77,7 @@ Bounds: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 class ClassLaw(NamedTuple):
-    """How links of a class lie about their law.
+    """Shift and spread of a class of links about their law.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class ClassLaw(NamedTuple):
 
 
 def class_law(own: Floats, others: Floats, ours: LawSpread) -> ClassLaw:
-    """Return how links of a class lie about their law.
+    """Return shift and spread of a class of links about their law.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class MeasuredLaw:
         return np.concatenate(list(classes.values()))
 
     def _class_law(self, key: int) -> ClassLaw:
-        """Return how links of a class lie about their law."""
+        """Return shift and spread of a class of links about their law."""
         if key not in self._class_laws:
             classes = self._learned.get(key // CLASSES, {})
             of_classes = {one: self._ratios[links] for one, links in classes.items()}
@@ -230,7 +230,7 @@ class MeasuredLaw:
         return within_caps(rates, below, above, self._caps[pairs])
 
     def measured(self, tests: AggregateTests) -> tuple[EstimateArray, Floats]:
-        """Return what tests of links and the laws of their classes say together.
+        """Combine tests of links with the laws of their classes.
 
         And what would be believed of them without their tests, the four numbers of a
         :class:`.Prior` by row.
@@ -322,7 +322,7 @@ class MeasuredLaw:
 
 
 def _proportion(site: Site, typed: Site) -> float:
-    """Return how much of the cap of its type a VM of another size was found to have; else 1."""
+    """Return the share of its type's cap that a VM of another size was found to have; else 1."""
     of_type_gbps = typed.egress_gbps.expected
     share = site.egress_gbps.expected / of_type_gbps if isfinite(of_type_gbps) else 1.0
     return share if not 1 / OTHER_SIZE <= share <= OTHER_SIZE else 1.0
@@ -337,7 +337,7 @@ def combined(
     below: Floats,
     above: Floats,
 ) -> tuple[Floats, Floats, Floats, np.ndarray]:
-    """Return what tests of links and the laws of their classes say together, as logarithms.
+    """Combine tests of links with the laws of their classes; all figures are logarithms.
 
     Parameters
     ----------

@@ -222,7 +222,7 @@ class LinkSamples:
         return CountedSamples(places[chosen], rows[chosen], groups, marks[of_link[groups.first]])
 
     def _agreed_of(self, metric: Metric, places: Ints, logs: Floats) -> Agreement:
-        """Return which samples of one link count; of each source with the most connections."""
+        """Return the samples of one link that count; of each source with the most connections."""
         found = self.from_sources(places, logs)
         if metric != "aggregate_mbps":
             return agreed(found, _NOISES.get(metric, UNKNOWN_NOISE))
@@ -260,5 +260,5 @@ class LinkSamples:
 
 
 def own_marks(marks: Sequence[Figures | None]) -> Bools:
-    """Return which marks are of the own prober, or of the only source that there is."""
+    """Return True for marks of the own prober, or of the only source that there is."""
     return np.array([is_own(mark) for mark in marks], np.bool_)

@@ -29,7 +29,7 @@ NOT_OPENED = -1
 
 
 class MeasuredLinks(NamedTuple):
-    """What was measured of the throughput of some of n x n links.
+    """Measured throughput of some of n x n links.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ def _infer_flows(
 
 
 def _of_one_flow(flow: EstimateArray, origins: Origins) -> EstimateArray:
-    """Return what is known of many connections where only one was ever measured, in Gbit/s.
+    """Return estimates of many connections where only one was ever measured, in Gbit/s.
 
     As much as one carries; at most as much as the usual number of them.
     """

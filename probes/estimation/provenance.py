@@ -58,7 +58,7 @@ class UsedSeries:
 
 @dataclass(frozen=True, slots=True)
 class FigureProvenance:
-    """What one figure was made of.
+    """The samples and the rule of which one figure was made.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Provenance:
         self._address = address
 
     def of(self, src: str, dst: str) -> list[FigureProvenance]:
-        """Return where each figure of a link and of the VMs at its ends comes from.
+        """Return the provenance of each figure of a link and of the VMs at its ends.
 
         Raises
         ------
@@ -250,12 +250,12 @@ class Provenance:
 
 
 def _before_raise(origin: Origin) -> Method:
-    """Return how a cap was made before a link or a probe exceeded it."""
+    """Return the method of a cap before a link or a probe exceeded it."""
     return (origin.figures and origin.figures.raised_from) or origin.method
 
 
 def _rule(estimate: Estimate) -> tuple[Kind, str, tuple[Quantity, ...]]:
-    """Return how an estimate was made that is not of its link's own samples."""
+    """Return the rule of an estimate that is not of its link's own samples."""
     origin = estimate.origin
     kind, text = _RULES[origin.method]
     if origin.method == "unknown":

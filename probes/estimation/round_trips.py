@@ -52,7 +52,7 @@ def round_trips_ms(samples: LinkSamples, catalogue: Catalogue, origins: Origins)
 
 
 def _opposite(own: EstimateArray, origins: Origins) -> EstimateArray:
-    """Return what round trips say of the opposite direction."""
+    """Return estimates of the opposite direction from round trips."""
     error, expected = 1 + OPPOSITE_DIRECTION_ERROR, own["expected"]
     return with_bounds(
         own,

@@ -125,7 +125,7 @@ def _raised(cap: Estimate, origin: Origin, raised_from: Method) -> Estimate:
 def _busiest_links(
     regions: Ints, tests: AggregateTests, origins: Origins, count: int
 ) -> tuple[Ints, Ints]:
-    """Return which measured link of each region carried most, and which surely did; -1 for none.
+    """Return each region's link that carried most, and that surely did; -1 for none.
 
     A link of which there is one short test alone is sure only if another carried as much. The most
     of many such tests would be the luckiest of them, and a cap is shared by all paths of a plan.
@@ -251,7 +251,7 @@ def _peers_could_gbps(
     sites: Mapping[str, Site],
     rtt_ms: Callable[[str, str], float],
 ) -> float:
-    """Return what the links of a probe could carry together."""
+    """Return the throughput that the links of a probe could carry together."""
     outward = probe.metric == "egress_cap_mbps"
     could_gbps = 0.0
     for peer in peers:
@@ -378,7 +378,7 @@ def with_windows(
 
 
 def _places_by(keys: Ints, is_own: np.ndarray) -> dict[int, Ints]:
-    """Return where each key is: the own prober's samples; where there are none, all."""
+    """Return the places of each key: the own prober's samples; where there are none, all."""
     order, found = np.argsort(keys, kind="stable"), {}
     for one in Groups.of(keys[order]):
         places = order[one]

@@ -32,7 +32,7 @@ Votes: TypeAlias = Mapping[str, Mapping[str, Mapping[str, int]]]
 
 
 def votes_of(samples: Samples, further: Iterable[VmVote] = ()) -> Votes:
-    """Return which VM types samples name, and those that are no longer there."""
+    """Count the VM types that samples name, and those that are no longer there."""
     found: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(Counter))
     rows, names = samples.rows, list(samples.names)
     rows = rows[np.isin(rows["metric"], [METRICS.index(name) for name in THROUGHPUT])]
@@ -49,7 +49,7 @@ def votes_of(samples: Samples, further: Iterable[VmVote] = ()) -> Votes:
 
 
 def taken_with(samples: Samples, sites: Mapping[str, Site]) -> Bools:
-    """Return which samples were taken with the VM types of sites, the first of their names."""
+    """Return True for samples taken with the VM types of sites, the first of their names."""
     plain = NameTable()
     sampled = plain.numbers(map(plain_name, samples.names))
     assumed = plain.numbers(["", *(site.vm_type.partition(":")[2] for site in sites.values())])

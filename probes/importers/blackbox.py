@@ -33,7 +33,7 @@ _NOT_THE_TARGETS = ("__name__", "phase")
 
 @dataclass(slots=True)
 class _Target:
-    """What is known of one series of probes: by time, whether they succeeded, and round trips."""
+    """One series of probes: by time, whether they succeeded, and round trips."""
 
     line: int
     labels: dict[str, str]

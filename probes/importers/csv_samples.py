@@ -1,7 +1,7 @@
 """A person's own CSV: one row a pair of regions, one column a quantity, in any order.
 
 Known columns, with the spellings accepted, stand in :data:`FIGURES` and :data:`OTHERS`; the unit
-is part of a figure's name and converted by the factor beside it, here and nowhere else.
+is part of a figure's name and converted by the factor next to it, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -163,20 +163,13 @@ class _Figure(NamedTuple):
     factor: float
 
 
-class _Columns(NamedTuple):
-    """What the columns of a file are: by meaning, where others are and their factors."""
-
-    figures: list[_Figure]
-    others: dict[str, tuple[int, float]]
-    unused: list[str]
-
-
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row."""
     table = CsvTable(stream, options)
-    columns = _understood(table, options)
-    for column in columns.unused:
-        yield Skipped(table.header_line, f"column {column!r} is not used")
+    figures, others = _columns(table, options)
+    for column in table.header:
+        if column.lower() not in {*FIGURES, *OTHERS}:
+            yield Skipped(table.header_line, f"column {column[:40]!r} is not used")
     usual = {
         "measured_at": options.measured_at_s,
         "connections": options.connections,
@@ -189,21 +182,24 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         if isinstance(cells, str):
             yield Skipped(number, cells)
             continue
-        setting = _setting(cells, columns.others, usual)
+        setting = _setting(cells, others, usual)
         if isinstance(setting, str):
             yield Skipped(number, setting)
         else:
-            yield from _figures_of(number, cells, columns.figures, setting)
+            yield from _figures_of(number, cells, figures, setting)
 
 
-def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
-    found = _Columns([], {}, [])
+def _columns(
+    table: CsvTable, options: ImportOptions
+) -> tuple[list[_Figure], dict[str, tuple[int, float]]]:
+    """Return the columns of figures; and by meaning, the places and factors of others."""
+    figures: list[_Figure] = []
+    others: dict[str, tuple[int, float]] = {}
     taken: dict[str, str] = {}
     for at, column in enumerate(table.header):
         name = column.lower()
         meaning = FIGURES.get(name) or OTHERS.get(name)
         if meaning is None:
-            found.unused.append(column[:40])
             continue
         if meaning[0] in taken:
             raise FormatError(
@@ -213,10 +209,10 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             )
         taken[meaning[0]] = column
         if name in FIGURES:
-            found.figures.append(_Figure(at, column, *FIGURES[name]))
+            figures.append(_Figure(at, column, *FIGURES[name]))
         else:
-            found.others[meaning[0]] = at, meaning[1]
-    missing = [name for name in ("src", "dst") if name not in found.others]
+            others[meaning[0]] = at, meaning[1]
+    missing = [name for name in ("src", "dst") if name not in others]
     if missing:
         raise FormatError(
             options.name,
@@ -224,7 +220,7 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             value=",".join(table.header)[:60],
             remedy="The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps.",
         )
-    if not found.figures:
+    if not figures:
         raise FormatError(
             options.name,
             f"line {table.header_line} names no figure that relayd knows",
@@ -232,9 +228,9 @@ def _understood(table: CsvTable, options: ImportOptions) -> _Columns:
             remedy="Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
             "loss_pct and transfer_s, or the same with another unit, such as aggregate_gbps.",
         )
-    if "measured_at" not in found.others:
+    if "measured_at" not in others:
         options.start_s()
-    return found
+    return figures, others
 
 
 def _time_s(written: str, _: float) -> float | None:
@@ -274,13 +270,13 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
         ("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (lambda cell, _: cell, "")
     ),
 }
-"""How the cells of each column are read, and what those are that can't be, in order of naming."""
+"""The reader of each column's cells, and the fault of a cell that it can't read, in order."""
 
 
 def _setting(
     cells: Sequence[str], others: Mapping[str, tuple[int, float]], usual: Mapping[str, Any]
 ) -> dict[str, Any] | str:
-    """Return how the figures of a row were measured, or what is wrong with the row."""
+    """Return the setting in which the figures of a row were measured, or the row's fault."""
     setting: dict[str, Any] = {}
     for name, (reader, fault) in _CELLS.items():
         at, factor = others.get(name, (None, 1.0))

@@ -47,7 +47,7 @@ _MULTIPLES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 @dataclass(slots=True)
 class _TestText:
-    """What is known of one test so far."""
+    """One test, as far as it was read."""
 
     line: int
     is_iperf3: bool
@@ -62,7 +62,7 @@ class _TestText:
     server_report: bool = False
 
     def document(self) -> dict[str, Any] | str:
-        """Return what ``-J`` would have written, or why that can't be known."""
+        """Return the document that ``-J`` would have written, or the reason why there is none."""
         if self.both_ways:
             return BOTH_WAYS
         streams = self.streams | {row["id"] for row in self.rows} - {"SUM"}
@@ -167,7 +167,7 @@ def _is_over(test: _TestText | None) -> bool:
 
 
 def _start(stream: re.Match[str]) -> dict[str, Any]:
-    """Return when a stream says that it began, as iperf 2 does with -e."""
+    """Return the time at which a stream began, which iperf 2 prints with -e."""
     moment = _ON.search(stream[3])
     if moment is None:
         return {}

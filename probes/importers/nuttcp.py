@@ -44,7 +44,7 @@ _RTT = re.compile(r"([\d.]+) msRTT\b")
 
 @dataclass(slots=True)
 class _Test:
-    """What is known of one test so far."""
+    """One test, as far as it was read."""
 
     line: int = 0
     verbose: bool = False
@@ -65,7 +65,7 @@ class _Test:
 
 
 class _Figures(NamedTuple):
-    """What a line says of a test, or of an interval of it."""
+    """The figures in a line: of a test, or of an interval of it."""
 
     is_final: bool
     seconds: float | None

@@ -36,7 +36,7 @@ def split(name: str) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What a user states about a file beyond its format.
+    """Statements of a user about a file, beyond its format.
 
     Attributes
     ----------

@@ -237,7 +237,7 @@ def samples_of(
 def _coded(
     texts: Sequence[str], place: NDArray[np.int64], known: Sequence[str]
 ) -> NDArray[np.int8]:
-    """Return which of the known texts each row has; -1 for none."""
+    """Return the position of each row's text among the known ones; -1 for none."""
     codes = {text: code for code, text in enumerate(known)}
     return np.array([codes.get(text, -1) for text in texts], np.int8)[place]
 

@@ -1,4 +1,4 @@
-"""What no measurement can show: above a VM's network card, faster than light, in the future.
+"""Values that no measurement has: above a VM's network card, faster than light, in the future.
 
 One gate for all samples that others send. What it stops is kept apart with the reason (in
 quarantine), because it says more about who sent it than about the network.
@@ -20,7 +20,7 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.samples import METRICS, Sample, Samples
 
 CLOCK_SKEW_S = 60.0
-"""How far the clock of who measured may be ahead; hosts with NTP keep within a second."""
+"""By which the clock of a host may be ahead; hosts with NTP keep within a second."""
 FIBRE_RTT_MS_PER_KM = 2 * 1.468 / 299.792458
 """There and back in single-mode fibre: ITU-T G.652, group index 1.468 at 1,550 nm."""
 OFF_PLACE_KM = 200.0
@@ -137,7 +137,7 @@ class PhysicalGate:
         return of_series
 
     def _card_of(self, provider: str, name: str) -> float:
-        """Return what the card of a VM type carries; the largest of all where it is not known."""
+        """Return the capacity of a VM type's card; the largest of all where it is not known."""
         types = self._catalogue.vm_types
         plain = name.removeprefix("Standard_")  # as Azure writes its sizes
         vm = types.get(name) or types.get(f"{provider}:{plain}")

@@ -62,7 +62,7 @@ _FAILURES = {
 
 @dataclass(slots=True)
 class _PingRun:
-    """What is known of one run of ping so far."""
+    """One run of ping, as far as it was read."""
 
     line: int
     host: str = ""

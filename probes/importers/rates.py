@@ -122,7 +122,7 @@ class RateTest(NamedTuple):
         return found._replace(detail=detail)
 
     def _best_window(self) -> _Rate:
-        """Return what arrived in the best five seconds; without as many, the mean."""
+        """Return the rate of the best five seconds; without as many, the mean."""
         assert self.seconds is not None
         try:
             best_mbps, bound = path_capacity(self.intervals, self.sent_mbps)
@@ -133,7 +133,7 @@ class RateTest(NamedTuple):
 
 
 class _Rate(NamedTuple):
-    """What the intervals of a test say.
+    """A rate that the intervals of a test show.
 
     Attributes
     ----------

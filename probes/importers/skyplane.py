@@ -31,7 +31,7 @@ from probes.samples import Sample, Skipped
 
 TOOL = "skyplane"
 RECEIVED, RECEIVED_LATER = "throughput_received", "throughput_recieved"
-"""How the profiler spells a column, and how it does from November 2022 on."""
+"""A column as the profiler spells it, until and from November 2022."""
 
 FAILED = "the test failed (success is not True)"
 BAD_REGION = "src_region or dst_region is not provider:region"

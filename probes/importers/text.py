@@ -173,7 +173,7 @@ def _parsed(parts: list[str], start: int, name: str, next_start: int) -> dict[st
 def _explained(
     error: json.JSONDecodeError, text: str, start: int, next_start: int
 ) -> tuple[str, str]:
-    """Return what is wrong with a document, and what to do about it."""
+    """Return the fault of a document, and the remedy."""
     line, column = start + error.lineno - 1, error.colno
     doubled = "Two runs wrote into one file, or the tool was restarted; give each run its own file."
     if error.msg == "Extra data" and text[error.pos] == "{":

@@ -126,7 +126,7 @@ def _note_unconfirmed(events: Events, shift: Dispute) -> None:
 
 
 class Estimation(NamedTuple):
-    """What the samples of a store give.
+    """Estimates from the samples of a store.
 
     Attributes
     ----------
