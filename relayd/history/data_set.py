@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from planner.model.errors import not_installed
-from probes.estimation.vm_types import VmVote
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.parquet import TYPES, imported, read_batches, samples_of
 from probes.samples import METRICS, Metric, Samples
@@ -69,17 +68,6 @@ class DataSetHistory(SampleHistory):
                 if metric is not None:
                     kept &= samples.rows["metric"] == METRICS.index(metric)
                 yield samples[kept]
-
-    def votes(self) -> tuple[VmVote, ...]:
-        """Return nothing: summaries are in no data set."""
-        return ()
-
-    def finished_transfers(
-        self,
-        since_s: float | None,  # noqa: ARG002 - of stores
-    ) -> Iterator[tuple[str, str, float, float]]:
-        """Yield nothing: transfers are in no data set."""
-        return iter(())
 
     def about(self) -> dict[str, str]:
         """Return how much there is, in words."""

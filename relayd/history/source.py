@@ -49,13 +49,16 @@ class SampleHistory(ABC):
         rows = found.rows
         return found[np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))]
 
-    @abstractmethod
     def votes(self) -> Iterable[VmVote]:
-        """Return what summarised samples say of VM types."""
+        """Return what summarised samples say of VM types: nothing, where there are none."""
+        return ()
 
-    @abstractmethod
-    def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
-        """Yield source, destination, GB and seconds of transfers that programs reported."""
+    def finished_transfers(
+        self,
+        since_s: float | None,  # noqa: ARG002 - of stores
+    ) -> Iterable[tuple[str, str, float, float]]:
+        """Return source, destination, GB and seconds of transfers that programs reported."""
+        return ()
 
     @abstractmethod
     def about(self) -> dict[str, str]:
