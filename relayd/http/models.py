@@ -105,7 +105,7 @@ def model_of(
             if field not in without:
                 default = defaults.get(field, ...)
                 found[field] = kind, Field(default, description=told.get(field))
-        about = about or cleandoc(source.__doc__ or "").partition("\n\n")[0]
+        about = about or " ".join(cleandoc(source.__doc__ or "").partition("\n\n")[0].split())
     for field, given in fields.items():
         kind, text = given if isinstance(given, tuple) else (given, None)
         found[field] = kind, Field(defaults.get(field, ...), description=text)

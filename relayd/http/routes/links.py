@@ -69,17 +69,7 @@ ESTIMATED = model_of(
     measured_at_s=(float | None, "Of the newest sample, seconds since 1970 (UTC)."),
     samples=(int, "How many samples of this very quantity it rests on."),
     basis=(str, "In words, for people, what it was made from."),
-    prior=(
-        maybe(
-            model_of(
-                "EstimatePrior",
-                "What would be believed without measurements of its own: what these fade to with "
-                "age.",
-                Prior,
-            )
-        ),
-        "Null where it fades around itself, or never.",
-    ),
+    prior=(maybe(model_of("EstimatePrior", Prior)), "Null where it fades around itself, or never."),
     origin=model_of(
         "EstimateOrigin",
         "From what an estimate was made; keys that are missing are null or 0.",
@@ -92,7 +82,7 @@ ESTIMATED = model_of(
                 "are missing.",
                 Figures,
                 sparse=True,
-                rate_cut=maybe(model_of("RateCut", "A lasting fall of a link's rate.", RateCut)),
+                rate_cut=maybe(model_of("RateCut", RateCut)),
             )
         ),
     ),
@@ -201,7 +191,6 @@ class HistoryQuery(Page):
 
 SAMPLE = model_of(
     "SampleSeen",
-    "A sample, with where it is kept and came from.",
     Sample,
     id=int,
     batch_id=int,
@@ -227,16 +216,11 @@ LINK_SUMMARY = answer(
     src=str,
     dst=str,
     metric=Metric,
-    metrics=(
-        many(model_of("MetricSeen", "How much was measured of one metric of a link.", MetricSeen)),
-        "All that this link has samples of.",
-    ),
+    metrics=(many(model_of("MetricSeen", MetricSeen)), "All that this link has samples of."),
     samples=(int, "How many of this metric are in this time."),
     compacted=(int, "How many are only in the bins, no longer kept one by one."),
     bins=(
-        many(
-            model_of("Bin", "Samples of a stretch of time, values in the metric's unit.", TimeBin)
-        ),
+        many(model_of("Bin", TimeBin)),
         "Stretches of equal length; those without samples missing.",
     ),
     points=(
@@ -245,13 +229,7 @@ LINK_SUMMARY = answer(
         ),
         "Every sample, the oldest first; null where there are too many.",
     ),
-    histogram=many(
-        model_of(
-            "Bar",
-            "A bar of a histogram: from `low` up to but without `high`; the last bar with it.",
-            HistogramBar,
-        )
-    ),
+    histogram=many(model_of("Bar", HistogramBar)),
     quantiles=(list[float], "Of 0, 1, ... 100 %; the values themselves where they are fewer."),
     has_shape=(bool, f"Whether there are {LEAST_FOR_SHAPE}: fewer have no distribution."),
 )
@@ -261,15 +239,12 @@ class LinkEventsQuery(Page):
     """Which part of the list."""
 
 
-LINK_EVENT = model_of(
-    "LinkEventSeen", "Something that happened to a link.", LinkEvent, without=("number",)
-)
+LINK_EVENT = model_of("LinkEventSeen", LinkEvent, without=("number",))
 LINK_EVENTS = page(
     "LinkEvents", "A page of what happened to a link, the newest first.", events=many(LINK_EVENT)
 )
 EVIDENCE_SERIES = model_of(
     "EvidenceSeries",
-    "Samples of one link and metric that a figure rests on.",
     UsedSeries,
     without=("most",),
     samples=(many(SAMPLE), "Those that counted, the newest first."),
@@ -278,7 +253,6 @@ EVIDENCE_SERIES = model_of(
 )
 EVIDENCE = model_of(
     "Evidence",
-    "What one figure was made of.",
     FigureProvenance,
     estimate=(maybe(ESTIMATE), "As the snapshot has it; null where it has no bounds."),
     series=many(EVIDENCE_SERIES),

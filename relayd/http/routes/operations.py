@@ -131,7 +131,7 @@ class EventsQuery(RequestModel):
     after: int | None = Field(None, ge=0, le=2**62, description="Id of the last event seen.")
 
 
-EVENT = model_of("EventSeen", "Something that happened, as the stream of events has it.", Event)
+EVENT = model_of("EventSeen", Event)
 OVERVIEW = answer(
     "Overview",
     "The state of knowledge and of measuring at one glance.",

@@ -146,7 +146,6 @@ class QuarantineQuery(Page):
 
 QUARANTINED_SAMPLE = model_of(
     "QuarantinedSample",
-    "A sample that nothing rests on, as it was sent.",
     QuarantinedRow,
     without=("sample", "reporter", "address"),
     token=(str | None, "Name of the token that sent it; null for commands."),
@@ -168,23 +167,13 @@ QUARANTINE = page(
         many(
             model_of(
                 "DisputedSeen",
-                "A figure that samples contradict, or that nobody has confirmed.",
                 DisputedFigure,
                 sources=(list[str], "Who reported them, as a selection names them."),
             )
         ),
         "The same, each with what to decide about.",
     ),
-    reasons=(
-        many(
-            model_of(
-                "QuarantineReason",
-                "How many samples are in quarantine for one kind of reason.",
-                ReasonCount,
-            )
-        ),
-        "The kinds that occur, with counts.",
-    ),
+    reasons=(many(model_of("QuarantineReason", ReasonCount)), "The kinds that occur, with counts."),
     samples=many(QUARANTINED_SAMPLE),
 )
 
@@ -241,10 +230,7 @@ EFFECTS_ANSWER = answer(
     samples=(int, "How many it is about."),
     through=(int, "The last sample there is, or that was asked for; to be sent with the decision."),
     total=(int, "Figures that would change by over 0.1 %."),
-    changed=(
-        many(model_of("EffectSeen", "A figure that becomes another.", Effect)),
-        "The first 100, the largest ratio first.",
-    ),
+    changed=(many(model_of("EffectSeen", Effect)), "The first 100, the largest ratio first."),
 )
 DECISION_ANSWER = answer(
     "DecisionAnswer",

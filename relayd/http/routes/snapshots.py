@@ -126,7 +126,6 @@ class ChangesQuery(Page):
 
 CHANGE = model_of(
     "ChangeSeen",
-    "An estimate that left its bounds.",
     EstimateChange,
     metric=Literal[
         "aggregate_gbps", "per_flow_mbps", "rtt_ms", "egress_gbps", "ingress_gbps", "window_mb"
@@ -146,14 +145,7 @@ CHANGES = page(
     new_regions=list[str],
     lost_regions=list[str],
     shifts=(
-        many(
-            model_of(
-                "ShiftSeen",
-                "A lasting change of level that was found in the samples of a link.",
-                LinkShift,
-                metric=Metric,
-            )
-        ),
+        many(model_of("ShiftSeen", LinkShift, metric=Metric)),
         "Found since then, the newest first.",
     ),
 )
