@@ -160,11 +160,8 @@ FLEET_ANSWER = answer(
 REFERENCE_CAPS = model_of(
     "ReferenceCaps",
     "The catalogue's caps of a VM type.",
-    egress_gbps=float,
-    ingress_gbps=float,
-    window_mb=float,
-    burstable=(bool, "Whether its caps hold only while credits last."),
-    source=(str, "Where the figures are from, with the date."),
+    VmType,
+    without=("id", "vcpus", "flow_gbps", "price_usd_per_h", "region_egress_gbps", "burst_gbps"),
 )
 SITES = answer(
     "Sites",

@@ -15,8 +15,8 @@ from pydantic import Field
 from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
 from planner.model.document import estimate_as_json, link_as_json
 from planner.model.errors import DataError, InputError
-from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin, Prior, RateCut
-from planner.model.link import LimitedBy, Link, Site
+from planner.model.estimate import Estimate, Figures, Kind, Origin, Prior, RateCut
+from planner.model.link import Link, Site
 from planner.model.link_states import LinkState
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
@@ -106,34 +106,16 @@ CAP = model_of(
 
 SITE = model_of(
     "Site",
-    "A region with the caps of one VM there.",
-    region=str,
-    vm_type=str,
+    Site,
+    without=("vms", "quotas"),
     egress_gbps=CAP,
     ingress_gbps=CAP,
     window_mb=ESTIMATE,
     private_egress_gbps=(maybe(ESTIMATE), "Over private addresses; null for no difference."),
     private_ingress_gbps=maybe(ESTIMATE),
-    private_network=(str, "Sites that name the same one reach each other by private addresses."),
 )
 
-LINK = model_of(
-    "Link",
-    "One directed pair of regions.",
-    src=str,
-    dst=str,
-    rtt_ms=ESTIMATE,
-    per_flow_mbps=ESTIMATE,
-    aggregate_gbps=ESTIMATE,
-    loss_pct=float | None,
-    limited_by=(
-        LimitedBy,
-        "What holds the aggregate where it is: the cap of a VM (`vm`), the windows of its "
-        "connections (`window`), the path itself (`path`: more connections were seen to bring "
-        "nothing), or not known.",
-    ),
-    address=(AddressKind, "Over which its VMs reach each other."),
-)
+LINK = model_of("Link", Link, rtt_ms=ESTIMATE, per_flow_mbps=ESTIMATE, aggregate_gbps=ESTIMATE)
 
 
 class LinksQuery(Page):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from aiohttp import ETag, hdrs, web
 from pydantic import Field
 
+from planner.model.catalogue import Region
 from planner.model.document import (
     NETWORK_COLUMNS,
     estimate_as_json,
@@ -60,15 +61,9 @@ REGIONS = answer(
     regions=many(
         model_of(
             "Region",
-            "A region.",
-            id=str,
+            Region,
+            without=("area", "baseline", "private_network"),
             provider=str,
-            city=str,
-            country=str,
-            continent=str,
-            latitude_deg=float | None,
-            longitude_deg=float | None,
-            access=(str, "Empty for all; else restricted, government, china or sovereign."),
             in_graph=(bool, "Whether links, matrices and relays include it."),
             vm_type=(str, "VM type in use there, as `provider:type`."),
             aliases=list[str],
