@@ -160,8 +160,11 @@ FLEET_ANSWER = answer(
 REFERENCE_CAPS = model_of(
     "ReferenceCaps",
     "The catalogue's caps of a VM type.",
-    VmType,
-    without=("id", "vcpus", "flow_gbps", "price_usd_per_h", "region_egress_gbps", "burst_gbps"),
+    egress_gbps=float,
+    ingress_gbps=float,
+    window_mb=float,
+    burstable=(bool, "Whether its caps hold only while credits last."),
+    source=(str, "Where the figures are from, with the date."),
 )
 SITES = answer(
     "Sites",
