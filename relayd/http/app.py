@@ -15,11 +15,11 @@ from aiohttp.web_urldispatcher import AbstractRoute
 from planner.fields.specified import Specified
 from relayd.dashboard.pages import HTML, POLICY, error_page
 from relayd.http.access import SAFE_METHODS, SECURITY_HEADERS, BrowserChecks
+from relayd.http.description import ALL_ROUTES
 from relayd.http.fair_queue import CALLER
 from relayd.http.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
 from relayd.http.reading import as_model, read_body, read_query, read_question
 from relayd.http.route import EVENT_STREAM, ID_KEY, RequestContext, Route
-from relayd.http.routes import ROUTES
 from relayd.http.routes.plans import check_limits
 from relayd.http.service import Service
 
@@ -45,7 +45,7 @@ def make_app(service: Service) -> web.Application:
     middlewares = Middlewares(service, routes)
     app = web.Application(middlewares=middlewares.all())
     app.on_response_prepare.append(middlewares.add_headers)
-    for route in ROUTES:
+    for route in ALL_ROUTES:
         endpoint = _endpoint(service, route)
         methods = [route.method]
         if route.method == "GET" and route.media_type != EVENT_STREAM:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import cache
 from html import escape
 from threading import Lock
 from typing import Any
 
+from aiohttp import hdrs, web
 from pydantic import BaseModel, TypeAdapter
 
 from planner.fields.specified import Specified, schema_of
-from relayd.dashboard.pages import DOCS, framed
+from relayd.dashboard.pages import DOCS, HTML, POLICY, framed
 from relayd.http.access import SAFE_METHODS
 from relayd.http.problems import MEDIA_TYPE, Problem
 from relayd.http.reading import JSON, NDJSON
-from relayd.http.route import Route
+from relayd.http.route import RequestContext, Route, route
 from relayd.http.routes import ROUTES
 from relayd.http.routes.plans import SCHEMA_NAMES, query_schema, request_schemas
 from relayd.questions.registry import QUESTIONS
@@ -66,7 +68,7 @@ def document() -> bytes:
 
 @cache
 def _document() -> bytes:
-    listed = tuple(route for route in ROUTES if route.documented)
+    listed = tuple(each for each in ALL_ROUTES if each.documented)
     return json.dumps(described(listed), indent=1).encode()
 
 
@@ -74,8 +76,8 @@ def described(routes: tuple[Route, ...]) -> dict[str, Any]:
     """Return the description of some routes."""
     schemas = _Schemas(routes)
     paths: dict[str, Any] = {}
-    for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    for one in routes:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -391,3 +393,30 @@ def _words(text: str) -> str:
     """Return text with what stands between backquotes as code."""
     parts = escape(text).split("`")
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+# ---- their routes, and all others --------------------------------------------------------------
+
+
+@route("GET", "/docs", media_type="text/html")
+async def get_docs(_context: RequestContext) -> web.Response:
+    """Describe the API to people."""
+    headers = {
+        hdrs.CONTENT_TYPE: HTML,
+        hdrs.CACHE_CONTROL: "no-cache",
+        "Content-Security-Policy": POLICY,
+    }
+    content = await asyncio.to_thread(page)
+    return web.Response(body=content, headers=headers)
+
+
+@route("GET", "/openapi.json")
+async def get_openapi(_context: RequestContext) -> web.Response:
+    """Describe all of this (OpenAPI 3.1)."""
+    return web.Response(
+        body=await asyncio.to_thread(document),
+        headers={hdrs.CONTENT_TYPE: JSON, hdrs.CACHE_CONTROL: "no-cache"},
+    )
+
+
+ALL_ROUTES = (*ROUTES, get_docs, get_openapi)

@@ -53,8 +53,6 @@ class Service:
         The store; made where there is none.
     catalogues : sequence of Path
         A user's own catalogue files.
-    openapi, documentation : callable
-        Return the description of the API, as JSON and as a page.
     telemetry : Telemetry | None
         Where traces and metrics are sent.
     """
@@ -64,8 +62,6 @@ class Service:
         settings: ServiceSettings,
         db: Location,
         catalogues: Sequence[Path],
-        openapi: Callable[[], bytes],
-        documentation: Callable[[], bytes],
         telemetry: Telemetry | None = None,
     ) -> None:
         self.settings = settings
@@ -74,8 +70,6 @@ class Service:
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
         self.connections = Connections(most_connections(settings.max_connections))
         self.store = StoreAccess(db)
-        # Made when first asked for: it takes half as long as all the rest of starting.
-        self.openapi, self.documentation = openapi, documentation
         self.telemetry = telemetry
         self.is_stopping = False
         self.in_flight = 0

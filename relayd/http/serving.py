@@ -17,7 +17,6 @@ from aiohttp import web
 from planner.model.errors import InputError
 from relayd.http.app import make_app
 from relayd.http.connections import ACCEPTED_AT_ONCE, ClientConnection
-from relayd.http.description import document, page
 from relayd.http.monitoring.logs import log_to
 from relayd.http.service import Service
 from relayd.http.settings import ServiceSettings
@@ -78,7 +77,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     tls = _tls(settings)
-    service = Service(settings, db, catalogues, document, page, _telemetry(settings))
+    service = Service(settings, db, catalogues, _telemetry(settings))
     await service.begin()
     runner = web.AppRunner(
         make_app(service),

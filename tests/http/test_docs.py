@@ -60,8 +60,8 @@ def test_examples_answer_as_shown(store: Path) -> None:
 
 
 def test_every_problem_and_path_is_on_the_page() -> None:
+    from relayd.http.description import ALL_ROUTES as ROUTES
     from relayd.http.problems import _TITLES
-    from relayd.http.routes import ROUTES
 
     text = PAGE.read_text()
     for kind in _TITLES:

@@ -11,8 +11,8 @@ from openapi_spec_validator import validate
 
 import relayd
 from planner.model.errors import InputError
+from relayd.http.description import ALL_ROUTES as ROUTES
 from relayd.http.description import document
-from relayd.http.routes import ROUTES
 from relayd.http.routes.plans import SCHEMA_NAMES
 from relayd.questions.registry import QUESTIONS
 from tests.http.running import Served

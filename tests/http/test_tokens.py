@@ -14,7 +14,7 @@ import pytest
 
 from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
-from relayd.http.routes import ROUTES
+from relayd.http.description import ALL_ROUTES as ROUTES
 from relayd.store import open_store
 from relayd.store.tokens import Tokens, digest_of, first_token, token_for
 from tests.http.running import Served, eventually, run, run_apart, served

@@ -16,7 +16,7 @@ from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY, Kind
 from planner.model.link_states import LinkState
 from relayd.dashboard.assets import Asset, assets, charts
-from relayd.dashboard.pages import HTML, PAGES, POLICY, SIGN_IN, Page, rendered
+from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Page, rendered
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
 from relayd.http.models import RequestModel, answer, many, maybe, model_of
@@ -457,18 +457,6 @@ async def get_charts(context: RequestContext) -> web.Response:
     return _sent(context, known)
 
 
-@route("GET", "/docs", media_type=HTML_TYPE)
-async def get_docs(context: RequestContext) -> web.Response:
-    """Describe the API to people."""
-    headers = {
-        hdrs.CONTENT_TYPE: HTML,
-        hdrs.CACHE_CONTROL: "no-cache",
-        "Content-Security-Policy": POLICY,
-    }
-    content = await asyncio.to_thread(context.service.documentation)
-    return web.Response(body=content, headers=headers)
-
-
 def _sent(context: RequestContext, found: Asset) -> web.Response:
     headers = {hdrs.CACHE_CONTROL: "no-cache", "Content-Security-Policy": POLICY}
     if known := known_response(context.request, found.tag, headers):
@@ -549,12 +537,3 @@ async def get_metrics(context: RequestContext) -> web.Response:
     body = await context.service.exposition.text()
     headers = {hdrs.CONTENT_TYPE: f"{METRICS_TYPE}; version=0.0.4; charset=utf-8"}
     return compressed(web.Response(body=body, headers=headers))
-
-
-@route("GET", "/openapi.json")
-async def get_openapi(context: RequestContext) -> web.Response:
-    """Describe all of this (OpenAPI 3.1)."""
-    return web.Response(
-        body=await asyncio.to_thread(context.service.openapi),
-        headers={hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-cache"},
-    )
