@@ -179,7 +179,7 @@ def estimated(
         more = Samples.of(accepted)
         more.rows["id"] = np.arange(through + 1, through + 1 + len(more))
         samples = Samples.concat([samples, more])
-    votes, left_out = vm_votes(store), list[str]()
+    votes, left_out = list(vm_votes(store)), list[str]()
     while True:
         try:
             estimator = Estimator(samples, catalogue, chosen, stated_gbps, votes)
