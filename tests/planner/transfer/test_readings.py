@@ -1,4 +1,4 @@
-"""Slow links that were never ramped: what a plan takes for granted, and what to try first."""
+"""Slow links that were never ramped: what plans take for granted, and what to try first."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
+from planner.broadcast.plan import BroadcastPlan
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import BroadcastRequest
 from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import LimitedBy, Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
+from planner.shuffle.plan import ShufflePlan
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
@@ -36,44 +42,62 @@ def slow_direct(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED) -> N
     return Network(sites, links)
 
 
-def plan(network: Network, **asked: Any) -> Plan:
+Asked = Plan | ShufflePlan | BroadcastPlan
+
+
+def transfer(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED, **asked: Any) -> Asked:
     request = TransferRequest(src="s", dst="d", volume_gb=1000, objective="time", vms=1)
-    return recommend(replace(request, **asked), network, PRICES)
+    return recommend(replace(request, **asked), slow_direct(limited_by, flow), PRICES)
 
 
-def test_before_a_relay_replaces_a_slow_link_more_connections_are_to_be_tried() -> None:
-    found = plan(slow_direct())
+def shuffle(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED, **asked: Any) -> Asked:
+    request = ShuffleRequest({("s", "d"): 1000.0}, **asked)
+    return recommend_shuffle(request, slow_direct(limited_by, flow), PRICES)
+
+
+def broadcast(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED, **asked: Any) -> Asked:
+    request = BroadcastRequest("s", ("d",), volume_gb=1000.0, objective="time", **asked)
+    return recommend_broadcast(request, slow_direct(limited_by, flow), PRICES)
+
+
+every_question = pytest.mark.parametrize("ask", [transfer, shuffle, broadcast])
+
+
+@every_question
+def test_before_a_relay_replaces_a_slow_link_more_connections_are_to_be_tried(ask: Any) -> None:
+    found = ask()
     assert found.verdict != "direct"
     (ramp,) = (measure for measure in found.measure_first if measure.kind == "ramp")
     assert (ramp.src, ramp.dst) == ("s", "d")
     # 5 s at twice and 5 s at four times the rate.
     assert ramp.volume_gb == pytest.approx((4 + 8) * 5 / 8)
     assert ramp.cost_usd == pytest.approx(ramp.volume_gb * 0.01)
+    assert not ask(relays="none").measure_first
+    for known in (ask("path"), ask(flow=MEASURED)):  # ramped, or a connection is known to be fast
+        assert all(measure.kind != "ramp" for measure in known.measure_first)
+        assert not any("slow" in warning for warning in known.warnings)
 
 
 @pytest.mark.parametrize(
-    "network",
-    [slow_direct("path"), slow_direct(flow=MEASURED)],
-    ids=["ramped already", "one connection is known to be fast"],
+    ("ask", "carried"), [(transfer, "0.25"), (shuffle, "0.219"), (broadcast, "0.219")]
 )
-def test_what_is_known_needs_no_ramp(network: Network) -> None:
-    found = plan(network)
-    assert all(measure.kind != "ramp" for measure in found.measure_first)
-    assert not any("slow" in warning for warning in found.warnings)
+def test_a_plan_that_holds_under_one_reading_alone_says_so(ask: Any, carried: str) -> None:
+    (said,) = ask(relays="none", connections=8).warnings
+    assert "If each connection of s -> d is slow" in said
+    assert f"{carried} instead of 2.00 Gbit/s" in said
+    assert not ask(relays="none", connections=64).warnings
 
 
-def test_a_plan_that_holds_under_one_reading_alone_says_so() -> None:
-    few = plan(slow_direct(), connections=8, relays="none")
-    assert few.throughput_gbps == pytest.approx(2.0)
-    (said,) = (warning for warning in few.warnings if "each connection" in warning)
-    assert "0.25 instead of 2.00 Gbit/s" in said
-    as_measured = plan(slow_direct(), connections=64, relays="none")
-    assert not any("each connection" in warning for warning in as_measured.warnings)
+@pytest.mark.parametrize("ask", [shuffle, broadcast])
+def test_as_many_connections_as_a_rate_was_measured_with_hold_under_both_readings(ask: Any) -> None:
+    found = ask(relays="none")
+    assert found.connections == {"s": 64, "d": 64}
+    assert not found.warnings
+    assert ask("path", relays="none").connections == {"s": 7, "d": 7}  # of 300 Mbit/s each
 
 
-def test_that_a_second_vm_doubles_a_slow_path_is_said_to_be_assumed() -> None:
-    two = plan(slow_direct("path"), relays="none", vms=2)
-    assert two.throughput_gbps == pytest.approx(4.0)
-    assert any("further VM" in warning for warning in two.warnings)
-    one = plan(slow_direct("path"), relays="none")
-    assert not any("further VM" in warning for warning in one.warnings)
+@every_question
+def test_that_a_second_vm_doubles_a_slow_path_is_said_to_be_assumed(ask: Any) -> None:
+    (said,) = ask("path", relays="none", vms=2).warnings
+    assert "further VM" in said
+    assert not ask("path", relays="none").warnings
