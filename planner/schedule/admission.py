@@ -245,20 +245,15 @@ def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) ->
 def _earliest_end_s(program: ScheduleProgram, number: int) -> float:
     """Return the earliest time, in whole seconds, by which all of it can be moved."""
     commodity = program.commodities[number]
-    late = len(program.cuts_s) - 2
-    program.put([number], "in")
-    program.let_send_until(number, late)
-    late = program.last_slot_early(number)
-    too_early = max(commodity.last, commodity.first - 1)
+    too_early, late = max(commodity.last, commodity.first - 1), len(program.cuts_s) - 2
     program.put([number], "wanted")
-    middle = late - 1  # mostly that is the last one already
     while late - too_early > 1:
+        middle = (late + too_early) // 2
         program.let_send_until(number, middle)
         if program.fits(number):
             late = program.last_slot(number)
         else:
             too_early = middle
-        middle = (late + too_early) // 2
     program.let_send_until(number, late)
     program.fits(number)  # leaves the relays that it takes
     program.put([number], "in")

@@ -187,27 +187,6 @@ class ScheduleProgram(SlotProgram):
             return None
         return np.array([self.values[variable] for variable in self.more_vms]), found[1]
 
-    def last_slot_early(self, number: int) -> int:
-        """Return the last slot of a way to move a transfer that prefers early slots by far."""
-        commodity = self.commodities[number]
-        rank = {
-            slot: at
-            for at, slot in enumerate(
-                range(max(commodity.first, commodity.last + 1), len(self.lengths_s)), 1
-            )
-        }
-        self._aim(
-            {
-                column.variable: rank[column.slot] ** 2
-                * self.lengths_s[column.slot]
-                / commodity.volume_gbit
-                for column in self._columns
-                if column.number == number and column.slot in rank
-            }
-        )
-        self._optimise()
-        return self.last_slot(number)
-
     def last_slot(self, number: int) -> int:
         """Return the last slot in which a transfer sends by the last solution."""
         volume = self.commodities[number].volume_gbit
