@@ -49,19 +49,6 @@ class _Factors:
     above: Floats
     shared: tuple[NDArray[np.uint64], Floats, Floats] | None = None
 
-    def of(self, which: np.ndarray) -> _Factors:
-        """Return some of the factors."""
-        shared = self.shared and tuple(part[which] for part in self.shared)
-        return _Factors(self.keys[which], self.below[which], self.above[which], shared)
-
-    def reach(self) -> tuple[Floats, Floats]:
-        """Return factors that no draw is below, and above."""
-        most = quantiles()[-1]
-        below, above = self.below, self.above
-        if self.shared:
-            below, above = below + self.shared[1], above + self.shared[2]
-        return _exp(-most * below), _exp(most * above)
-
     def drawn(self) -> Floats:
         """Return the factors in each draw, shape (draws, factors)."""
         logarithms = _logarithms(self.keys, self.below, self.above)
@@ -120,27 +107,12 @@ class DrawnTimes:
             (_over(sent, at.egress_gbps * used), self._caps("egress_gbps", EGRESS)),
             (_over(received, at.ingress_gbps * used), self._caps("ingress_gbps", INGRESS)),
         ]
-        share = gbit * at.connections_s_per_gbit[src, dst]
-        # Rows that others exceed in every draw need none: nearly all.
-        reach = [(time / factors.reach()[1], time / factors.reach()[0]) for time, factors in alone]
-        slowest, fastest = (share / bound for bound in flows.reach())
-        together = [(ends, np.bincount(ends, slowest, at.count) / used) for ends in (src, dst)]
-        least_s = max(
-            *(float(shortest.max(initial=0.0)) for shortest, _ in reach),
-            *(float((np.bincount(ends, fastest, at.count) / used).max()) for ends in (src, dst)),
-        )
-        times = np.zeros(DRAWS)
-        for (time, factors), (_, longest) in zip(alone, reach, strict=True):
-            if (kept := longest >= least_s).any():
-                drawn = time[kept] / factors.of(kept).drawn()
-                times = np.maximum(times, drawn.max(axis=1))
-        for ends, longest in together:
-            kept = longest[ends] >= least_s
-            if kept.any():
-                drawn = share[kept] / flows.of(kept).drawn()
-                sites = (ends[kept][:, None] == np.arange(at.count)) / used
-                times = np.maximum(times, (drawn @ sites).max(axis=1))
-        return times
+        times = [(time / factors.drawn()).max(axis=1, initial=0.0) for time, factors in alone]
+        together = gbit * at.connections_s_per_gbit[src, dst] / flows.drawn()
+        for ends in (src, dst):
+            sites = (ends[:, None] == np.arange(at.count)) / used
+            times.append((together @ sites).max(axis=1))
+        return np.asarray(np.maximum.reduce(times))
 
     # ---- factors -----------------------------------------------------------------------------
 
