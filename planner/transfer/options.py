@@ -19,7 +19,7 @@ import numpy as np
 
 from planner.model.answer import Cost
 from planner.model.estimate import BOUNDS, Bound, Estimate
-from planner.model.network import MOST_RATES_KEPT, Network
+from planner.model.network import Network
 from planner.model.pricing import Pair, Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
@@ -131,10 +131,7 @@ class OptionEvaluator:
         self.gbps_h = BITS_PER_BYTE * request.volume_gb / S_PER_H  # the duration at 1 Gbit/s
         self.fees = MeteredFees(request.volume_gb, prices, self.pairs_of)
         self.regions = list(network.sites)
-        kept: dict[int, dict[Pair, LinkFigures]] = network.kept.setdefault("link figures", {})
-        if len(kept) >= MOST_RATES_KEPT:  # a service may be asked for any number of connections
-            kept.clear()
-        self._links = kept.setdefault(request.connections, {})
+        self._links: dict[Pair, LinkFigures] = {}
         self._limits: dict[int, tuple[Allocation, list[Limit]]] = {}
         self._rtt_ms: dict[int | None, float] = {}
 

@@ -156,38 +156,6 @@ def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> i
     return site.may_run(vms) if site.quotas else vms
 
 
-def within(
-    transfer: TransferProblem, request: TransferRequest, regions: Sequence[str], vms: int
-) -> TransferProblem:
-    """Return the transfer of a request with at most so many VMs where it states no number.
-
-    The same as :func:`transfer_problem` with so many `unasked_vms`, without reading the network.
-
-    Parameters
-    ----------
-    transfer : TransferProblem
-        With at least as many VMs.
-    request : TransferRequest
-    regions : sequence of str
-        Of the network, in its order.
-    vms : int
-    """
-    if request.vms is not None:
-        return transfer
-    stated = request.vms_in
-    src, dst = (
-        end if end.quota <= vms or region in stated else replace(end, quota=vms)
-        for end, region in ((transfer.src, request.src), (transfer.dst, request.dst))
-    )
-    relays = [
-        relay
-        if relay.quota <= vms or (stated and regions[relay.region] in stated)
-        else replace(relay, quota=vms)
-        for relay in transfer.relays
-    ]
-    return transfer.between(src, dst, relays)
-
-
 def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
     """Whether some quota allows fewer VMs than a plan may take there without it."""
     most = request.vms or MOST_VMS_UNASKED

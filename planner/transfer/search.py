@@ -20,7 +20,7 @@ from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionComparison, OptionEvaluator
-from planner.transfer.problem import Relay, TransferProblem, transfer_problem, within
+from planner.transfer.problem import Relay, TransferProblem, transfer_problem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.single_path import AS_FAST, best_on_path, greatest_rate_gbps, ranked_relays
 
@@ -83,9 +83,6 @@ class TransferSearch:
         self.comparison: OptionComparison = (
             like.comparison if like else OptionComparison(self.figures)
         )
-        self._widest: TransferProblem = (
-            like._widest if like else transfer_problem(request, network, prices, unasked_vms)
-        )
         self._within: dict[int, TransferSearch] = {}
         self._relay_options: dict[int, Option | None] = {}
 
@@ -110,7 +107,7 @@ class TransferSearch:
     @cached_property
     def transfer(self) -> TransferProblem:
         """The problem with the VMs that there may be."""
-        return within(self._widest, self.request, self.figures.regions, self.unasked_vms)
+        return transfer_problem(self.request, self.network, self.prices, self.unasked_vms)
 
     # ---- the choice --------------------------------------------------------------------------
 
@@ -171,8 +168,7 @@ class TransferSearch:
     @cached_property
     def _direct_alone(self) -> TransferProblem:
         """The same problem without relays."""
-        alone = self._widest.between(self._widest.src, self._widest.dst, ())
-        return within(alone, self.request, self.figures.regions, self.unasked_vms)
+        return self.transfer.between(self.transfer.src, self.transfer.dst, ())
 
     @cached_property
     def direct(self) -> Option | None:
@@ -186,10 +182,10 @@ class TransferSearch:
             request = self.request.with_(vms_in={**self.request.vms_in, **ends}, relays="none")
             return TransferSearch(request, self.network, self.prices).direct
         src, dst = (
-            replace(self._widest.src, quota=src_vms),
-            replace(self._widest.dst, quota=dst_vms),
+            replace(self.transfer.src, quota=src_vms),
+            replace(self.transfer.dst, quota=dst_vms),
         )
-        return self._best_direct(self._widest.between(src, dst, ()))
+        return self._best_direct(self.transfer.between(src, dst, ()))
 
     def _best_direct(self, alone: TransferProblem) -> Option | None:
         if alone.direct is None:

@@ -15,7 +15,6 @@ from planner.model.pricing import FlatPrices
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
-from planner.transfer.search import TransferSearch
 from tests.planner.independent import near
 from tests.planner.transfer.strategies import networks, patient, prices, requests
 
@@ -32,20 +31,6 @@ def worth(plan: Plan) -> float:
     if hour_usd == inf:
         return plan.duration_s
     return plan.cost_usd.vm + hour_usd * plan.duration_s / 3600
-
-
-@patient
-@given(requests(), networks(), prices())
-def test_a_search_with_fewer_vms_has_the_problem_with_fewer_vms(
-    request: TransferRequest, network: Network, price_list: FlatPrices
-) -> None:
-    asked = replace(request, vms=None)
-    widest = TransferSearch(asked, network, price_list)
-    for vms in (5, 2, 1):
-        anew = TransferSearch(asked, network, price_list, vms)
-        assert widest.within(vms).transfer == anew.transfer
-        assert widest.within(vms).direct == anew.direct
-        assert widest.within(vms).choice == anew.choice
 
 
 @patient
