@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
@@ -17,33 +18,26 @@ from planner.transfer.problem import Relay, TransferProblem
 # price, then by distance: repeated measurements of a link differ by 3.8 % in the median (60 pairs
 # of the January 2022 grid), so that nothing is known of smaller differences.
 AS_FAST = 0.05
-Stage = tuple[float, int]  # Gbit/s of one VM, greatest number of VMs
+Stage: TypeAlias = tuple[float, int, float]
+"""What one VM of a site passes on in Gbit/s, how many there may be, and the price of an hour."""
 
 
 def path_stages(transfer: TransferProblem, relay: Relay | None) -> list[Stage]:
-    """Return what one VM passes on, and how many there may be, at each site of a path."""
-    src, dst = transfer.src, transfer.dst
-    if relay is None:
-        pair = transfer.direct.pair_gbps if transfer.direct else 0.0
-        return [(min(pair, src.cap_gbps), src.quota), (min(pair, dst.cap_gbps), dst.quota)]
+    """Return the sites of a path."""
+    src, dst, direct = transfer.src, transfer.dst, transfer.direct
+    pair_gbps = direct.pair_gbps if direct else 0.0
+    into, out = (relay.in_gbps, relay.out_gbps) if relay else (pair_gbps, pair_gbps)
+    through = [(relay.vm_gbps, relay.quota, relay.vm_usd_per_h)] if relay else []
     return [
-        (min(relay.in_gbps, src.cap_gbps), src.quota),
-        (relay.vm_gbps, relay.quota),
-        (min(relay.out_gbps, dst.cap_gbps), dst.quota),
+        (min(into, src.cap_gbps), src.quota, src.vm_usd_per_h),
+        *through,
+        (min(out, dst.cap_gbps), dst.quota, dst.vm_usd_per_h),
     ]
 
 
 def greatest_rate_gbps(transfer: TransferProblem, relay: Relay | None) -> float:
     """Return the rate of one path with every VM that the quotas allow."""
-    src, dst = transfer.src, transfer.dst
-    if relay:
-        return min(
-            src.quota * min(relay.in_gbps, src.cap_gbps),
-            relay.quota * relay.vm_gbps,
-            dst.quota * min(relay.out_gbps, dst.cap_gbps),
-        )
-    pair = transfer.direct.pair_gbps if transfer.direct else 0.0
-    return min(src.quota * min(pair, src.cap_gbps), dst.quota * min(pair, dst.cap_gbps))
+    return min([gbps * quota for gbps, quota, _ in path_stages(transfer, relay)])
 
 
 def best_on_path(
@@ -67,46 +61,27 @@ def best_on_path(
         Limits.
     """
     stages = path_stages(transfer, relay)
-    most = greatest_rate_gbps(transfer, relay)
-    if most <= 0 or at_least_gbps > most * (1 + EQUAL):
+    most = min([gbps * quota for gbps, quota, _ in stages])
+    path = relay or transfer.direct
+    if path is None or most <= 0 or at_least_gbps > most * (1 + EQUAL):
         return None
     least = at_least_gbps * (1 - EQUAL)
-    src, dst = transfer.src, transfer.dst
     rates = {most}
-    if src.quota > 1 or dst.quota > 1 or (relay and relay.quota > 1):
-        for gbps, quota in stages:
-            full = [k * gbps for k in range(1, min(quota, int(most / gbps) + 1) + 1)]
-            rates.update([rate for rate in full if least <= rate <= most])
-    elif budget_usd == inf:  # one VM at each site is full at the greatest rate alone
-        only = _at_rate(transfer, relay, most)
-        if time_value_usd_per_h == inf:
-            return only
-        # A path that hardly carries anything may cost more than can be counted.
-        value_usd = only.cost_usd + time_value_usd_per_h * transfer.gbps_h / most
-        return only if value_usd < inf else None
-    if relay is None:
-        assert transfer.direct is not None
-        usd_per_gb, src_gbps, dst_gbps = transfer.direct.usd_per_gb, stages[0][0], stages[1][0]
-    else:
-        usd_per_gb, src_gbps, dst_gbps = relay.usd_per_gb, stages[0][0], stages[2][0]
-    egress_usd = transfer.volume_gb * usd_per_gb
-    start_h = transfer.vm_start_s / S_PER_H
-    gbps_h = transfer.gbps_h
+    for gbps, quota, _ in stages:
+        full = [k * gbps for k in range(1, min(quota, int(most / gbps) + 1) + 1)]
+        rates.update([rate for rate in full if least <= rate <= most])
+    egress_usd = transfer.volume_gb * path.usd_per_gb
+    start_h, gbps_h = transfer.vm_start_s / S_PER_H, transfer.gbps_h
     # With one VM at each site no rate is cheaper by the hour: where that is no better than the
     # best, nothing slower is.
-    least_usd_per_h = src.vm_usd_per_h + dst.vm_usd_per_h
-    if relay:
-        least_usd_per_h += relay.vm_usd_per_h
+    least_usd_per_h = sum([usd_per_h for *_, usd_per_h in stages])
     best_rate, best_value = 0.0, inf
     for rate in sorted(rates, reverse=True):
         hours = gbps_h / rate
         least_usd = egress_usd + least_usd_per_h * (hours + start_h)
         if best_rate and least_usd + time_value_usd_per_h * hours >= best_value:
             break
-        usd_per_h = whole_vms(rate / src_gbps) * src.vm_usd_per_h
-        usd_per_h += whole_vms(rate / dst_gbps) * dst.vm_usd_per_h
-        if relay:
-            usd_per_h += whole_vms(rate / relay.vm_gbps) * relay.vm_usd_per_h
+        usd_per_h = sum([whole_vms(rate / gbps) * usd for gbps, _, usd in stages])
         cost_usd = egress_usd + usd_per_h * (hours + start_h)
         if cost_usd > budget_usd * (1 + EQUAL):
             continue
