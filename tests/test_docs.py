@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from probes.importers import FORMATS
 from relayd.cli.commands import build_parser, parse
-from relayd.cli.other_commands import FORMATS, METRICS
+from relayd.tables.matrices import MATRIX_METRICS
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
 from tests.shared_data import shared
 
@@ -98,7 +99,7 @@ def test_every_command_option_format_and_metric_is_described() -> None:
         assert name in words, name
         for option in options - {"--help"}:
             assert re.search(rf"{option}(?![\w-])", words), f"{name} {option}"
-    for name in (*FORMATS, *METRICS):
+    for name in (*FORMATS, *MATRIX_METRICS):
         assert name in words, name
 
 

@@ -30,7 +30,7 @@ from relayd.catalogue.files import CatalogueFile
 _SHOWN = 3
 _SINGULAR = {"aliases": "alias", "discounts": "discount"}
 Key: TypeAlias = tuple[str, str]
-"""EntryKind and key of an entry."""
+"""Kind and key of an entry."""
 
 
 class Fault(NamedTuple):

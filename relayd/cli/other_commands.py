@@ -1,36 +1,30 @@
-"""The commands that ask no question: what each is called, what it takes, and what runs it.
-
-Choices are kept here, so that `--help` and completion need none of the modules that define them.
-"""
+"""The commands that ask no question: what each is called, what it takes, and what runs it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from probes.importers import FORMATS
+from probes.samples import Metric
 from relayd.backtesting.request import BacktestRequest
 from relayd.cli.parser import Parser, command, group, listing, option, positive
 from relayd.cli.questions.options import add_options
+from relayd.tables.matrices import MATRIX_METRICS
 from relayd.transfers.requests import (
     TransferEndRequest,
     TransferProgressRequest,
     TransferStartRequest,
 )
 
-SERIES = ("per-flow", "aggregate", "udp", "rtt", "loss", "jitter")
-METRICS = ("per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age")
+SERIES: dict[str, Metric] = {
+    "per-flow": "per_flow_mbps",
+    "aggregate": "aggregate_mbps",
+    "udp": "udp_mbps",
+    "rtt": "rtt_ms",
+    "loss": "loss_pct",
+    "jitter": "jitter_ms",
+}
 GRAPHS = ("json", "csv", "graphml", "adjacency", "node-link", "parquet")
-FORMATS = (
-    "iperf3",
-    "iperf",
-    "ping",
-    "nuttcp",
-    "smokeping",
-    "blackbox",
-    "skyplane-throughput",
-    "skyplane-latency",
-    "csv",
-    "parquet",
-)
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
@@ -66,7 +60,7 @@ def _add_listings(commands: Any) -> None:
     purpose = "print one figure for all pairs"
     matrix = listing(commands, "matrix", "relayd.cli.data.matrix:run", purpose)
     figure = "the figure (default aggregate)"
-    option(matrix, "--metric", None, figure, choices=METRICS, default="aggregate")
+    option(matrix, "--metric", None, figure, choices=MATRIX_METRICS, default="aggregate")
     option(matrix, "--connections", "N", "for relay-gain: TCP connections a VM (default 64)")
     option(matrix, "--measured", None, "only regions whose throughput was measured")
     option(matrix, "--summary", None, "by pair of providers instead of by region")
@@ -121,7 +115,7 @@ def _add_analyses(commands: Any) -> None:
     option(series, "--src", "REGION", "region that the link leaves", required=True)
     option(series, "--dst", "REGION", "region that it leads to", required=True)
     metric = "(default aggregate)"
-    option(series, "--metric", None, metric, choices=SERIES, default="aggregate")
+    option(series, "--metric", None, metric, choices=tuple(SERIES), default="aggregate")
     option(series, "--horizon", "TIME", "of the forecast (default 1h)")
     option(series, "--since", "TIME", "only the newest samples, such as 30d")
     purpose = "replay history: what following relayd would have achieved"

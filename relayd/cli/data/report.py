@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from planner.model.units import parse_duration_s
-from probes.samples import Metric
 from relayd.cli.options import catalogue_of, region_id, store_location, store_of
+from relayd.cli.other_commands import SERIES
 from relayd.cli.output import write_text
 from relayd.history.opening import open_history
 from relayd.report import make_report
@@ -19,14 +19,6 @@ from relayd.report.rendering import html, markdown
 from relayd.settings import load_settings
 
 _KINDS = {".html": "html", ".htm": "html", ".json": "json"}
-_METRICS: dict[str, Metric] = {
-    "per-flow": "per_flow_mbps",
-    "aggregate": "aggregate_mbps",
-    "udp": "udp_mbps",
-    "rtt": "rtt_ms",
-    "loss": "loss_pct",
-    "jitter": "jitter_ms",
-}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +47,7 @@ def series(options: argparse.Namespace) -> int:
     src = region_id(options.src, "--src", catalogue)
     dst = region_id(options.dst, "--dst", catalogue)
     horizon_s = parse_duration_s(options.horizon or "1h", "--horizon")
-    metric = _METRICS[options.metric]
+    metric = SERIES[options.metric]
     with store_of(options, "read") as store:
         report = report_series(store, src, dst, metric, horizon_s=horizon_s, since_s=since_s)
     as_json = options.json and json.dumps(report.model_dump(), indent=1, allow_nan=False)
