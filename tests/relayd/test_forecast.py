@@ -16,7 +16,7 @@ from probes.fleet.hosts import Fleet, Host
 from relayd.campaigns.forecast import CampaignForecast, forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.catalogue.loading import load_catalogue
-from relayd.cli.measuring.probe_answer import print_forecast
+from relayd.cli.measuring.probe import print_forecast
 
 CATALOGUE = load_catalogue()
 REGIONS = [region.id for region in CATALOGUE.regions.values() if region.baseline]

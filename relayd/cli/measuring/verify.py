@@ -33,7 +33,7 @@ from relayd.campaigns.running import run_interruptibly
 from relayd.campaigns.verifying import Verification, Verifier
 from relayd.cli import text
 from relayd.cli.measuring.fleet import fleet_path
-from relayd.cli.measuring.probe_answer import say
+from relayd.cli.measuring.probe import say
 from relayd.cli.options import agreed, catalogue_of, number, store_location, wan_of, whole_number
 from relayd.cli.questions.options import request_from
 from relayd.files.plans import document_of
