@@ -187,7 +187,7 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
     priors = {number: path.belief for number, path in enumerate(paths)}
     model = likeliest(priors, ordered)
     beliefs, spent, total = dict(priors), 0.0, 0.0
-    # Time alone moves no mean, so only that of the path that was used is ranked anew.
+    # Time alone moves no mean, so only the path that was used is ranked again.
     ranks = [_rank(path, number, beliefs[number].mean) for number, path in enumerate(paths)]
     for one in ordered:
         beliefs = _at(beliefs, one.ended_s, model)

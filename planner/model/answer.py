@@ -59,7 +59,7 @@ class Recommendation(Answer):
     outdated : tuple of str
         What it rests on that is too old to rely on, and what renews it.
     warnings : tuple of str
-        What a reader should know beside the answer; those of `outdated` come first.
+        What a reader should know besides the answer; those of `outdated` come first.
     """
 
     plan_id: str

@@ -6,7 +6,7 @@ the catalogue, and aggregates from the laws of :mod:`planner.model.throughput`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from math import inf
 
@@ -121,14 +121,6 @@ def flow_cap_gbps(src: Site, catalogue: Catalogue, address: AddressKind = "publi
 def baseline_regions(catalogue: Catalogue) -> list[str]:
     """Return the ids of the regions that are part of the graph before anything is measured."""
     return [region.id for region in catalogue.regions.values() if region.baseline]
-
-
-def baseline_sites(
-    catalogue: Catalogue, chosen: Mapping[str, str] = {}, further: Iterable[str] = ()
-) -> dict[str, Site]:
-    """Return the sites of the catalogue's baseline regions and of some further ones."""
-    names = dict.fromkeys((*baseline_regions(catalogue), *further))
-    return {name: baseline_site(name, catalogue, chosen) for name in names}
 
 
 def baseline_snapshot(catalogue: Catalogue) -> Snapshot:

@@ -16,8 +16,8 @@ from planner.model.baseline import backbone
 from planner.model.baseline.graph import (
     BY_BACKBONE,
     CAP_ERROR,
+    baseline_regions,
     baseline_site,
-    baseline_sites,
     baseline_snapshot,
     flow_cap_gbps,
     larger_than_law,
@@ -233,7 +233,8 @@ def baseline_network(
     DataError
         If a region's provider has no VM type.
     """
-    sites = baseline_sites(catalogue, chosen, (*(ends or ()), *further))
+    names = dict.fromkeys((*baseline_regions(catalogue), *(ends or ()), *further))
+    sites = {name: baseline_site(name, catalogue, chosen) for name in names}
     links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites, ends))
     if ends and links.link(*ends) is None:
         missing = [e for e in ends if catalogue.region(e).latitude_deg is None]
