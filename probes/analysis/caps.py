@@ -1,4 +1,4 @@
-"""What peers of a VM carried while all were at work: under the hose model, its cap at most."""
+"""Rates of a VM's peers while all were at work: under the hose model, its cap at most."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from probes.analysis.steady_state import Interval
 CAP_NOISE = 0.05
 """90th percentile of the error of one short probe of a cap, as for aggregates."""
 BEGIN_S, END_S = 0.75, 0.5
-"""Left out of the time in which all peers were at work. The last to begin is not up to speed at
-once, and when a test ended is known but to some tenths of a second."""
+"""Excluded from the time in which all peers were at work: the last to begin is not up to speed at
+once, and the end of a test is known only to some tenths of a second."""
 LEAST_TOGETHER_S = 1.0
 """Peers that were at work together for less don't show the cap."""
 
 
 class PeerTest(NamedTuple):
-    """What a peer's test carried in consecutive intervals, and when the last of them ended."""
+    """A peer's test: its consecutive intervals, and the time at which the last of them ended."""
 
     at_s: float
     intervals: Sequence[Interval]
 
     @property
     def began_s(self) -> float:
-        """When the first interval began."""
+        """Begin of the first interval."""
         return self.at_s - sum(interval.seconds for interval in self.intervals)
 
     def mean_mbps(self, from_s: float, until_s: float) -> float:

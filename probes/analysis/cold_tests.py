@@ -1,8 +1,8 @@
-"""What short tests from a cold start hide, taken out of whole columns at once.
+"""Corrections of short tests from a cold start, for whole columns at once.
 
-The same corrections as :mod:`planner.model.throughput` makes of single figures. Without them a
-constant cap looks as if it depended on distance, and relays look better than they are: on the grid
-of January 2022 (5 s tests) 42 % of pairs seem to gain 1.2x from a relay, corrected it is 23 %.
+They are those of :mod:`planner.model.throughput` for single figures. Without them a constant cap
+looks as if it depended on distance, and relays look better than they are: on the grid of January
+2022 (5 s tests) 42 % of pairs seem to gain 1.2x from a relay, corrected it is 23 %.
 """
 
 from __future__ import annotations

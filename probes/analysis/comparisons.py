@@ -25,6 +25,7 @@ from probes.analysis.evidence import (
     runs_of,
     sign_p,
     spread,
+    without_missing,
 )
 
 FEWEST_PAIRS = 6
@@ -47,13 +48,6 @@ FEWEST_DESTINATIONS = 3
 HOMOGENEOUS_COV = 0.1
 """Rates over destinations that vary less are one rate: in Table 3 of the 2018 paper they vary by
 2.5 % (t2.micro) and 0.8 % (m4.16xlarge)."""
-
-
-def _known(*series: ArrayLike) -> Floats:
-    """Return arrays without the places at which one of them has no value."""
-    rows = np.array(series, dtype=float)
-    known: Floats = rows[:, np.isfinite(rows).all(axis=0)]
-    return known
 
 
 def paired_difference(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> Record:
@@ -81,7 +75,7 @@ def paired_difference(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> 
     TooFewError
         If fewer than six pairs are above zero on both sides.
     """
-    both = _known(first, second)
+    both = without_missing(first, second)
     a, b = both[:, (both > 0).all(axis=0)]
     require("pairs of values", a.size, FEWEST_PAIRS)
     logs = np.log(a / b)
@@ -93,7 +87,7 @@ def paired_difference(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> 
 
 
 def collapses(times_s: np.ndarray, mbps: np.ndarray, other_mbps: np.ndarray) -> list[Record]:
-    """Return when one direction was below 10 Mbit/s and the other was not.
+    """List the times in which one direction was below 10 Mbit/s and the other was not.
 
     Parameters
     ----------
@@ -137,7 +131,7 @@ def first_packets(first_ms: ArrayLike, others_ms: ArrayLike) -> Record:
     TooFewError
         If there are fewer than six runs with both.
     """
-    both = _known(first_ms, others_ms)
+    both = without_missing(first_ms, others_ms)
     first, others = both[:, (both[1] > 0) & (both[0] != both[1])]
     require("runs of pings with a first packet", first.size, FEWEST_RUNS)
     # The first is as likely above the median of the others as below it, if it is one of them:
@@ -172,7 +166,7 @@ def fees_against_performance(
     TooFewError
         If fewer than eight pairs have both, or all have the same price.
     """
-    price, rate = _known(usd_per_gb, throughput)
+    price, rate = without_missing(usd_per_gb, throughput)
     require("pairs of price and throughput", price.size, FEWEST_PRICED)
     require("different prices", np.unique(price).size, 2)
     a, b = (ranks(values) - (price.size + 1) / 2 for values in (price, rate))
@@ -187,10 +181,9 @@ def fees_against_performance(
 def vm_spread(by_vm: Mapping[str, ArrayLike], *, seed: int = 0) -> Record:
     """Compare VMs of one type, region and configuration.
 
-    The same choice can give very different VMs, each of which then stays as it is (2015): so what
-    matters is how much of the variation is between VMs, and the first percentile, which is what
-    one can count on before having measured. :mod:`probes.analysis.fleet_caps` has the odds of
-    recreating one.
+    The same choice can give very different VMs, each of which then stays as it is (2015). So the
+    share of the variation between VMs matters, and the first percentile, on which one can count
+    before any measurement. :mod:`probes.analysis.fleet_caps` has the odds of recreating a VM.
 
     Parameters
     ----------
@@ -263,18 +256,18 @@ def zone_pairs(series: Mapping[str, ArrayLike]) -> list[Record]:
     TooFewError
         If no two zones were measured ten times together.
     """
-    found: list[Record] = []
+    pairs: list[Record] = []
     most = 0
     for first, second in combinations(series, 2):
-        a, b = _known(series[first], series[second])
+        a, b = without_missing(series[first], series[second])
         most = max(most, a.size)
         if a.size >= FEWEST_TIMES:
             error = float(np.sqrt(((a - b) ** 2).mean()) / ((a.mean() + b.mean()) / 2))
             pair = {"first": first, "second": second}
-            found.append({**pair, "cv_rmse": error, "alike": error < ALIKE})
-    if not found:
+            pairs.append({**pair, "cv_rmse": error, "alike": error < ALIKE})
+    if not pairs:
         require("values of two zones at the same times", most, FEWEST_TIMES)
-    return found
+    return pairs
 
 
 def homogeneity(rates: ArrayLike) -> Record:

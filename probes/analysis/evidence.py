@@ -1,4 +1,4 @@
-"""What every analysis owes its reader: how much it rests on, and no answer from too little."""
+"""Shared statistics: the evidence that a conclusion needs, p-values, ranks and spreads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NORMAL_95 = 1.96
 
 Floats: TypeAlias = NDArray[np.float64]
 Record: TypeAlias = dict[str, Any]
-"""What an analysis found, by name: a row of a table, or an object of JSON."""
+"""Results of an analysis by name: a row of a table, or an object of JSON."""
 
 
 class TooFewError(DataError):
@@ -25,7 +25,7 @@ class TooFewError(DataError):
     Attributes
     ----------
     what : str
-        What there are too few of.
+        Name of the evidence, in the plural.
     have, need : int
     """
 
@@ -42,8 +42,13 @@ def require(what: str, have: int, need: int) -> None:
 
 def finite(values: ArrayLike) -> Floats:
     """Return the values that are numbers, as a flat array."""
-    flat = np.asarray(values, dtype=float).ravel()
-    known: Floats = flat[np.isfinite(flat)]
+    return without_missing(np.asarray(values, dtype=float).ravel())[0]
+
+
+def without_missing(*series: ArrayLike) -> Floats:
+    """Return arrays as rows, without the places at which one of them has no value."""
+    rows = np.array(series, dtype=float)
+    known: Floats = rows[:, np.isfinite(rows).all(axis=0)]
     return known
 
 
@@ -89,7 +94,7 @@ def runs_of(happened: ArrayLike) -> NDArray[np.int64]:
 
 
 def permutation_p(observed: float, chance: ArrayLike) -> float:
-    """Return how often chance does at least as much, the observation counted in.
+    """Return the share of random draws that reach the observation, which counts as one of them.
 
     Phipson and Smyth, "Permutation p-values should never be zero", 2010.
     """
@@ -100,14 +105,14 @@ def permutation_p(observed: float, chance: ArrayLike) -> float:
 
 
 def sign_p(values: Floats, seed: int, draws: int, *, both_sides: bool = False) -> float:
-    """Return how often random signs of values sum up to as much."""
+    """Return the share of sums with random signs that reach the sum of the values."""
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(draws, values.size))
     observed, chance = float(values.sum()), signs @ values
     return permutation_p(*((abs(observed), np.abs(chance)) if both_sides else (observed, chance)))
 
 
 def share_bounds(count: int, size: int) -> tuple[float, float]:
-    """Return between which the share of many more lies with 95 %, if they were independent.
+    """Return the 95 % confidence interval of a share of independent samples.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
@@ -118,7 +123,7 @@ def share_bounds(count: int, size: int) -> tuple[float, float]:
 
 
 def discoveries(p_values: ArrayLike) -> int:
-    """Return how many hypotheses are rejected at a false discovery rate of 5 %.
+    """Return the number of hypotheses rejected at a false discovery rate of 5 %.
 
     Benjamini and Hochberg, "Controlling the false discovery rate", 1995.
     """

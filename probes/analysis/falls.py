@@ -1,8 +1,8 @@
-"""Rates that fall after a time or a volume: what lasts, and the token buckets that make them fall.
+"""Rates that fall after a time or a volume: lasting rates, and token buckets as the cause.
 
-Tests that end before the fall say nothing of what lasts: from the USA to Europe, Azure's rate fell
-to half after 8 to 10 GB, or some 100 s, in three of four tests (Computer Networks 2016), and short
-tests find the first rate alone. Where long tests show the fall, these alone make the estimate.
+Tests that end before the fall do not show the lasting rate: from the USA to Europe, Azure's rate
+fell to half after 8 to 10 GB, or some 100 s, in three of four tests (Computer Networks 2016), and
+short tests find the first rate alone. Where long tests show the fall, they alone make the estimate.
 
 Burstable VMs send at their peak until their tokens are spent, then at the rate at which these come;
 what they do not use fills the bucket again ("To Relay or Not to Relay for Inter-Cloud Transfers?",
@@ -37,7 +37,7 @@ FALLS = ("drop", "burst")
 LONG_ENOUGH = 1.2
 """Times the time after which a rate falls: a test that lasts longer would have seen it."""
 MOST_CONTRADICTING = 0.5
-Refilling: TypeAlias = Literal["bucket", "anew", "undecided"]
+Refilling: TypeAlias = Literal["bucket", "per-test", "undecided"]
 FEWEST_TESTS = 3
 FULL = 0.9
 """Of the depth: a test that found more had a full bucket."""
@@ -50,7 +50,7 @@ MBPS_PER_GB_S = MBPS_PER_GBPS * BITS_PER_BYTE
 
 
 def fall_of(sample: Sample) -> dict[str, Any] | None:
-    """Return the one change of a test, if it is a fall."""
+    """Return a test's only change of rate, if it is a fall."""
     if '"findings"' not in sample.detail:
         return None
     changes = [
@@ -63,10 +63,10 @@ def fall_of(sample: Sample) -> dict[str, Any] | None:
 
 
 def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume", "undecided"]:
-    """Return what makes a path's rate drop, from (seconds, GB) of its drops in several tests.
+    """Find the cause of a path's drops, from (seconds, GB) of each in several tests.
 
-    What varies clearly less from test to test (half as much, relative to its median) is the
-    cause; this takes tests at different rates, three or more.
+    The figure that varies clearly less from test to test (half as much, relative to its median)
+    is the cause; this takes three tests or more, at different rates.
     """
     if len(drops) < 3:
         return "undecided"
@@ -79,7 +79,7 @@ def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume"
 
 
 def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
-    """Return how the rate of a link falls in its tests; None if it does not in most long ones.
+    """Return the usual fall of a link's rate; None if most long tests show no fall.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
 
 
 def lasting(samples: Sequence[Sample], cut: RateCut) -> list[Sample]:
-    """Return the tests that show what lasts, not those that ended before the fall."""
+    """Return the tests that show the lasting rate, without those that ended before the fall."""
     between_mbps = MBPS_PER_GBPS * (cut.before_gbps * cut.after_gbps) ** 0.5
     return [
         sample
@@ -129,13 +129,12 @@ class BurstTest(NamedTuple):
     begin_s, end_s : float
         Seconds since 1970.
     burst_s, burst_gb : float
-        How long the higher rate lasted, and what was sent by then: a report in which the rate falls
-        may count to either.
+        Duration of the higher rate, and volume sent by then: a report in which the rate falls may
+        count to either.
     peak_mbps, sustained_mbps : float
         Before and after.
     after_gb : float | None
-        What was sent after it, to the end of the test; None where that is not known but by the
-        sustained rate.
+        Volume sent after it until the end of the test; None where only the sustained rate tells.
     """
 
     begin_s: float
@@ -148,19 +147,19 @@ class BurstTest(NamedTuple):
 
     @property
     def empty_s(self) -> float:
-        """When its bucket was empty, in seconds since 1970."""
+        """Time at which its bucket was empty, in seconds since 1970."""
         return self.begin_s + self.burst_s
 
     @property
     def later_gb(self) -> float:
-        """What was sent after that."""
+        """Volume sent after that."""
         if self.after_gb is not None:
             return self.after_gb
         return (self.end_s - self.empty_s) * self.sustained_mbps / MBPS_PER_GB_S
 
     @property
     def tokens_gb(self) -> float:
-        """What it could send beyond the sustained rate."""
+        """Volume sent beyond the sustained rate."""
         return max(0.0, self.burst_gb - self.burst_s * self.sustained_mbps / MBPS_PER_GB_S)
 
 
@@ -182,17 +181,17 @@ class TokenBucket(NamedTuple):
     tests : int
     peak_mbps, sustained_mbps : float
     depth_gb : float
-        Tokens of a full bucket: what may be sent beyond the sustained rate.
+        Tokens of a full bucket: the volume that may be sent beyond the sustained rate.
     volume_gb : float
-        What is sent at the peak until a full bucket is empty.
+        Volume sent at the peak until a full bucket is empty.
     refill_mbps : float | None
         Median of those measured between tests of which the later found it partly filled; None with
         fewer than two.
     refills_mbps : list of float
         Each of them.
     refilling : Refilling
-        ``bucket`` where pauses were seen to fill it; ``anew`` where each test had the whole of it,
-        whatever the pause; ``undecided`` where all pauses were long.
+        ``bucket`` where pauses were seen to fill it; ``per-test`` where each test had the whole
+        of it, whatever the pause; ``undecided`` where all pauses were long.
     """
 
     tests: int
@@ -206,7 +205,7 @@ class TokenBucket(NamedTuple):
 
 
 def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
-    """Return the bucket that tests of one VM show, each of which ran until it was empty.
+    """Estimate a VM's bucket from its tests, each of which ran until the bucket was empty.
 
     Parameters
     ----------
@@ -238,7 +237,7 @@ def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
     if len(partly) >= 2:
         refilling = "bucket"
     elif len(sooner) >= 2 and all(sooner):
-        refilling = "anew"
+        refilling = "per-test"
     return TokenBucket(
         len(tests),
         peak,

@@ -26,9 +26,9 @@ MOST_OPEN_CAP = 1.25
 FEWEST_VMS = 5
 """Fewer VMs than this show too little of a type."""
 MEASUREMENT_ERROR = 0.05
-"""What one measurement of a cap may be off: a level within it counts as the present one."""
+"""Error of one measurement of a cap: a level within it counts as the present one."""
 WORTH = 1.2
-"""How much faster a VM must be to be worth the trouble."""
+"""Ratio of caps from which a faster VM is worth the trouble."""
 LEAST_ODDS = 0.15
 """Below these odds of one try, the advice is to keep the VM."""
 SURE = 0.9
@@ -36,7 +36,7 @@ SURE = 0.9
 
 
 class Reference(NamedTuple):
-    """How caps of one VM type are distributed: levels in Mbit/s, ascending, and odds of each."""
+    """Distribution of a VM type's caps: levels in Mbit/s, ascending, and the odds of each."""
 
     vm_type: str
     levels_mbps: Floats
@@ -60,7 +60,7 @@ PUBLISHED = {
 
 
 def advise(mbps: float, reference: Reference) -> Record:
-    """Return whether recreating a VM pays, with odds.
+    """Advise whether to recreate a VM, with odds.
 
     Parameters
     ----------
@@ -138,14 +138,14 @@ def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[Record]:
     of_type: dict[tuple[str, Metric], list[float]] = defaultdict(list)
     for sample in newest.values():
         of_type[_type(sample), sample.metric].append(sample.value)
-    found = []
+    caps = []
     for (host, metric), sample in newest.items():
         vm_type = _type(sample)
         others = of_type[vm_type, metric].copy()
         others.remove(sample.value)
-        known = catalogue.vm_types.get(vm_type)
+        listed = catalogue.vm_types.get(vm_type)
         direction = CAP_NAMES[metric]
-        nominal_gbps = known and getattr(known, f"{direction}_gbps")
+        nominal_gbps = listed and getattr(listed, f"{direction}_gbps")
         cap = {
             "host": host,
             "region": sample.src,
@@ -156,12 +156,12 @@ def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[Record]:
             "catalogue_mbps": nominal_gbps * MBPS_PER_GBPS if nominal_gbps else None,
             "others_of_type": len(others),
         }
-        found.append(cap | _advice(sample, vm_type, others))
-    return sorted(found, key=lambda c: (not c["recreate"], c["vm_type"], c["host"], c["cap"]))
+        caps.append(cap | _advice(sample, vm_type, others))
+    return sorted(caps, key=lambda c: (not c["recreate"], c["vm_type"], c["host"], c["cap"]))
 
 
 def _advice(sample: Sample, vm_type: str, others: list[float]) -> Record:
-    # What papers give is of VMs that send.
+    # Papers give distributions of VMs that send.
     sends = CAP_NAMES[sample.metric] == "egress"
     reference = PUBLISHED.get((vm_type, sample.src)) if sends else None
     if len(others) >= FEWEST_VMS:
@@ -176,8 +176,8 @@ def _advice(sample: Sample, vm_type: str, others: list[float]) -> Record:
 
 
 def _host(sample: Sample) -> str:
-    found = sample.read_detail().get("host")
-    return found if isinstance(found, str) else sample.src
+    host = sample.read_detail().get("host")
+    return host if isinstance(host, str) else sample.src
 
 
 def _type(sample: Sample) -> str:
@@ -187,6 +187,6 @@ def _type(sample: Sample) -> str:
 
 
 def is_lower_bound(sample: Sample) -> bool:
-    """Whether a probe of a cap itself says that its VM was not fully loaded."""
+    """Tell whether a probe of a cap itself says that its VM was not fully loaded."""
     high_mbps = sample.read_detail().get("high_mbps")
     return isinstance(high_mbps, int | float) and high_mbps > sample.value * MOST_OPEN_CAP

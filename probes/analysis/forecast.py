@@ -1,8 +1,8 @@
 """A short-term forecast of a link, and whether it is worth anything.
 
-The forecast is the usual level, the usual pattern of the day, and what is left of the present
+The forecast is the usual level, the usual pattern of the day, and the remainder of the present
 deviation from both (a first-order autoregression, fitted at the horizon), on logarithms. Its skill
-is measured as history allows: each day is forecast from the days before it alone, and errors are
+is measured on the past: each day is forecast from the days before it alone, and errors are
 compared with those of "same as now". A forecast is offered only where the day's pattern is what
 helps: it must do better than "same as now" and than the same forecast without a pattern, on more
 days than chance explains. Everywhere else there is nothing to foretell.
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from probes.analysis.evidence import FALSE_ALARMS, Floats, Record, require, sign_p
-from probes.analysis.patterns import DAY_S, on_grid
+from probes.analysis.patterns import DAY_S, Grid, on_grid
 
 FEWEST_SAMPLES = 120
 FEWEST_DAYS = 10
@@ -35,13 +35,18 @@ class _Days(NamedTuple):
     day: np.ndarray
     phase: np.ndarray
 
+    @classmethod
+    def of(cls, grid: Grid, phases: int) -> _Days:
+        whole = np.floor(grid.times_s / DAY_S)
+        return cls(grid.values, (whole - whole[0]).astype(int), _phase_at(grid.times_s, phases))
+
     def before(self, today: int) -> _Days:
         """Return the days before one."""
         return _Days(*(part[self.day < today] for part in self))
 
 
 class _Model(NamedTuple):
-    """What was learnt: the level, the pattern about it by phase, and how deviations last."""
+    """A fitted forecast: level, pattern about it by phase, share of deviations that lasts."""
 
     level: float
     pattern: Floats
@@ -91,11 +96,10 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: i
     dict
         ``samples``, and ``days`` that were forecast from those before; ``horizon_s``; ``skill``, 1
         less the mean absolute error over that of "same as now", on logarithms (0 is no better),
-        and ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value``, how
-        often chance does as well as the pattern did, and ``useful``, whether the forecast is
-        better than both, beyond chance; ``now``, and what is ``expected``, with ``low`` and
-        ``high`` between the 5th and the 95th percentile of past errors (``expected`` is ``now``
-        where the forecast is of no use).
+        and ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value`` of the
+        pattern's success, and ``useful``: whether the forecast is better than both, beyond chance;
+        ``now`` and ``expected`` values, and ``low`` to ``high`` by the 5th and 95th percentile of
+        past errors (``expected`` is ``now`` where the forecast is of no use).
 
     Raises
     ------
@@ -107,14 +111,8 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: i
     grid = on_grid(times_s, np.log(np.where(series > 0, series, np.nan)), fewest=FEWEST_SAMPLES)
     phases = min(MOST_PHASES, int(DAY_S // grid.step_s))
     require("samples a day", phases, 4)
-    times, logs, known = grid.times_s, grid.values, np.isfinite(grid.values)
-    day = (np.floor(times / DAY_S) - np.floor(times[0] / DAY_S)).astype(int)
-    require("days", int(day[-1]) + 1, FEWEST_DAYS)
-
-    def phase_at(at_s: Floats) -> np.ndarray:
-        return np.minimum(at_s % DAY_S / DAY_S * phases, phases - 1).astype(int)
-
-    days = _Days(logs, day, phase_at(times))
+    days = _Days.of(grid, phases)
+    require("days", int(days.day[-1]) + 1, FEWEST_DAYS)
     ahead = max(1, round(horizon_s / grid.step_s))
     errors, on_day = _errors(days, phases, ahead)
     mine, plain, same = np.abs(errors)
@@ -122,25 +120,29 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: i
     better = better[np.bincount(on_day) > 0]
     p_value = sign_p(better, seed, DRAWS)
     useful = p_value <= FALSE_ALARMS and bool(mine.mean() < min(plain.mean(), same.mean()))
-    last = np.flatnonzero(known)[-1:]
-    now = expected = float(logs[last[0]])
+    last = np.flatnonzero(np.isfinite(days.logs))[-1:]
+    now = expected = float(days.logs[last[0]])
     if useful:
-        then = phase_at(times[last] + ahead * grid.step_s)
+        then = _phase_at(grid.times_s[last] + ahead * grid.step_s, phases)
         model = _Model.of(days, phases, ahead)
-        expected = float(model.ahead(logs[last], days.phase[last], then)[0])
+        expected = float(model.ahead(days.logs[last], days.phase[last], then)[0])
     below, above = np.percentile(errors[0 if useful else 2], (5, 95))
-    told = {"now": now, "expected": expected, "low": expected + below, "high": expected + above}
+    rates = np.exp([now, expected, expected + below, expected + above]).tolist()
     usual = float(same.mean())
     return {
-        "samples": int(known.sum()),
+        "samples": int(np.isfinite(days.logs).sum()),
         "days": better.size,
         "horizon_s": ahead * grid.step_s,
         "skill": 1 - float(mine.mean()) / usual if usual > 0 else 0.0,
         "skill_without_pattern": 1 - float(plain.mean()) / usual if usual > 0 else 0.0,
         "p_value": p_value,
         "useful": useful,
-        **{name: float(np.exp(log)) for name, log in told.items()},
+        **dict(zip(("now", "expected", "low", "high"), rates, strict=True)),
     }
+
+
+def _phase_at(at_s: Floats, phases: int) -> np.ndarray:
+    return np.minimum(at_s % DAY_S / DAY_S * phases, phases - 1).astype(int)
 
 
 def _errors(days: _Days, phases: int, ahead: int) -> tuple[Floats, np.ndarray]:

@@ -1,8 +1,8 @@
 """Round-trip times compared with distances on the globe, and detours that suggest wrong routing.
 
 Light in a vacuum sets a bound that nothing beats, ``2 d / c``; in glass it takes 1.47 times as
-long. What is left of a round-trip time beyond the bound is the path's length beyond the geodesic,
-equipment and queues; the 2016 WAN paper (Computer Networks) finds it in bands of 0-50, 50-100,
+long. The rest of a round-trip time comes from the path's length beyond the geodesic, from
+equipment and from queues; the 2016 WAN paper (Computer Networks) finds it in bands of 0-50, 50-100,
 100-150 and 200-250 ms, and one pair (EU to AP) whose RTT is near the sum of two others: traffic
 that went round the other side of the world.
 """

@@ -1,4 +1,4 @@
-"""Whether a series of measurements has changed its level, and since when, or goes between two.
+"""Changes of level in a series of measurements, and series that go between two levels.
 
 Page's cumulative sum test (E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954), two
 sided, on logarithms: ``S <- max(0, S + z - k)``, alarm at ``S > h``, with ``z`` the distance from
@@ -12,11 +12,11 @@ With ``k`` = 1, ``h`` = 11 and ``z`` clipped at 3, six samples in a row that are
 three spreads are a change; a shift of two spreads takes about a dozen. On noise alone, fewer than
 one in a hundred series of 256 samples shows a change (Gaussian, Laplace, Student's t with 3
 degrees of freedom, log-normal delays, random spikes, every fifth or tenth sample a deep dip):
-less than one false alarm in 25,000 samples.
+fewer than one false alarm in 25,000 samples.
 
 Some paths are at one of two rates by turns ("Measuring and understanding WANs between public-cloud
 datacenters", Computer Networks 2016: 280 or 110 Mbit/s, with several IP paths). Rates before and
-after a lasting change fall into two groups, too. What tells them apart is the order in time: the
+after a lasting change fall into two groups, too. The order in time tells them apart: the
 number of runs, by the exact test of Wald and Wolfowitz (1940).
 """
 
@@ -39,7 +39,7 @@ LEARNT_FROM = 16
 LAG = 8
 MOST_LEARNT_FROM = 64
 LEAST_SPREAD = 0.02
-"""Of a logarithm: two percent is what equal measurements differ by on real clouds."""
+"""Of a logarithm: equal measurements differ by two percent on real clouds."""
 LEAST_SHIFT = 0.1
 """Relative; a smaller change alters no decision."""
 QUARTILE_TO_SIGMA = 1.4826
@@ -129,7 +129,7 @@ def _next_shift(logs: Sequence[float], begin: int) -> tuple[int, int, float] | N
 
 
 def _turn(logs: Sequence[float], since: int, found_at: int, level: float) -> int:
-    """Return where the old level ends: what fits both levels best, by absolute deviations."""
+    """Return the end of the old level: the best fit of both levels, by absolute deviations."""
     new = median(logs[since : found_at + 1])
     best, least, fit = since, 0.0, 0.0
     for at in range(since, found_at):
@@ -211,7 +211,7 @@ def _pattern(changes: int, low: int, high: int) -> LevelPattern:
 
 
 def fewer_runs_by_chance(runs: int, first: int, second: int) -> float:
-    """Return how often so many of two kinds, in random order, form so few runs or fewer.
+    """Return the probability that so many of two kinds, in random order, form so few runs.
 
     Wald and Wolfowitz, "On a test whether two samples are from the same population", 1940.
     """

@@ -18,6 +18,7 @@ from probes.analysis.evidence import (
     require,
     runs_of,
     share_bounds,
+    without_missing,
 )
 
 FEWEST_FILLED_PCT = 60
@@ -67,13 +68,6 @@ class Grid(NamedTuple):
     values: Floats
 
 
-def _known(times_s: ArrayLike, values: ArrayLike) -> Floats:
-    """Return the times and values that are numbers, shape (2, n)."""
-    both = np.array([times_s, values], dtype=float)
-    known: Floats = both[:, np.isfinite(both).all(axis=0)]
-    return known
-
-
 def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
     """Lay a series on a grid of its own usual step: the median between samples.
 
@@ -90,7 +84,7 @@ def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
     TooFewError
         If fewer steps have samples, or over 40 % have none.
     """
-    times, series = _known(times_s, values)
+    times, series = without_missing(times_s, values)
     require("samples", series.size, fewest)
     between = np.diff(times)
     require("samples at different times", int((between > 0).sum()) + 1, fewest)
@@ -110,7 +104,7 @@ def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
 
 
 def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
-    """Return how long a series remembers, and how many independent samples it is worth.
+    """Measure a series' memory, and the number of independent samples that it is worth.
 
     The time of correlation is the integrated one, summed while pairs of neighbouring lags stay
     positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992); bounds of
@@ -136,19 +130,19 @@ def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
         If there are fewer than 48 samples, or over 40 % of steps have none.
     """
     grid = on_grid(times_s, values, fewest=FEWEST_SAMPLES)
-    found = correlations(grid.values)
+    likeness = correlations(grid.values)
     count = int(np.isfinite(grid.values).sum())
     # 1 + 2 sum of r, over pairs of lags (1, 2), (3, 4), ... for as long as a pair is positive.
-    pairs = found[1 : 1 + (found.size - 1) // 2 * 2].reshape(-1, 2).sum(axis=1)
+    pairs = likeness[1 : 1 + (likeness.size - 1) // 2 * 2].reshape(-1, 2).sum(axis=1)
     steps = max(1.0, 1.0 + 2.0 * float(pairs[np.logical_and.accumulate(pairs > 0)].sum()))
     lags = {lag_s: round(lag_s / grid.step_s) for lag_s in LAGS_S}
     reach = grid.values.size // 10
     return {
         "samples": count,
         "step_s": grid.step_s,
-        "next": float(found[1]),
-        "remembers": float(found[1]) > NORMAL_95 / count**0.5,
-        "at_lags": [(lag_s, float(found[at])) for lag_s, at in lags.items() if 1 <= at <= reach],
+        "next": float(likeness[1]),
+        "remembers": float(likeness[1]) > NORMAL_95 / count**0.5,
+        "at_lags": [(lag_s, float(likeness[at])) for lag_s, at in lags.items() if 1 <= at <= reach],
         "correlation_time_s": steps * grid.step_s,
         "independent_samples": count / steps,
     }
@@ -210,7 +204,7 @@ def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float, *, seed:
     TooFewError
         If there are too few cycles with values in most phases (8 half hours, 5 days, 4 weeks).
     """
-    times, series = _known(times_s, values)
+    times, series = without_missing(times_s, values)
     least = FEWEST_CYCLES.get(period_s, OTHER_CYCLES)
     require("values", series.size, FEWEST_PHASES * least)
     cycle = np.floor(times / period_s).astype(np.int64)
@@ -225,10 +219,7 @@ def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float, *, seed:
     medians = _by_phase(series, phase, phases)
     usual = float(np.median(series))
     lowest, highest = int(np.nanargmin(medians)), int(np.nanargmax(medians))
-    depth, height = (
-        abs(float(medians[extreme]) - usual) / usual if usual else 0.0
-        for extreme in (lowest, highest)
-    )
+    depth, height = (abs(medians[[lowest, highest]] - usual) / (usual or np.inf)).tolist()
     return {
         "period_s": period_s,
         "samples": series.size,
@@ -243,7 +234,7 @@ def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float, *, seed:
 
 
 def without_pattern(times_s: Floats, values: Floats, period_s: float) -> Floats:
-    """Return a series of positive values over what is usual at each one's time of the period."""
+    """Return a series of positive values, each over the usual value at its time of the period."""
     phases = PHASES.get(period_s, OTHER_PHASES)
     phase = (times_s % period_s / period_s * phases).astype(int) % phases
     usual = float(np.median(values))
@@ -285,7 +276,7 @@ def _folded(
 
 
 def _cycles_p(table: Floats, seed: int) -> float:
-    """Return how often cycles, each turned by an angle of its own, agree as much as they do."""
+    """Return the p-value of the cycles' agreement: chance turns each by an angle of its own."""
     centred = table - np.nanmean(table, axis=1, keepdims=True)
     centred[~np.isfinite(centred)] = 0.0
     cycles, phases = centred.shape
@@ -310,7 +301,7 @@ def _cycles_p(table: Floats, seed: int) -> float:
 
 
 def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
-    """Return the period that stands out most in a series, of whatever length.
+    """Find the period that stands out most in a series.
 
     A periodogram against red noise: neighbours in time resemble each other, so slow waves are
     strong by chance; the expected spectrum is that of a first-order autoregression (Torrence and
@@ -368,7 +359,7 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
 def _fundamental(standing: Floats, best: int) -> int:
     """Return the slowest wave that stands out and has the strongest among its harmonics.
 
-    What comes back as a short dip, and not as a wave, has harmonics as strong as itself.
+    A short dip that comes back has harmonics as strong as itself.
     """
     number = best + FEWEST_WAVES
     for harmonic in range(MOST_HARMONIC, 1, -1):
@@ -397,8 +388,8 @@ def _red_noise(scores: Floats, waves: np.ndarray) -> Floats:
 def occurrences(values: ArrayLike, *, seed: int = 0) -> Record:
     """Count the samples above zero of a series, such as minutes that lose packets.
 
-    Medians do not see what happens in one sample of ten ("Predictability of cloud networks", 2021,
-    counts losses).
+    Medians miss events in one sample of ten ("Predictability of cloud networks", 2021, counts
+    losses).
 
     Parameters
     ----------

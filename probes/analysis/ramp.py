@@ -1,4 +1,4 @@
-"""How throughput grows with the number of connections: ``a(k) = min(k f, A)``."""
+"""The ramp of throughput over the number of connections: ``a(k) = min(k f, A)``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ramp(NamedTuple):
 
 
 def next_connections(measured_mbps: Mapping[int, float], *, most: int = 128) -> int | None:
-    """Return how many connections to try next, or None to stop.
+    """Return the number of connections to try next, or None to stop.
 
     1, 2, 4, ... and at last ``most``, until the latest brought less than 5 % over the best of
     fewer. 128 is what iperf3 allows.
@@ -55,14 +55,14 @@ def next_connections(measured_mbps: Mapping[int, float], *, most: int = 128) -> 
 
 
 def saturates(measured_mbps: Mapping[int, float]) -> bool:
-    """Whether the most connections brought less than 5 % over the best of fewer."""
+    """Tell whether the most connections brought less than 5 % over the best of fewer."""
     latest = max(measured_mbps, default=0)
     fewer = [mbps for count, mbps in measured_mbps.items() if count < latest]
     return bool(fewer) and measured_mbps[latest] < max(fewer) * (1 + LEAST_GAIN)
 
 
 def ramp_steps(detail: Mapping[str, Any]) -> dict[int, float]:
-    """Return the connections and Mbit/s of a ramp that a sample's detail tells of; else nothing."""
+    """Return the connections and Mbit/s of the ramp in a sample's detail; empty without one."""
     steps = detail.get("ramp")
     if not isinstance(steps, dict):
         return {}

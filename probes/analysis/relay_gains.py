@@ -1,4 +1,4 @@
-"""What relays gain over all pairs: for one flow, for many, and in latency.
+"""Gains of relays over all pairs: for one flow, for many, and in latency.
 
 Figure 1c of "To Relay or Not to Relay for Inter-Cloud Transfers?" (HotCloud, 2018) shows the
 distribution for single flows, and the paper's point is that it collapses for aggregates.
@@ -16,7 +16,7 @@ NOTEWORTHY = 1.5
 
 
 def distribution(gains: Floats) -> Record:
-    """Summarise what the best single relay gains over direct.
+    """Summarise the gains of the best single relay over direct.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""The steady rate in a test's intervals, and what else they show.
+"""The steady rate in a test's intervals, and changes of the rate.
 
 A series of 1 s rates may begin with slow start, or with a burst that a token bucket lets through
 (EC2); it may fall after a while or after a volume (Azure, 8 to 10 GB or 100 s); or go back and
-forth between two rates (several IP paths). The steady rate is the median of what comes after the
-last lasting change, never a mean of all; changes are reported with their time and volume.
+forth between two rates (several IP paths). The steady rate is the median after the last lasting
+change, never a mean of all; changes are reported with their time and volume.
 
 Lasting changes are found by cutting the series in two where ranks differ most (Mann-Whitney, as
 in Pettitt's test, 1979), again and again in the parts. A cut counts if the ranks differ by more
@@ -27,7 +27,7 @@ from probes.analysis.stopping import median_interval
 Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
 
 MIN_INTERVALS = 8
-"""Fewer intervals do not show what comes after the transient of a short test."""
+"""Fewer intervals do not show the rate after the transient of a short test."""
 MIN_INTERVAL_S = 0.9
 """Shorter intervals measure the tool's writes rather than the path."""
 SETTLED_WITHIN = 0.2
@@ -57,14 +57,14 @@ MAD_TO_SIGMA = 1.4826
 
 
 class Interval(NamedTuple):
-    """What one interval of a test carried."""
+    """One interval of a test: its length and mean rate."""
 
     seconds: float
     mbps: float
 
 
 class Steady(NamedTuple):
-    """A steady rate and what it was taken from."""
+    """A steady rate, and the intervals that it was taken from."""
 
     mbps: float
     duration_s: float
@@ -74,7 +74,7 @@ class Steady(NamedTuple):
 
 
 class RateChange(NamedTuple):
-    """Something in a series that is not the steady rate.
+    """A change of rate in a series.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class RateChange(NamedTuple):
     before_mbps, after_mbps : float
         Medians of the levels on either side; of the two levels, the earlier first.
     after_gb : float
-        What was sent from then on, to the end of the series.
+        Volume sent from then on, to the end of the series.
     """
 
     pattern: Pattern
@@ -96,7 +96,7 @@ class RateChange(NamedTuple):
 
 
 class SteadyState(NamedTuple):
-    """The steady rate and what was found.
+    """The steady rate of a test, and its changes of rate.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class _Level(NamedTuple):
 def _whole(intervals: Sequence[Interval]) -> list[Interval]:
     """Return the intervals that count; none where the usual one is too short.
 
-    What is left when a test ends between two reports is too short to count.
+    The remainder of a test that ends between two reports is too short to count.
     """
     usual_s = median(interval.seconds for interval in intervals) if intervals else 0.0
     if usual_s < MIN_INTERVAL_S:
@@ -213,9 +213,9 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
 
 
 def changes_in(detail: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the changes in a sample's detail, ignoring what others may have put there.
+    """Return the changes in a sample's detail, without malformed entries.
 
-    Times and volumes are from the beginning of the test, with what was left out as a warm-up.
+    Times and volumes are from the beginning of the test, with its warm-up.
     """
     told = detail.get("findings")
     figures = ("at_s", "at_gb", "before_mbps", "after_mbps")
@@ -252,7 +252,7 @@ def changes_as_json(changes: Sequence[RateChange]) -> list[dict[str, object]]:
 
 
 def _transient(rates: Sequence[float], level: _Level) -> int | None:
-    """Return where a level's usual rate is reached; None if that takes more than half of it."""
+    """Return the start of a level's usual rate; None if that takes more than half of it."""
     for start in range(level.start, (level.start + level.stop + 1) // 2 + 1):
         ahead = rates[start : max(start + FEWEST_OF_LEVEL, (start + level.stop) // 2)]
         usual = median(ahead)
@@ -301,7 +301,7 @@ def _cuts(series: np.ndarray, start: int, stop: int) -> list[int]:
 
 
 def _best_cut(series: np.ndarray) -> int | None:
-    """Return where a series is best cut in two levels, or None if it is one.
+    """Return the best cut of a series in two levels, or None if it is one.
 
     The whole series is searched first, then windows of it: where a rate goes back and forth, no
     single cut divides the whole well.
@@ -346,7 +346,7 @@ def _distance(sums: np.ndarray, sizes: np.ndarray | int, count: int) -> np.ndarr
 
 
 def _differ(series: np.ndarray, cut: int, distance: float, surely: float) -> bool:
-    """Whether the two sides of a cut are two levels."""
+    """Tell whether the two sides of a cut are two levels."""
     before, after = series[:cut], series[cut:]
     change = abs(float(np.median(before) - np.median(after)))
     if change < log(LEAST_CHANGE):
@@ -360,17 +360,17 @@ def _differ(series: np.ndarray, cut: int, distance: float, surely: float) -> boo
 
 
 def _left(series: np.ndarray, cut: int) -> np.ndarray:
-    """Return what a cut leaves unexplained."""
+    """Return the deviations of both sides of a cut from their medians."""
     before, after = series[:cut], series[cut:]
     return np.concatenate([before - np.median(before), after - np.median(after)])
 
 
 def _likeness(series: np.ndarray, cut: int | None = None) -> float:
-    """Return how much neighbours resemble each other (r of a first-order autoregression).
+    """Estimate the likeness of neighbours (r of a first-order autoregression).
 
     Differences of next neighbours have variance ``2 v (1 - r)``, those of second neighbours
     ``2 v (1 - r^2)``: their ratio gives r, and medians of them do not see the few that straddle a
-    change. Where there is just one change, what it leaves unexplained tells r more sharply.
+    change. Where there is just one change, the deviations from its levels tell r more sharply.
     """
     near = float(np.median(np.abs(np.diff(series)))) ** 2
     far = float(np.median(np.abs(series[2:] - series[:-2]))) ** 2
@@ -383,13 +383,13 @@ def _likeness(series: np.ndarray, cut: int | None = None) -> float:
 
 
 def _widened(likeness: float) -> float:
-    """Return how much larger likeness of neighbours makes chance differences of means."""
+    """Return the factor by which likeness of neighbours widens chance differences of means."""
     likeness = min(0.9, max(0.0, likeness))
     return sqrt((1 + likeness) / (1 - likeness))
 
 
 def _two_levels(levels: Sequence[_Level]) -> tuple[float, float] | None:
-    """Return the two rates that all levels are at by turns, or None."""
+    """Return the two rates between which the levels alternate, or None."""
     even = [level.mbps for level in levels[::2]]
     odd = [level.mbps for level in levels[1::2]]
     if max(even) > min(even) * SAME_LEVEL or max(odd) > min(odd) * SAME_LEVEL:

@@ -1,4 +1,4 @@
-"""When a median is known well enough to stop measuring.
+"""Stopping rule for measurements whose median is known well enough.
 
 Of n independent values, the true median lies between the r-th smallest and the r-th largest with
 probability ``1 - 2 P[Binomial(n, 1/2) < r]``, whatever their distribution (order statistics; see
@@ -50,7 +50,7 @@ def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[f
 
 
 def may_stop(values: Sequence[float], *, within: float = 0.03, confidence: float = 0.9) -> bool:
-    """Whether a test may stop because its median is known well enough.
+    """Tell whether a test may stop because its median is known well enough.
 
     May be asked after every interval; only some numbers of values are tested (5, 8, 13, 20, 31,
     ...), between which the answer of the last test holds.

@@ -1,4 +1,4 @@
-"""What UDP tests tell: a path's capacity, and the edges of a sweep of sending rates."""
+"""UDP tests: a path's capacity, and the edges of a sweep of sending rates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from probes.analysis.steady_state import Interval
 
 WINDOW_S = 5.0
 ALLOWED_S = 0.05
-"""That intervals of tools may fall short of whole seconds, together."""
+"""Shortfall of all intervals of a tool against whole seconds that is tolerated."""
 SENT_MORE = 1.02
 FEWEST_RATES = 8
 FOLLOWS = 0.97
@@ -27,16 +27,15 @@ def path_capacity(
     """Return the largest mean over five seconds, and whether that is a lower bound only.
 
     As in "Measuring and understanding WANs between public-cloud datacenters" (Computer Networks,
-    2016): UDP does not give way, so what arrived in its best five seconds is what the path can
-    carry, as long as more was sent. Cross traffic and a burst that is lost lower a mean, nothing
-    raises it.
+    2016): UDP does not give way, so its best five seconds show the path's capacity, as long as
+    more was sent. Cross traffic and a burst that is lost lower a mean, nothing raises it.
 
     Parameters
     ----------
     received : sequence of Interval
-        What arrived, in order of time.
+        Rates of arrival, in order of time.
     sent_mbps : float, optional
-        What was sent; without it the figure is a lower bound.
+        Without it the figure is a lower bound.
 
     Raises
     ------

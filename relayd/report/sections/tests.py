@@ -35,7 +35,7 @@ LEVELS: dict[LevelPattern, str] = {
 }
 REFILLING = {
     "bucket": "a bucket that pauses fill",
-    "anew": "a limit of each transfer, whatever the pause",
+    "per-test": "a limit of each transfer, whatever the pause",
     "undecided": "undecided: no short pauses",
 }
 

@@ -262,8 +262,8 @@ def test_a_token_bucket_is_told_from_a_limit_of_each_transfer(seed: int) -> None
     assert bucket.volume_gb == pytest.approx(25, rel=0.1)
     assert bucket.refill_mbps == pytest.approx(1000, rel=0.1)
     assert bucket.refilling == "bucket"
-    anew = token_bucket(bucket_tests(pauses_s, seed, anew=True))
-    assert (anew.refilling, anew.refill_mbps) == ("anew", None)
+    own = token_bucket(bucket_tests(pauses_s, seed, anew=True))
+    assert (own.refilling, own.refill_mbps) == ("per-test", None)
     assert token_bucket(bucket_tests([3600.0] * 4, seed)).refilling == "undecided"
 
 
