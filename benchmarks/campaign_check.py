@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import relayd
 from benchmarks.achieved import achieved, with_estimates
 from benchmarks.lab_check import Check, checked_on_lab, quantile
+from benchmarks.lab_measuring import lateness_of
 from planner.model.baseline import backbone
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
@@ -34,7 +35,6 @@ from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.costing import Meter
 from probes.lab.controller import Lab
-from probes.lab.measuring import lateness_of
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology
 from relayd.catalogue.files import built_in_folder

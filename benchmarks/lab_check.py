@@ -22,10 +22,7 @@ from statistics import fmean, median, pstdev
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from planner.model.baseline import backbone
-from planner.model.errors import RelaydError
-from probes.lab.controller import Lab
-from probes.lab.measuring import (
+from benchmarks.lab_measuring import (
     Transfer,
     echo_rtts_ms,
     goodputs_mbps,
@@ -35,6 +32,9 @@ from probes.lab.measuring import (
     running,
     undisturbed,
 )
+from planner.model.baseline import backbone
+from planner.model.errors import RelaydError
+from probes.lab.controller import Lab
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.sites import children_of
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology

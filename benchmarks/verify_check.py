@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import relayd
 from benchmarks.campaign_check import probed, run
 from benchmarks.lab_check import Check, checked_on_lab, quantile
+from benchmarks.lab_measuring import lateness_of
 from planner.transfer.plan import Plan
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
-from probes.lab.measuring import lateness_of
 from probes.lab.topology import Site, Topology
 from relayd.sources.wan import Wan
 

@@ -42,7 +42,8 @@ def require(what: str, have: int, need: int) -> None:
 
 def finite(values: ArrayLike) -> Floats:
     """Return the values that are numbers, as a flat array."""
-    return without_missing(np.asarray(values, dtype=float).ravel())[0]
+    known: Floats = without_missing(np.ravel(values))[0]
+    return known
 
 
 def without_missing(*series: ArrayLike) -> Floats:

@@ -15,12 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from planner.model.baseline import backbone
-from planner.transfer.all_pairs import Floats
-from probes.analysis.evidence import Record, spread
-from probes.analysis.relay_gains import distribution
-from probes.lab.controller import Lab
-from probes.lab.measuring import (
+from benchmarks.lab_measuring import (
     Transfer,
     echo_rtts_ms,
     goodputs_mbps,
@@ -29,6 +24,11 @@ from probes.lab.measuring import (
     rates_mbps,
     running,
 )
+from planner.model.baseline import backbone
+from planner.transfer.all_pairs import Floats
+from probes.analysis.evidence import Record, spread
+from probes.analysis.relay_gains import distribution
+from probes.lab.controller import Lab
 from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
 from relayd.catalogue.files import built_in_folder

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.lab_measuring import Transfer, iperf3_reports
 from planner.transfer.all_pairs import Floats
 from probes.analysis.evidence import spread
 from probes.lab.controller import Lab
-from probes.lab.measuring import Transfer, iperf3_reports
 from probes.lab.topology import GOODPUT_SHARE
 from scripts.reproduce.laboratory import GOOGLE, Note, laboratory, noted
 from scripts.reproduce.point import Point

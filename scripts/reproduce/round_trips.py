@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from statistics import median
 
+from benchmarks.lab_measuring import running
 from planner.model.errors import RelaydError
 from probes.fleet.failures import ProbeError
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.fleet.session import Output
 from probes.lab.controller import Lab
-from probes.lab.measuring import running
 from probes.lab.topology import private_address
 from probes.tools.interface import Tool, make_test
 from probes.tools.round_trips import Ping, TcpConnect

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.lab_measuring import Transfer, goodputs_mbps
 from probes.lab.controller import Lab
-from probes.lab.measuring import Transfer, goodputs_mbps
 from scripts.reproduce.laboratory import (
     FLOWS,
     OTHERS,

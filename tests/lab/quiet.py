@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from probes.lab import measuring
+from benchmarks import lab_measuring
 from probes.lab.controller import Lab, labs
 from probes.lab.counters import lateness_quantile_ms
 
@@ -55,7 +55,7 @@ def judged_if_quiet() -> Iterator[None]:
         slept_late_ms = _sleep_lateness_ms()
         if (
             share <= WAITING_SHARE
-            and late_ms <= measuring.LATE_MS
+            and late_ms <= lab_measuring.LATE_MS
             and slept_late_ms <= SLEEP_LATE_MS
         ):
             raise
@@ -63,8 +63,8 @@ def judged_if_quiet() -> Iterator[None]:
         pytest.skip(
             f"the machine is too busy to judge: processes waited for a processor {share:.0%} of "
             f"the time (more than {WAITING_SHARE:.0%} is busy) and the lab passed packets on "
-            f"{late_ms:.2f} ms late (more than {measuring.LATE_MS:g} ms is busy), and sleeps end "
-            f"{slept_late_ms:.2f} ms late (more than {SLEEP_LATE_MS:g} ms is slow); {failure:.200}"
+            f"{late_ms:.2f} ms late (more than {lab_measuring.LATE_MS:g} ms is busy), and sleeps "
+            f"end {slept_late_ms:.2f} ms late (more than {SLEEP_LATE_MS:g} ms is slow); {failure:.200}"
         )
 
 
@@ -94,7 +94,7 @@ def _lateness() -> dict[str, list[int]]:
 _given_up: list[str] = []
 
 
-def undisturbed(lab: Lab, measure: Callable[[], T], late_ms: float = measuring.LATE_MS) -> T:
+def undisturbed(lab: Lab, measure: Callable[[], T], late_ms: float = lab_measuring.LATE_MS) -> T:
     """Measure until nothing else on the machine disturbs it; skip where it never ceases to.
 
     On a machine that has been too busy before, there are fewer attempts: who is disturbed for
@@ -102,8 +102,8 @@ def undisturbed(lab: Lab, measure: Callable[[], T], late_ms: float = measuring.L
     """
     try:
         attempts = max(1, ATTEMPTS - len(_given_up))
-        return measuring.undisturbed(lab, measure, attempts, late_ms)
-    except measuring.DisturbedError as error:
+        return lab_measuring.undisturbed(lab, measure, attempts, late_ms)
+    except lab_measuring.DisturbedError as error:
         _given_up.append(str(error))
         pytest.skip(str(error))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.lab_measuring import Transfer, echo_rtts_ms, goodputs_mbps, iperf3_reports
 from planner.model.errors import InputError
 from probes.lab.controller import Lab
-from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, iperf3_reports
 from probes.lab.topology import GOODPUT_SHARE
 from tests.lab.quiet import undisturbed
 from tests.lab.shapes import star

@@ -16,11 +16,11 @@ from typing import Any
 import numpy
 import pytest
 
+from benchmarks.lab_measuring import echo_rtts_ms
 from planner.model.errors import InputError, RelaydError
 from probes.lab import linux
 from probes.lab.controller import MARK, Lab, labs, labs_folder
 from probes.lab.linux import start_time_of
-from probes.lab.measuring import echo_rtts_ms
 from probes.lab.sites import processes
 from tests.lab.shapes import star
 

@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks.lab_measuring import (
+    Transfer,
+    echo_rtts_ms,
+    goodputs_mbps,
+    iperf3_reports,
+    rates_mbps,
+)
 from probes.lab.controller import Lab
-from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, iperf3_reports, rates_mbps
 from probes.lab.topology import GOODPUT_SHARE
 from tests.lab.quiet import rtt_error_at_best, undisturbed
 from tests.lab.shapes import star

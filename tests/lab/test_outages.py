@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from benchmarks.lab_measuring import echo_rtts_ms, sockets_in
 from probes.lab.controller import Lab
-from probes.lab.measuring import echo_rtts_ms, sockets_in
 from tests.lab.shapes import star
 
 PATIENT_S = 60.0

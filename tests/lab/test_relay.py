@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.lab_measuring import Transfer, goodputs_mbps, running
 from probes.lab.controller import Lab
-from probes.lab.measuring import Transfer, goodputs_mbps, running
 from probes.lab.topology import Site, Topology
 from tests.lab.quiet import undisturbed
 

@@ -10,10 +10,10 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
+from benchmarks.lab_measuring import running
 from planner import FlatPrices, Network, TransferRequest, recommend
 from planner.transfer.plan import Plan
 from probes.lab.controller import Lab
-from probes.lab.measuring import running
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology, private_address
 from relayd.emitting.formats import emit
 

@@ -10,8 +10,8 @@ from statistics import median
 
 import pytest
 
+from benchmarks.lab_measuring import Transfer, echo_rtts_ms, goodputs_mbps
 from probes.lab.controller import Lab
-from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps
 from relayd.__main__ import main
 from tests.lab.quiet import undisturbed
 

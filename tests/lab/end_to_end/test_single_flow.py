@@ -10,10 +10,10 @@ from statistics import median
 
 import pytest
 
+from benchmarks.lab_measuring import Transfer, echo_rtts_ms, goodputs_mbps, running
 from planner.single_flow.flow_tests import FlowEvidence
 from planner.single_flow.prediction import FlowTest, predict
 from probes.lab.controller import Lab
-from probes.lab.measuring import Transfer, echo_rtts_ms, goodputs_mbps, running
 from probes.lab.topology import Site, Topology, private_address
 from tests.lab.quiet import undisturbed
 

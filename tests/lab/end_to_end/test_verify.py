@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import relayd
+from benchmarks.lab_measuring import lateness_of
 from planner.transfer.plan import Plan
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
-from probes.lab.measuring import lateness_of
 from probes.lab.topology import Site, Topology
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT, TOOLS, in_site
 from tests.lab.end_to_end.campaigns import relayd as command

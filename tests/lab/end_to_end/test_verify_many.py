@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import relayd
+from benchmarks.lab_measuring import lateness_of
 from planner.broadcast.plan import BroadcastPlan
 from planner.shuffle.plan import ShufflePlan
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
-from probes.lab.measuring import lateness_of
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
 from probes.verification.runs import LEAST_GBPS
 from relayd.sources.wan import Wan

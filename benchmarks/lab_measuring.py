@@ -1,4 +1,4 @@
-"""Measuring a lab with real tools: what ``make lab-check`` and the tests rest on.
+"""Measurements of a lab with real tools, for ``make lab-check``, tests and the reproduction.
 
 A measurement counts only while the emulator keeps up: :func:`undisturbed` repeats what was
 measured while it was late.
