@@ -64,7 +64,8 @@ def judged_if_quiet() -> Iterator[None]:
             f"the machine is too busy to judge: processes waited for a processor {share:.0%} of "
             f"the time (more than {WAITING_SHARE:.0%} is busy) and the lab passed packets on "
             f"{late_ms:.2f} ms late (more than {lab_measuring.LATE_MS:g} ms is busy), and sleeps "
-            f"end {slept_late_ms:.2f} ms late (more than {SLEEP_LATE_MS:g} ms is slow); {failure:.200}"
+            f"end {slept_late_ms:.2f} ms late (more than {SLEEP_LATE_MS:g} ms is slow); "
+            f"{failure:.200}"
         )
 
 
