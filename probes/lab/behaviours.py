@@ -1,7 +1,7 @@
-"""What can be done to hosts and links while a lab runs, and what follows for each pair.
+"""Behaviours of hosts and links that can be set while a lab runs, and the impairments of pairs.
 
 A person sets behaviours of a host or of a link by name (``loss_pct=1``). The emulator knows
-only pairs: :func:`impairment_of` puts together what a pair's link and both its hosts say.
+only pairs: :func:`impairment_of` combines the behaviours of a pair's link and of both its hosts.
 Rates and windows are the lab's own: they are not scaled.
 """
 
@@ -18,7 +18,7 @@ UP, BLACKHOLE, RESET = "up", "blackhole", "reset"
 OK, FILTERED, HANG = "ok", "filtered", "hang"
 
 _DEFAULT_QUEUE_MS = 200.0
-"""What a capped path queues before it drops; caps of VMs drop at 50 ms of their own."""
+"""Queue of a capped path before it drops; caps of VMs drop at 50 ms of their own."""
 
 
 class _Settings:
@@ -89,7 +89,7 @@ _WINDOW_KB = (3.0, 1_000_000.0)
 
 @dataclass(frozen=True, slots=True)
 class LinkBehaviour(_Settings):
-    """What is particular about one direction of a link.
+    """Behaviour of one direction of a link.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class LinkBehaviour(_Settings):
     rate_mbps : float | None
         Cap of the path, in Mbit/s of IP packets.
     queue_ms : float
-        What a capped path queues before it drops.
+        Queue of a capped path before it drops.
     burst_mb : float
         Bucket of tokens: so much passes before ``rate_mbps`` holds; it fills at that rate.
     cut_after_s, cut_after_mb : float | None
@@ -161,7 +161,7 @@ class LinkBehaviour(_Settings):
 
 @dataclass(frozen=True, slots=True)
 class HostBehaviour(_Settings):
-    """What is particular about one host.
+    """Behaviour of one host.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ NO_IMPAIRMENT = Impairment()
 def impairment_of(
     link: LinkBehaviour, source: HostBehaviour, destination: HostBehaviour, flow_mbps: float
 ) -> Impairment:
-    """Put together what holds from one host to another.
+    """Combine behaviours to the impairment of the packets from one host to another.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What holds in a lab now: its topology with every behaviour that was set since."""
+"""Present conditions of a lab: its topology with every behaviour that was set since."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALL = "all"
 
 
 class Conditions:
-    """Topology and behaviours, and the figures for the emulator that follow.
+    """Topology and behaviours, and the figures for the emulator that follow from them.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Conditions:
         return 8 / (rate_mbps * 1e6)
 
     def impairment(self, source: int, destination: int) -> Impairment:
-        """Return what the emulator does to packets of a direction besides delaying them."""
+        """Return the impairment of a direction's packets besides their delay."""
         changed = self.hosts[source].flow_mbps
         flow_mbps = self.topology.sites[source].flow_mbps if changed is None else changed
         if flow_mbps >= self.egress_mbps(source):

@@ -2,7 +2,7 @@
 
 A lab is a keeper process and a folder of its own. The folder is made before anything is
 started and removed after everything has ended, and every process of a lab has the lab's id in
-its environment: what an aborted lab left behind is found by both.
+its environment: both help to find the remains of an aborted lab.
 """
 
 from __future__ import annotations
@@ -79,17 +79,17 @@ class Lab:
         return self.folder / "fleet.toml"
 
     def is_up(self) -> bool:
-        """Whether the lab runs."""
+        """Tell whether the lab runs."""
         record = self._record()
         return record is not None and _is_alive(record) and (self.folder / "control").exists()
 
     def topology(self) -> Topology:
-        """Return what the lab was brought up as."""
+        """Return the topology that the lab was brought up with."""
         self._must_be_up()
         return Topology.from_json((self.folder / "topology.json").read_text())
 
     def up(self, topology: Topology, *, ends_with_caller: bool = False) -> bool:
-        """Bring the lab up; returns False if it already was, just so.
+        """Bring the lab up; return False if it already was, with the same topology.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Lab:
         return True
 
     def down(self) -> bool:
-        """Take the lab down and remove what is left of it; returns False if there was nothing."""
+        """Take the lab down and remove all remains; return False if there was nothing."""
         if not labs_folder().exists():
             return False
         with _labs_locked():
@@ -135,7 +135,7 @@ class Lab:
         return True
 
     def status(self) -> dict[str, Any]:
-        """Return what the lab's keeper says of its sites, links, counters and lateness."""
+        """Ask the lab's keeper for its sites, links, counters and lateness."""
         return {
             "name": self.name,
             "fleet_file": str(self.fleet_file),
@@ -172,7 +172,7 @@ class Lab:
     def command(self, region: str, arguments: Sequence[str]) -> list[str]:
         """Return the command line that runs a program in a site.
 
-        It runs as root of the site, apart from any SSH session, and ends with the lab.
+        It runs as root of the site, outside of any SSH session, and ends with the lab.
         """
         site = self.topology().index(region)
         status = self.status()
@@ -231,7 +231,7 @@ class Lab:
             raise RelaydError(
                 f"The lab did not come up: {reason}. Its log ends with:\n{log_text[-1500:]}"
             )
-        # The keeper outlives this process: nobody waits for it here.
+        # The keeper outlives this process, which does not wait for it.
         keeper.returncode = 0
 
     def _write_record(self, record: dict[str, Any]) -> None:
@@ -270,10 +270,8 @@ class Lab:
             control.sendall(json.dumps(request).encode() + b"\n")
             with control.makefile("rb") as answer:
                 reply: dict[str, Any] = json.loads(answer.readline() or b"{}")
-        if found := reply.get("input_error"):
-            raise InputError(
-                found["field"], found["problem"], value=found["value"], remedy=found["remedy"]
-            )
+        if wrong := reply.get("input_error"):
+            raise InputError(**wrong)
         if "error" in reply:
             raise RelaydError(reply["error"])
         return reply
@@ -289,7 +287,7 @@ class Lab:
                     os.kill(pid, signal.SIGKILL)
 
     def _remove(self) -> None:
-        """End what runs of the lab, whatever state it is in, and remove its folder."""
+        """End all processes of the lab, whatever state it is in, and remove its folder."""
         record = self._record()
         if record is not None:
             if _is_alive(record):
@@ -320,12 +318,12 @@ def _end_leftovers(identity: str) -> None:
     mark = f"{MARK}={identity}".encode()
 
     def left() -> list[int]:
-        found = []
+        marked = []
         for pid in processes():
             with suppress(OSError):
                 if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    found.append(pid)
-        return [pid for pid in found if pid != os.getpid()]
+                    marked.append(pid)
+        return [pid for pid in marked if pid != os.getpid()]
 
     deadline = time.monotonic() + _DOWN_S
     while (pids := left()) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What the workers of a lab share with its keeper: clocks, caps and counters.
+"""Memory that the workers of a lab share with its keeper: clocks, caps and counters.
 
 One block of anonymous shared memory, made before the workers are forked. Every worker has
 its own counters; the clocks of ingress caps are common to all. Two workers may race for a
@@ -30,7 +30,7 @@ class Counters:
     Attributes
     ----------
     free_s : memoryview of float, shape (sites,)
-        When the ingress of a site is free again (monotonic clock).
+        Time at which the ingress of a site is free again (monotonic clock).
     """
 
     def __init__(self, sites: int, workers: int) -> None:
@@ -50,7 +50,7 @@ class Counters:
         return self._blocks[worker][: len(NAMES)]
 
     def lateness_of(self, worker: int) -> memoryview[int]:
-        """Histogram of how late a worker passed packets on, in bins of :data:`BIN_S`."""
+        """Histogram of a worker's lateness in passing packets on, in bins of :data:`BIN_S`."""
         return self._blocks[worker][len(NAMES) : len(NAMES) + BINS]
 
     def sent_of(self, worker: int) -> memoryview[int]:

@@ -2,8 +2,7 @@
 
 Each worker is a forked process that reads a share of the sources. A packet waits in a heap
 for the one-way delay of its pair; at its destination a virtual clock holds the ingress cap.
-Most pairs do nothing else; what an impaired pair does besides is in
-:mod:`probes.lab.impaired`.
+Most pairs do nothing else; :mod:`probes.lab.impaired` has the rest.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def _window_scale(packet: bytes) -> int:
 
 
 INGRESS_QUEUE_S = 0.05
-"""What a site's ingress cap queues; around this it drops ever more, so that no flow is shut out."""
+"""Queue of a site's ingress cap; around this it drops ever more, so that no flow is shut out."""
 
 _DROPS_BEGIN_S, _DROPS_ALL_S = 0.8 * INGRESS_QUEUE_S, 1.2 * INGRESS_QUEUE_S
 _PACKETS, _BYTES, _DROPPED_INGRESS, _REFUSED = map(
@@ -116,7 +115,7 @@ MESSAGE_BYTES = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What every worker knows.
+    """The network as every worker gets it.
 
     Attributes
     ----------
@@ -130,7 +129,7 @@ class Wiring:
         Receive window of a site towards each peer, row by the site whose window it is.
     ingress_s_per_byte : list of float, shape (sites,)
     impairments : dict
-        Pair (``source * sites + destination``) to what is done to it.
+        Pair (``source * sites + destination``) to its impairment.
     counters : Counters
     """
 
@@ -149,7 +148,7 @@ def message_of(
     ingress_s_per_byte: dict[int, float],
     impairments: dict[int, Impairment],
 ) -> bytes:
-    """Write a change for a worker: which pairs and sites have which new values."""
+    """Write a change for a worker: new values by pair and by site."""
     return json.dumps(
         {
             "delay_s": list(delay_s.items()),
@@ -293,7 +292,7 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
 
 
 def _take_precedence() -> None:
-    """Be let in as soon as a packet is due, whatever else runs on the machine."""
+    """Ask the kernel to run this process as soon as a packet is due, before other programs."""
     try:
         # Niceness does not do it: kernels that schedule by session count it within a session alone.
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))

@@ -1,4 +1,4 @@
-"""How a person reaches a site's sshd: ports on 127.0.0.1, carried into the site's namespace.
+"""Access to the sshd of sites: ports on 127.0.0.1, carried into the site's namespace.
 
 Nothing is added to the machine's own network: the ports are bound in it, and connections go
 on from a socket that was made in the site's namespace.

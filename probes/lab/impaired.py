@@ -1,4 +1,4 @@
-"""What happens to the packets of a pair that does more than delay them."""
+"""The packets of pairs that do more than delay them: losses, caps, jitter, refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RateLimit:
     rate : float
         Bytes/s.
     queue_s : float
-        Longest wait; what would wait longer is dropped.
+        Longest wait; packets that would wait longer are dropped.
     burst_bytes : float
         Depth of the bucket.
     """
@@ -47,7 +47,7 @@ class RateLimit:
         self._free_s = -math.inf
 
     def wait_s(self, now_s: float, size: int) -> float:
-        """Admit a packet; returns how long it has to wait, or :data:`DROPPED`."""
+        """Admit a packet; return its wait in s, or :data:`DROPPED`."""
         free = max(self._free_s, now_s - self._depth_s)
         wait = free - now_s
         if wait > self._queue_s:
@@ -72,7 +72,7 @@ class PathLimit:
         self._bytes = 0
 
     def wait_s(self, now_s: float, size: int) -> float:
-        """Admit a packet; returns how long it has to wait, or :data:`DROPPED`."""
+        """Admit a packet; return its wait in s, or :data:`DROPPED`."""
         limit = self._before
         if self._after is not None:
             if now_s - self._last_s > _IDLE_BEGINS_A_RUN_S:
@@ -96,7 +96,7 @@ class FlowLimits:
         self._limits: dict[bytes, RateLimit] = {}
 
     def wait_s(self, now_s: float, flow: bytes, size: int) -> float:
-        """Admit a packet of a flow; returns how long it has to wait."""
+        """Admit a packet of a flow; return its wait in s."""
         limit = self._limits.get(flow)
         if limit is None:
             if len(self._limits) >= _FLOWS_KEPT:
@@ -129,7 +129,7 @@ class ImpairedPair:
     def pass_on(
         self, now_s: float, packet: bytes, size: int, totals: memoryview[int]
     ) -> list[tuple[float, bytes, bool]]:
-        """Return what becomes of a packet.
+        """Pass a packet on: return the packets that it becomes.
 
         Parameters
         ----------

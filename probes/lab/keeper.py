@@ -20,7 +20,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,51 +51,19 @@ from probes.lab.sites import (
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address, public_address
 
 
-@dataclass(frozen=True, slots=True)
-class FleetHost:
-    """One ``[[host]]`` entry of a fleet file.
-
-    Attributes
-    ----------
-    region : str
-    host, port, user : str, int, str
-        Where and as whom to log in over SSH.
-    key, known_hosts : str
-        Paths of the private key and of the file with the host's key.
-    vm_type : str
-        What the machine is, or ``""``.
-    private_address, public_address : str
-        What other hosts reach it by.
-    egress_mbps, ingress_mbps : float
-        What the VM can send and take, in Mbit/s of payload.
-    """
-
-    region: str
-    host: str
-    port: int
-    user: str
-    key: str
-    known_hosts: str
-    vm_type: str
-    private_address: str
-    public_address: str
-    egress_mbps: float
-    ingress_mbps: float
-
-
-def fleet_toml(hosts: list[FleetHost], comment: str) -> str:
-    """Write a fleet file."""
+def fleet_toml(hosts: list[dict[str, str | int | float]], comment: str) -> str:
+    """Write a fleet file with a ``[[host]]`` entry for each host."""
     blocks = [f"# {comment}\n"]
     for host in hosts:
-        lines = [f"{name} = {_toml(value)}" for name, value in asdict(host).items()]
+        lines = [f"{name} = {_toml(value)}" for name, value in host.items()]
         blocks.append("\n".join(["[[host]]", *lines, ""]))
     return "\n".join(blocks)
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, int | float):
+def _toml(value: str | int | float) -> str:
+    if not isinstance(value, str):
         return str(value)
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
@@ -140,7 +108,8 @@ class Keeper:
     def bring_up(self) -> None:
         """Make the sites and the network between them, and fork the workers."""
         count = len(self.topology.sites)
-        self._allow_many_files()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
         # Bound before a user namespace is entered: there is no way back to this network.
         self._listeners = [_listener() for _ in range(count)]
         if self._login.user_id:
@@ -158,7 +127,7 @@ class Keeper:
         for index, process in enumerate(self._processes):
             self._sites.append(site_process(process))
             self._set_network_up(index)
-        # For whoever cleans up after a keeper that could not.
+        # For the cleanup after a keeper that could not end its sites.
         pids = [(site.pid, site.start_time) for site in self._sites]
         (self.folder / "pids.json").write_text(json.dumps(pids))
         self._fork_workers()
@@ -172,14 +141,12 @@ class Keeper:
         window = self.conditions.largest_window_bytes(index)
         egress = self.conditions.egress_mbps(index)
         self._set_kernel(egress, window)
-        links.apply_batch(["ip"], links.address_batch(index, window))
-        links.apply_batch(["tc"], links.shaping_batch(egress))
+        links.apply_batch("ip", links.address_batch(index, window))
+        links.apply_batch("tc", links.shaping_batch(egress))
 
     def _set_kernel(self, egress_mbps: float, window_bytes: int) -> None:
         is_rootless = self._login.user_id != 0
-        links.apply_kernel_settings(
-            links.kernel_settings(egress_mbps, window_bytes, is_rootless=is_rootless)
-        )
+        links.apply_kernel_settings(egress_mbps, window_bytes, is_rootless=is_rootless)
 
     def _fork_workers(self) -> None:
         conditions, count = self.conditions, len(self.topology.sites)
@@ -234,19 +201,19 @@ class Keeper:
             public_key = (self.folder / f"{name}.pub").read_text()
             known.append(known_hosts_line(port, addresses, public_key))
             hosts.append(
-                FleetHost(
-                    region=site.region,
-                    host="127.0.0.1",
-                    port=port,
-                    user=self._login.name,
-                    key=str(self.folder / "id_ed25519"),
-                    known_hosts=str(self.folder / "known_hosts"),
-                    vm_type=site.vm_type,
-                    private_address=addresses[0],
-                    public_address=addresses[1],
-                    egress_mbps=round(site.egress_mbps * GOODPUT_SHARE, 3),
-                    ingress_mbps=round(site.ingress_mbps * GOODPUT_SHARE, 3),
-                )
+                {
+                    "region": site.region,
+                    "host": "127.0.0.1",
+                    "port": port,
+                    "user": self._login.name,
+                    "key": str(self.folder / "id_ed25519"),
+                    "known_hosts": str(self.folder / "known_hosts"),
+                    "vm_type": site.vm_type,
+                    "private_address": addresses[0],
+                    "public_address": addresses[1],
+                    "egress_mbps": round(site.egress_mbps * GOODPUT_SHARE, 3),
+                    "ingress_mbps": round(site.ingress_mbps * GOODPUT_SHARE, 3),
+                }
             )
             for key in (name, f"{name}.pub"):
                 (self.folder / key).unlink()
@@ -267,9 +234,7 @@ class Keeper:
         tasks = [asyncio.create_task(forward.serve()) for forward in self._forwards]
         await asyncio.gather(*(_wait_for_sshd(network) for network in self._networks))
         control = str(self.folder / "control")
-        server = await asyncio.start_unix_server(
-            lambda reader, writer: self._answer(reader, writer, ended), control
-        )
+        server = await asyncio.start_unix_server(self._answer, control)
         gc.freeze()
         self.say({"up": True})
         await ended.wait()
@@ -278,7 +243,7 @@ class Keeper:
             task.cancel()
 
     def say(self, message: dict[str, Any]) -> None:
-        """Tell whoever started the keeper, once, how it went."""
+        """Report the outcome, once, to the process that started the keeper."""
         os.write(self._ready, json.dumps(message).encode() + b"\n")
         os.close(self._ready)
 
@@ -297,13 +262,11 @@ class Keeper:
         for pid, _ in self._workers:
             os.waitpid(pid, 0)
 
-    async def _answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ended: asyncio.Event
-    ) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = json.loads(await reader.readline())
             async with self._one_change_at_a_time:
-                reply = await self._do(request, ended)
+                reply = await self._do(request)
         except InputError as error:
             reply = {
                 "input_error": {
@@ -325,7 +288,7 @@ class Keeper:
         except ConnectionError:
             pass
 
-    async def _do(self, request: dict[str, Any], ended: asyncio.Event) -> dict[str, Any]:
+    async def _do(self, request: dict[str, Any]) -> dict[str, Any]:
         conditions = self.conditions
         match request["do"]:
             case "status":
@@ -348,13 +311,10 @@ class Keeper:
                 everywhere = range(len(self.topology.sites))
                 await self._apply(everywhere, conditions.pairs_of(everywhere))
                 return {}
-            case "down":
-                ended.set()
-                return {}
         raise RelaydError(f"The lab does not know how to {request['do']}")
 
     async def _apply(self, sites: Iterable[int], pairs: Sequence[tuple[int, int]]) -> None:
-        """Make what holds of these sites and directions hold in kernel and workers."""
+        """Apply the conditions of these sites and directions in kernel and workers."""
         conditions, count = self.conditions, len(self.topology.sites)
         sites = list(sites)
         for site in sites:
@@ -364,14 +324,14 @@ class Keeper:
             set_namespace(self._networks[site], CLONE_NEWNET)
             window, egress = conditions.largest_window_bytes(site), conditions.egress_mbps(site)
             self._set_kernel(egress, window)
-            links.apply_batch(["ip"], links.route_batch(site, window))
+            links.apply_batch("ip", links.route_batch(site, window))
             shaping = links.shaping_batch(
                 egress,
                 "change",
                 lasting_mbps=conditions.lasting_egress_mbps(site),
                 bucket_bytes=conditions.hosts[site].burst_mb * 1e6,
             )
-            links.apply_batch(["tc"], shaping)
+            links.apply_batch("tc", shaping)
         ingress = {site: conditions.ingress_s_per_byte(site) for site in sites}
         messages = [message_of({}, {}, ingress, {})]
         for first in range(0, len(pairs), _PAIRS_IN_A_MESSAGE):
@@ -427,10 +387,6 @@ class Keeper:
             "counters": self._counters.totals(),
             "lateness": {"bin_ms": BIN_S * 1e3, "counts": self._counters.lateness()},
         }
-
-    def _allow_many_files(self) -> None:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
 
 
 class _SocketIn:

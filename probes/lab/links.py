@@ -1,4 +1,4 @@
-"""How a site's network is set up: device, addresses, routes, buffers, egress cap.
+"""Setup of a site's network: device, addresses, routes, buffers, egress cap.
 
 The texts of ``ip`` and ``tc`` batches are made here by pure functions; :func:`apply_batch`
 runs them in the network namespace that the calling thread is in.
@@ -7,7 +7,6 @@ runs them in the network namespace that the calling thread is in.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from planner.model.errors import RelaydError
@@ -65,7 +64,7 @@ def shaping_batch(
     lasting_mbps: float | None = None,
     bucket_bytes: float = 0.0,
 ) -> str:
-    """Lines for ``tc -batch`` that cap what a site sends.
+    """Lines for ``tc -batch`` that cap a site's egress.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ def shaping_batch(
     late = max(round(egress_mbps * 1e6 / 8 * 0.002), 2 * MTU)
     # Of what the rate that lasts empties in time: whole seconds of it would wait otherwise.
     limit = max(round(lasting_mbps * 1e6 / 8 * _HTB_QUEUE_S / MTU), 100)
-    # A class without a parent has nobody to borrow from: once its tokens are spent, it waits for
+    # A class without a parent has none to borrow from: once its tokens are spent, it waits for
     # more, whatever its ceiling.
     leaf = (
         f"class {verb} dev {DEVICE} parent 1: classid 1:1 htb rate {round(lasting_mbps * 1e6)}bit "
@@ -95,49 +94,40 @@ def shaping_batch(
     return "\n".join(lines)
 
 
-def segments_at_once(egress_mbps: float) -> int:
-    """Segments that TCP hands to the device in one packet, at least: about 1 ms of the cap.
-
-    Fewer and larger packets are what lets the emulator carry gigabits.
-    """
-    return min(max(round(egress_mbps * 1e6 / 8 * 0.001 / MTU), 2), 16)
-
-
-def kernel_settings(
-    egress_mbps: float, largest_window_bytes: int, *, is_rootless: bool = False
-) -> dict[str, str]:
-    """Values under ``/proc/sys/net/ipv4`` for a site's namespace.
+def apply_kernel_settings(
+    egress_mbps: float, largest_window_bytes: int, *, is_rootless: bool
+) -> None:
+    """Set ``/proc/sys/net/ipv4`` for the network namespace that the calling thread is in.
 
     A user namespace knows no other group than the caller's (``is_rootless``).
     """
     # Half of a receive buffer is window, until the kernel knows better.
     buffer = max(4 * largest_window_bytes, 8 << 20)
-    return {
+    # Segments that TCP hands to the device in one packet, at least: about 1 ms of the cap. Fewer
+    # and larger packets let the emulator carry gigabits.
+    segments = min(max(round(egress_mbps * 1e6 / 8 * 0.001 / MTU), 2), 16)
+    settings = {
         "tcp_rmem": f"4096 {buffer} {2 * buffer}",
         "tcp_wmem": f"4096 65536 {2 * buffer}",
-        "tcp_min_tso_segs": str(segments_at_once(egress_mbps)),
+        "tcp_min_tso_segs": str(segments),
         # The threshold that one connection ended with must not limit the next one.
         "tcp_no_metrics_save": "1",
         "tcp_slow_start_after_idle": "0",
         "ping_group_range": "0 0" if is_rootless else "0 2147483647",
     }
-
-
-def apply_kernel_settings(settings: dict[str, str]) -> None:
-    """Write settings for the network namespace that the calling thread is in."""
     for name, value in settings.items():
         Path("/proc/sys/net/ipv4", name).write_text(value)
 
 
-def apply_batch(program: Sequence[str], batch: str) -> None:
+def apply_batch(program: str, batch: str) -> None:
     """Run ``ip`` or ``tc`` on a batch of lines.
 
     Raises
     ------
     RelaydError
-        If the program refuses a line; shows what it said.
+        If the program refuses a line; shows its message.
     """
-    done = subprocess.run([*program, "-batch", "-"], input=batch, text=True, capture_output=True)
-    if done.returncode and "-force" not in program:
+    done = subprocess.run([program, "-batch", "-"], input=batch, text=True, capture_output=True)
+    if done.returncode:
         said = " ".join(done.stderr.split())
-        raise RelaydError(f"The lab could not set a network up: {program[0]} said: {said}")
+        raise RelaydError(f"The lab could not set a network up: {program} said: {said}")

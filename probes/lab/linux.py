@@ -1,4 +1,4 @@
-"""What a lab needs of the machine: programs, and Linux calls that Python 3.11 does not offer.
+"""Needs of a lab on the machine: programs, and Linux calls that Python 3.11 does not offer.
 
 A call raises :class:`OSError` with the kernel's reason, as the standard library would.
 """
@@ -126,13 +126,9 @@ class Timer:
         self._value.tv_nsec = int((at_s - whole) * 1e9)
         _libc.timerfd_settime(self.descriptor, _TFD_TIMER_ABSTIME, self._reference, None)
 
-    def close(self) -> None:
-        """Release the descriptor."""
-        os.close(self.descriptor)
-
 
 def start_time_of(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot; None where there is no such process.
+    """Start of a process in clock ticks since boot; None where there is no such process.
 
     A process id with its start time names a process for good: ids are used again.
     """
@@ -158,22 +154,19 @@ _PACKAGES = {
 }
 
 
-def missing_packages() -> list[str]:
-    """Debian packages of the tools that are not there."""
-    missing = {package for tool, package in _PACKAGES.items() if _where(tool) is None}
-    return sorted(missing)
-
-
 def check_machine() -> None:
     """Check that a lab can run here.
 
     Raises
     ------
     RelaydError
-        Names what is missing and the line that helps.
+        Names the missing programs or rights, and the command that helps.
     """
-    if missing := missing_packages():
-        names = " ".join(missing)
+    # Tools of the system are not on every user's path.
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin"
+    missing = {package for tool, package in _PACKAGES.items() if not shutil.which(tool, path=path)}
+    if missing:
+        names = " ".join(sorted(missing))
         raise RelaydError(
             f"The lab needs programs that this machine does not have. On Debian or Ubuntu they "
             f"come with: apt-get install -y {names}"
@@ -199,13 +192,8 @@ def check_machine() -> None:
         )
 
 
-def _where(tool: str) -> str | None:
-    # Those of the system are not on every user's path.
-    return shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin")
-
-
 def _user_namespaces_refused() -> str:
-    """Try to enter a user namespace in a child; returns why it can't be done, or ``""``."""
+    """Try to enter a user namespace in a child; return the kernel's refusal, or ``""``."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

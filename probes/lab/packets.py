@@ -17,10 +17,10 @@ VNET = 10
 """Length of the virtio-net header in bytes."""
 
 DESTINATION = slice(VNET + 16, VNET + 20)
-"""Where a packet's destination address is."""
+"""Position of a packet's destination address."""
 
 FLOW = slice(VNET + 12, VNET + 24)
-"""Addresses and ports: what makes a flow (of a packet without IP options)."""
+"""Position of addresses and ports, which make a flow (of a packet without IP options)."""
 
 PROTOCOL = VNET + 9
 ICMP, TCP, UDP = 1, 6, 17
@@ -44,7 +44,7 @@ def wire_length(packet: bytes) -> int:
 
 
 def segment_count(packet: bytes) -> int:
-    """How many segments a packet is cut into on the wire."""
+    """Count the segments that a packet is cut into on the wire."""
     if not packet[1]:
         return 1
     size = packet[4] | packet[5] << 8

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from math import exp, inf
 from pathlib import Path
 from statistics import NormalDist
@@ -36,7 +36,7 @@ class _Document(BaseModel):
 
 
 class SiteEntry(_Document):
-    """One site of a profile: new, or other than the catalogue has it."""
+    """One site of a profile: a new one, or one with other figures than the catalogue's."""
 
     region: str
     vm_type: str | None = None
@@ -47,7 +47,7 @@ class SiteEntry(_Document):
 
 
 class LinkEntry(_Document):
-    """What holds between sites that match two patterns; later entries go before earlier ones."""
+    """Links between sites that match two patterns; later entries override earlier ones."""
 
     src: str
     dst: str
@@ -148,7 +148,7 @@ def topology_of(
     rtt_ms : callable
         Round-trip time of two regions where the profile has none; None where not known.
     regions : sequence of str or int, optional
-        Which regions, or how many; all by default.
+        Regions, or their number; all by default.
     scale : float, optional
         In place of the profile's.
 
@@ -158,61 +158,50 @@ def topology_of(
         If a region, VM type or distance is not known.
     """
     scale = profile.scale if scale is None else scale
-    names = _regions_of(profile, catalogue)
-    if isinstance(regions, int):
-        names = spread_over_providers(names, regions)
-    elif regions is not None:
-        names = list(regions)
+    names = _chosen(_regions_of(profile, catalogue), regions)
     sites = tuple(_site(name, profile, catalogue, scale) for name in names)
     matrix = [[0.0] * len(names) for _ in names]
     links = {}
-    for i, src in enumerate(names):
-        for j, dst in enumerate(names):
-            if i == j:
-                continue
-            found = _links_of(profile, src, dst)
-            back = _links_of(profile, dst, src)
-            known = [e.rtt_ms for e in [*found, *back] if e.rtt_ms is not None]
-            rtt = known[-1] if known else rtt_ms(catalogue.region(src), catalogue.region(dst))
-            if rtt is None:
-                raise InputError(
-                    f"{profile.name} link",
-                    "has no round-trip time",
-                    value=f"{src} {dst}",
-                    remedy="Add a [[link]] entry with src, dst and rtt_ms to the profile.",
-                )
-            matrix[i][j] = rtt
-    for i, src in enumerate(names):
-        for j, dst in enumerate(names):
-            if i == j:
-                continue
-            # The model may differ in the last digit between directions.
-            matrix[i][j] = matrix[j][i] = round((matrix[i][j] + matrix[j][i]) / 2, 3)
-            behaviour = _behaviour(profile, src, dst, matrix[i][j], scale)
+
+    def rtt_of(src: str, dst: str) -> float:
+        entries = [*_links_of(profile, src, dst), *_links_of(profile, dst, src)]
+        listed = [entry.rtt_ms for entry in entries if entry.rtt_ms is not None]
+        rtt = listed[-1] if listed else rtt_ms(catalogue.region(src), catalogue.region(dst))
+        if rtt is None:
+            raise InputError(
+                f"{profile.name} link",
+                "has no round-trip time",
+                value=f"{src} {dst}",
+                remedy="Add a [[link]] entry with src, dst and rtt_ms to the profile.",
+            )
+        return rtt
+
+    for i, j in combinations(range(len(names)), 2):
+        # The model may differ in the last digit between directions.
+        rtt = round((rtt_of(names[i], names[j]) + rtt_of(names[j], names[i])) / 2, 3)
+        matrix[i][j] = matrix[j][i] = rtt
+        for pair in ((i, j), (j, i)):
+            behaviour = _behaviour(profile, names[pair[0]], names[pair[1]], rtt, scale)
             if behaviour != LinkBehaviour():
-                links[i, j] = behaviour
+                links[pair] = behaviour
     return Topology(sites, tuple(map(tuple, matrix)), links, profile.name, scale)
 
 
 def topology_of_network(
     network: Network, *, regions: Sequence[str] | int | None = None, scale: float = DEFAULT_SCALE
 ) -> Topology:
-    """Build a lab that behaves as a graph of estimates says the real network does.
+    """Build a lab that behaves like the network of a graph of estimates.
 
-    Caps, paths and windows are such that measuring the lab gives the graph's expected figures,
-    times the scale. A round-trip time is the mean of both directions.
+    Measurements of the lab give the graph's expected figures, times the scale. A round-trip time
+    is the mean of both directions.
 
     Raises
     ------
     InputError
         If a pair of the chosen regions has no link in either direction.
     """
-    names = list(network.sites)
-    if isinstance(regions, int):
-        names = spread_over_providers(names, regions)
-    elif regions is not None:
-        names = list(regions)
-    else:
+    names = _chosen(list(network.sites), regions)
+    if regions is None:
         names = names[:MAX_SITES]
     estimates = {(link.src, link.dst): link for link in network}
     matrix = [[0.0] * len(names) for _ in names]
@@ -250,8 +239,14 @@ def topology_of_network(
     return Topology(tuple(sites), tuple(map(tuple, matrix)), links, "store", scale)
 
 
+def _chosen(names: list[str], regions: Sequence[str] | int | None) -> list[str]:
+    if isinstance(regions, int):
+        return spread_over_providers(names, regions)
+    return names if regions is None else list(regions)
+
+
 def spread_over_providers(names: Sequence[str], count: int) -> list[str]:
-    """Return the first so many names, taking one of each provider in turn."""
+    """Return a number of names, taking one of each provider in turn."""
     if not 1 <= count <= len(names):
         raise InputError("--regions", f"must be 1 to {len(names)} here", value=count)
     by_provider: dict[str, list[str]] = {}
@@ -296,8 +291,7 @@ def _site(name: str, profile: Profile, catalogue: Catalogue, scale: float) -> Si
             "window_kb": vm.window_mb * 1000,
         }
     for entry in entries:
-        given = entry.model_dump(exclude={"region", "vm_type"}, exclude_none=True)
-        figures |= given
+        figures |= entry.model_dump(exclude={"region", "vm_type"}, exclude_none=True)
     if missing := {"egress_mbps", "ingress_mbps", "window_kb"} - figures.keys():
         raise InputError(
             f"{profile.name} site {name}",
@@ -329,10 +323,10 @@ def _behaviour(profile: Profile, src: str, dst: str, rtt: float, scale: float) -
         if fnmatchcase(src, law.src) and fnmatchcase(dst, law.dst):
             behaviour = replace(behaviour, rate_mbps=law.rate_mbps(src, dst, rtt) * scale)
     for entry in _links_of(profile, src, dst):
-        given = entry.model_dump(exclude={"src", "dst", "one_way", "rtt_ms"}, exclude_none=True)
-        for name in {"rate_mbps", "window_kb"} & given.keys():
-            given[name] *= scale
-        behaviour = replace(behaviour, **given)
+        changes = entry.model_dump(exclude={"src", "dst", "one_way", "rtt_ms"}, exclude_none=True)
+        for name in {"rate_mbps", "window_kb"} & changes.keys():
+            changes[name] *= scale
+        behaviour = replace(behaviour, **changes)
     return behaviour
 
 

@@ -78,7 +78,7 @@ def known_hosts_line(port: int, addresses: Sequence[str], public_key: str) -> st
     port : int
         Where the site's sshd is reached on 127.0.0.1.
     addresses : sequence of str
-        What other sites reach it by, at port 22.
+        Its addresses for other sites, at port 22.
     public_key : str
         Content of its host key's ``.pub`` file.
     """
@@ -98,7 +98,7 @@ class SiteProcess:
     pid : int
         First process of the site, seen from outside.
     start_time : int
-        When it began (clock ticks since boot): names it for good.
+        Clock ticks since boot: identifies it for good, unlike its pid.
     """
 
     pid: int
@@ -107,7 +107,7 @@ class SiteProcess:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who runs the lab, and therefore whom its sites let in.
+    """The user who runs the lab, and whom its sites let in.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Login:
 
     @classmethod
     def of_caller(cls) -> Login:
-        """Whoever this process belongs to."""
+        """Login of the user that this process belongs to."""
         user_id = os.geteuid()
         return cls(pwd.getpwuid(user_id).pw_name, user_id, os.getegid())
 

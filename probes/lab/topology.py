@@ -1,4 +1,4 @@
-"""What a lab is to look like: its sites, their caps and windows, and the distances.
+"""Topology of a lab: its sites, their caps and windows, and the distances.
 
 Plain values, no I/O. Everything is in the lab's own (scaled) units.
 """
@@ -22,7 +22,7 @@ SEGMENT_BYTES = 1448
 """TCP payload of a full segment at an MTU of 1500 with timestamps (RFC 7323)."""
 
 GOODPUT_SHARE = SEGMENT_BYTES / 1500
-"""What of a cap is payload: caps count whole IP packets."""
+"""Share of a cap that is payload: caps count whole IP packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A lab: sites, round-trip times and what links do besides.
+    """A lab: sites, round-trip times and behaviours of links.
 
     Attributes
     ----------
@@ -83,11 +83,11 @@ class Topology:
     rtt_ms : tuple of tuple of float
         Square and symmetric; the diagonal is not used.
     links : dict
-        ``(source, destination)`` indices to what is particular about that direction.
+        ``(source, destination)`` indices to the behaviour of that direction.
     profile : str
         Name of the profile that it was made from.
     scale : float
-        What caps and windows were multiplied by.
+        Factor of caps and windows.
     """
 
     sites: tuple[Site, ...]
@@ -127,7 +127,7 @@ class Topology:
         Raises
         ------
         InputError
-            If the lab has no such site; names what is near.
+            If the lab has no such site; names similar ones.
         """
         names = [site.region for site in self.sites]
         if region in names:
