@@ -18,27 +18,14 @@ from planner.model.shared_resources import Floats
 from planner.placement.plan import ReducePlacement
 from planner.placement.reduce import recommend_reduce
 from planner.placement.request import ReduceRequest
-from tests.planner.schedule.schedules import CONNECTIONS, World, world
+from tests.planner.worlds import CONNECTIONS, World, even, world
 from tests.properties import examples
 
 
 def place(of: World, volumes: Floats, **more: Any) -> ReducePlacement:
-    names = of.names
-    network = Network.from_matrices(
-        names,
-        of.rate,
-        rtt_ms=0.0,
-        per_flow_mbps=of.flows / CONNECTIONS * 1000,
-        egress_gbps=list(of.egress),
-        ingress_gbps=list(of.ingress),
-    )
-    request = ReduceRequest(
-        dict(zip(names, volumes.tolist(), strict=True)),
-        vms_in={n: int(v) for n, v in zip(names, of.vms, strict=True)},
-        connections=CONNECTIONS,
-        **more,
-    )
-    return recommend_reduce(request, network, FlatPrices(names, of.fees, 1.0))
+    inputs = dict(zip(of.names, volumes.tolist(), strict=True))
+    request = ReduceRequest(inputs, vms_in=of.vms_in, connections=CONNECTIONS, **more)
+    return recommend_reduce(request, of.network(), of.prices())
 
 
 def by_program(
@@ -49,27 +36,16 @@ def by_program(
     fees_in_s: float | None = None,
     budget_usd: float | None = None,
 ) -> float:
-    """Least time, or least fees in a time (HiGHS), written down pair by pair."""
+    """Return the least time, or the least fees in a time (HiGHS)."""
     n = len(volumes)
     gbit = 8 * volumes
-    rows = []
-    for u in range(n):
-        if links == "hose":
-            out, into, egress, ingress = (np.zeros(n) for _ in range(4))
-            for v in range(n):
-                if u == v:
-                    continue
-                out[v] = gbit[u] / of.flows[u, v] / of.vms[u]
-                into[u] += gbit[v] / of.flows[v, u] / of.vms[u]
-                egress[v] = gbit[u] / of.egress[u] / of.vms[u]
-                ingress[u] += gbit[v] / of.ingress[u] / of.vms[u]
-            rows += [out, into, egress, ingress]
-        for v in range(n):
-            if u != v:
-                row = np.zeros(n)
-                row[v] = gbit[u] / of.rate[u, v] / min(of.vms[u], of.vms[v])
-                rows.append(row)
-    a_ub = np.column_stack([np.array(rows), -np.ones(len(rows))])
+    columns = []
+    for j in range(n):
+        sent = np.zeros((n, n))
+        sent[:, j] = np.where(np.arange(n) == j, 0.0, gbit)
+        columns.append(of.loads_of(sent) / of.limits)
+    rows = np.array(columns).T[0 if links == "hose" else 4 * n :]
+    a_ub = np.column_stack([rows, -np.ones(len(rows))])
     fees = np.array([sum(volumes[i] * of.fees[i, j] for i in range(n) if i != j) for j in range(n)])
     b_ub = np.zeros(len(rows))
     if budget_usd is not None:
@@ -131,30 +107,13 @@ def test_times_and_fees_are_those_of_an_independent_program(seed: int) -> None:
     )
 
 
-def two(
-    volumes: list[float], egress: list[float], ingress: list[float], **more: Any
-) -> ReducePlacement:
-    n = len(volumes)
-    rate = np.full((n, n), 100.0)
-    np.fill_diagonal(rate, 0.0)
-    of = World(
-        rate,
-        rate,
-        np.array(egress),
-        np.array(ingress),
-        np.ones(n, dtype=int),
-        np.full((n, n), 0.02),
-        np.ones(n, dtype=bool),
-    )
-    # Rates of pairs far above the caps: nothing but caps binds, as in the paper.
-    return place(of, np.array(volumes), **more)
-
-
 def test_caps_alone_give_the_answer_of_the_paper_by_hand() -> None:
+    # Rates of pairs far above the caps: nothing but caps binds, as in the paper.
+    of = even([[0.0, 100.0], [100.0, 0.0]], cap_gbps=1.0)
     # a sends 100 (1 - r), b sends 50 r: with 1 Gbit/s each way both ways end together.
-    found = two([100.0, 50.0], [1, 1], [1, 1])
+    found = place(of, np.array([100.0, 50.0]))
     # Up of a: 100 (1 - r); down of a: 50 r. Equal at r = 2/3: 266.7 s.
-    assert found.fractions["r00"] == pytest.approx(2 / 3)
+    assert found.fractions["r0"] == pytest.approx(2 / 3)
     assert found.duration_s == pytest.approx(8 * 100 / 3)
     assert found.moved_gb == pytest.approx(200 / 3)
     assert found.cost_usd.egress == pytest.approx(0.02 * 200 / 3)
@@ -162,19 +121,7 @@ def test_caps_alone_give_the_answer_of_the_paper_by_hand() -> None:
 
 def test_links_of_their_own_promise_what_shared_caps_do_not_give() -> None:
     # Five equal regions: each pair alone could carry the whole cap, all together a quarter of it.
-    five = [100.0] * 5
-    rate = np.full((5, 5), 4.0)
-    np.fill_diagonal(rate, 0.0)
-    of = World(
-        rate,
-        2 * rate,
-        np.full(5, 4.0),
-        np.full(5, 4.0),
-        np.ones(5, dtype=int),
-        np.zeros((5, 5)),
-        np.ones(5, dtype=bool),
-    )
-    found = place(of, np.array(five), links="heterogeneous")
+    found = place(even(np.full((5, 5), 4.0)), np.full(5, 100.0), links="heterogeneous")
     assert found.links == "heterogeneous"
     assert found.promised_s == pytest.approx(8 * 20 / 4)
     assert found.duration_s == pytest.approx(4 * found.promised_s)

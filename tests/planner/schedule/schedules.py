@@ -1,177 +1,117 @@
 """Schedules once more, for tests: random instances, and models that share no solver.
 
-The full program over all slots and paths through SciPy's HiGHS, every set of transfers tried; and a
-check of a schedule's periods against every cap at every moment.
+The full program over all slots and paths through SciPy's HiGHS, every set of transfers tried; and
+checks of a schedule's periods, moment by moment, against caps, disks and what links charge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from math import inf
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
+from scipy.sparse import coo_matrix, hstack, vstack
 
-from planner.model.network import Network
-from planner.model.pricing import FlatPrices
-from planner.model.shared_resources import Floats, SiteResources
-from planner.schedule.plan import SchedulePlan
+from planner.model.shared_resources import Floats
+from planner.schedule.plan import PathRate, Period, SchedulePlan, TransferSchedule
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest, TimedTransfer
+from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer
+from tests.planner.worlds import CONNECTIONS, World
 
-Entry = tuple[int, int, float]
-CONNECTIONS = 16
-
-
-@dataclass(frozen=True)
-class World:
-    """A network without distances, its fees, and VMs.
-
-    `rate` is what one VM pair reaches, `flows` what all connections of a VM would.
-    """
-
-    rate: Floats
-    flows: Floats
-    egress: Floats
-    ingress: Floats
-    vms: np.ndarray
-    fees: Floats
-    may_relay: np.ndarray
-
-    @property
-    def names(self) -> list[str]:
-        return [f"r{i:02d}" for i in range(len(self.rate))]
-
-    def schedule(self, *transfers: TimedTransfer, **more: object) -> SchedulePlan:
-        names = self.names
-        network = Network.from_matrices(
-            names,
-            self.rate,
-            rtt_ms=0.0,
-            per_flow_mbps=self.flows / CONNECTIONS * 1000,
-            egress_gbps=list(self.egress),
-            ingress_gbps=list(self.ingress),
-        )
-        request = ScheduleRequest(
-            tuple(transfers),
-            connections=CONNECTIONS,
-            vms_in={n: int(v) for n, v in zip(names, self.vms, strict=True)},
-            avoid=[n for n, may in zip(names, self.may_relay, strict=True) if not may],
-            **more,  # type: ignore[arg-type]
-        )
-        prices = FlatPrices(names, self.fees, 1.0)
-        return recommend_schedule(request, network, prices)
-
-    def with_vms(self, more: dict[str, int]) -> World:
-        vms = self.vms.copy()
-        for name, count in more.items():
-            vms[self.names.index(name)] += count
-        return replace(self, vms=vms)
-
-    def loads(self, src: int, hop: int, dst: int) -> dict[int, float]:
-        n = len(self.rate)
-        found: dict[int, float] = {}
-        for u, v in [(src, dst)] if hop == dst else [(src, hop), (hop, dst)]:
-            for row, load in (
-                (u, 1 / self.flows[u, v]),
-                (n + v, 1 / self.flows[u, v]),
-                (2 * n + u, 1 / self.egress[u]),
-                (3 * n + v, 1 / self.ingress[v]),
-                (4 * n + u * n + v, 1 / self.rate[u, v]),
-                (4 * n + n * n + u * n + v, 1 / self.rate[u, v]),
-            ):
-                found[row] = found.get(row, 0.0) + load
-        return found
-
-    @property
-    def row_sites(self) -> np.ndarray:
-        """Site of each row that :meth:`loads` names."""
-        sites = np.arange(len(self.rate))
-        return np.concatenate(
-            [np.tile(sites, 4), np.repeat(sites, len(sites)), np.tile(sites, len(sites))]
-        )
-
-    @property
-    def limits(self) -> Floats:
-        """VMs of each row that :meth:`loads` names."""
-        return np.asarray(self.vms[self.row_sites], dtype=float)
-
-    def resources(self) -> SiteResources:
-        return SiteResources(
-            self.rate, self.flows, self.egress, self.ingress, self.vms.astype(float), self.may_relay
-        )
-
-    def paths(self, src: int, dst: int) -> list[int]:
-        return [
-            k
-            for k in range(len(self.rate))
-            if k != src
-            and self.rate[src, k] > 0
-            and (k == dst or (self.rate[k, dst] > 0 and self.may_relay[k]))
-        ]
+MONTH_S = 730 * 3600.0
 
 
-def world(seed: int) -> World:
-    """Three to six sites, with caps that bind or not, missing links, several VMs."""
-    random = np.random.default_rng(seed)
-    n = int(random.integers(3, 7))
-    rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
-    rate[(random.random((n, n)) < 0.15) & (seed % 3 == 0)] = 0.0
-    np.fill_diagonal(rate, 0.0)
-    rate[0, 1] = rate[0, 1] or 3.0
-    return World(
-        rate,
-        rate * random.uniform(1, 6, (n, n)),
-        random.uniform(3, 12, n),
-        random.uniform(3, 12, n),
-        random.integers(1, 3, n),
-        random.choice([0.01, 0.02, 0.09], (n, n)),
-        random.random(n) < 0.8,
+def scheduled(of: World, *transfers: TimedTransfer, **more: Any) -> SchedulePlan:
+    request = ScheduleRequest(
+        tuple(transfers),
+        connections=CONNECTIONS,
+        vms_in=of.vms_in,
+        avoid=[n for n, may in zip(of.names, of.may_relay, strict=True) if not may],
+        **more,
     )
+    return recommend_schedule(request, of.network(), of.prices())
 
 
 def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransfer]:
     """Return transfers that ask for about a share of what their own windows could carry."""
     random = np.random.default_rng(1000 + seed)
     found: list[TimedTransfer] = []
-    n = len(of.rate)
     while len(found) < count:
-        src, dst = (int(i) for i in random.choice(n, 2, replace=False))
+        src, dst = (int(i) for i in random.choice(len(of.rate), 2, replace=False))
         if not of.paths(src, dst):
             continue
         start = float(random.uniform(0, 3000))
         window = float(random.uniform(60, 2000))
-        fastest = max(1 / max(of.loads(src, k, dst).values()) for k in of.paths(src, dst))
+        fastest = max(1 / max(of.loads(path).values()) for path in of.paths(src, dst))
         volume = fill * random.uniform(0.05, 1.0) * fastest * window / 8
-        found.append(
-            TimedTransfer(
-                f"t{len(found)}",
-                of.names[src],
-                of.names[dst],
-                float(volume),
-                start,
-                start + window,
-                int(random.integers(0, 3)),
-            )
-        )
+        ends = of.names[src], of.names[dst]
+        priority = int(random.integers(0, 3))
+        name = f"t{len(found)}"
+        found.append(TimedTransfer(name, *ends, float(volume), start, start + window, priority))
     return found
 
 
 def valued(of: list[TimedTransfer], seed: int) -> list[TimedTransfer]:
     """Return the same with values: none, whole dollars, or any amount for most of them."""
-    random = np.random.default_rng(2000 + seed)
-    dollars = random.lognormal(3, 1, len(of))
+    dollars = np.random.default_rng(2000 + seed).lognormal(3, 1, len(of)).tolist()
     if seed % 4 == 0:
         return of
     if seed % 4 == 1:
-        return [replace(t, value_usd=float(np.ceil(v))) for t, v in zip(of, dollars, strict=True)]
+        dollars = [float(np.ceil(usd)) for usd in dollars]
     return [
-        replace(t, value_usd=float(v) if n % 4 else None)
-        for n, (t, v) in enumerate(zip(of, dollars, strict=True))
+        replace(t, value_usd=usd if seed % 4 == 1 or n % 4 else None)
+        for n, (t, usd) in enumerate(zip(of, dollars, strict=True))
     ]
+
+
+def random_tariffs(of: World, seed: int, last_s: float = 4000.0) -> list[Tariff]:
+    """Return tariffs of some links: several of one link, recurring or not, any rate or some."""
+    random = np.random.default_rng(3000 + seed)
+    found = []
+    for number in range(int(random.integers(2, 7))):
+        src, dst = (int(site) for site in random.choice(len(of.rate), 2, replace=False))
+        start_s = float(random.uniform(0, last_s / 2))
+        length_s = float(random.uniform(50, last_s))
+        recurs = random.random() < 0.4
+        tariff = Tariff(
+            f"f{number}",
+            of.names[src],
+            of.names[dst],
+            rate_gbps=None if random.random() < 0.2 else float(random.uniform(0.05, 4.0)),
+            per_gb_usd=float(random.choice([0.0, 0.005, 0.05])),
+            start_s=start_s,
+            end_s=start_s + length_s if recurs or random.random() < 0.6 else None,
+            every_s=length_s * float(random.uniform(1.0, 3.0)) if recurs else None,
+        )
+        found.append(tariff)
+    return found
+
+
+def nights(asked: list[TimedTransfer], relays: Sequence[str]) -> list[Tariff]:
+    """Return tariffs that transfers can use by storage: early to a relay, and late from there."""
+    found: list[Tariff] = []
+    for transfer in asked:
+        window_s = (transfer.deadline_s or 0.0) - transfer.start_s
+        for relay in {*relays} - {transfer.src, transfer.dst}:
+            for src, dst, from_s in ((transfer.src, relay, 0.0), (relay, transfer.dst, 0.7)):
+                start_s = transfer.start_s + from_s * window_s
+                end_s = start_s + 0.3 * window_s
+                found.append(Tariff(f"n{len(found)}", src, dst, start_s=start_s, end_s=end_s))
+    return found
+
+
+def changes_s(tariff: Tariff, last_s: float) -> Iterator[float]:
+    """Yield when a tariff begins and ends to hold."""
+    turn_s = tariff.start_s
+    while turn_s < last_s:
+        yield turn_s
+        if tariff.end_s is not None:
+            yield min(last_s, turn_s + tariff.end_s - tariff.start_s)
+        turn_s += tariff.every_s or inf
 
 
 @dataclass(frozen=True)
@@ -180,101 +120,122 @@ class FullColumn:
 
     number: int
     links: tuple[tuple[int, int, int], ...]
-    stored_usd_per_gbit: float = 0.0
+    usd_per_gbit: float
 
 
 @dataclass
 class Full:
-    """The whole program: every transfer, slot and path, and every pair of slots through storage.
+    """The whole program: every transfer, slot and path, every pair of slots through storage.
 
-    `disks` are GB and USD per GB-month by site.
+    `disks` are GB and USD per GB-month by site. Variables are the Gbit of each column, then what
+    each tariff carries of a link in each slot.
     """
 
     of: World
     asked: list[TimedTransfer]
-    more_cuts: tuple[float, ...] = ()
+    tariffs: Sequence[Tariff] = ()
     disks: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        cuts = (
-            {*self.more_cuts} | {t.start_s for t in self.asked} | {t.deadline_s for t in self.asked}
-        )
-        self.cuts = np.array(sorted(time for time in cuts if time is not None))
-        self.columns: list[FullColumn] = []
-        entries: list[Entry] = []
-        middles = (self.cuts[1:] + self.cuts[:-1]) / 2
-        rows = len(self.of.limits)
-        self.slots = len(self.cuts) - 1
-        for number, transfer in enumerate(self.asked):
-            i, j = self.ends(transfer)
-            window = [
-                slot
-                for slot in range(self.slots)
-                if self.cuts[slot] >= transfer.start_s
-                and self.cuts[slot + 1] <= (transfer.deadline_s or inf)
-            ]
-            for slot in window:
-                for hop in self.of.paths(i, j):
-                    sites = (i, j) if hop == j else (i, hop, j)
-                    links = tuple((slot, u, v) for u, v in pairwise(sites))
-                    self.columns.append(FullColumn(number, links))
-            for site in {*self.disks} & {*self.of.paths(i, j)} - {j}:
-                for one, other in combinations(window, 2):
-                    stored_s = middles[other] - middles[one]
-                    usd = self.disks[site][1] / 8 * float(stored_s) / (730 * 3600)
-                    links = ((one, i, site), (other, site, j))
-                    self.columns.append(FullColumn(number, links, usd))
-        lengths = np.diff(self.cuts)
-        # Variables are volumes in Gbit.
+        cuts = {t.start_s for t in self.asked} | {t.deadline_s or 0.0 for t in self.asked}
+        first_s, last_s = min(cuts), max(cuts)
+        for tariff in self.tariffs:
+            cuts |= {time for time in changes_s(tariff, last_s) if time >= first_s}
+        self.cuts = np.array(sorted(cuts))
+        self.middles = (self.cuts[1:] + self.cuts[:-1]) / 2
+        self.columns = [
+            column for number, t in enumerate(self.asked) for column in self._of(number, t)
+        ]
+        rows, lengths = len(self.of.limits), np.diff(self.cuts)
         limits = (lengths[:, None] * self.of.limits[None, :]).ravel().tolist()
-        for column, of_column in enumerate(self.columns):
-            entries += [
-                (slot * rows + row, column, load)
-                for slot, u, v in of_column.links
-                for row, load in self.of.loads(u, v, v).items()
-            ]
+        entries = [
+            (slot * rows + row, column, load)
+            for column, of_column in enumerate(self.columns)
+            for slot, u, v in of_column.links
+            for row, load in self.of.loads((u, v)).items()
+        ]
         for site, (gb, _) in self.disks.items():
-            for slot in range(self.slots):
+            for slot in range(len(lengths)):
                 entries += [
                     (len(limits), column, 1.0)
-                    for column, of_column in enumerate(self.columns)
-                    if of_column.links[0][2] == site
-                    and of_column.links[0][0] <= slot < of_column.links[-1][0]
+                    for column, one in enumerate(self.columns)
+                    if one.links[0][2] == site and one.links[0][0] <= slot < one.links[-1][0]
                 ]
                 limits.append(8 * gb)
+        self.volumes = np.array([8 * t.volume_gb for t in self.asked])
+        self.owners = np.array([column.number for column in self.columns])
+        self.usd = np.array([column.usd_per_gbit for column in self.columns])
+        self.most = np.full(len(self.columns), inf)
+        self._add_tariffs(entries, limits, lengths)
         row_of, column_of, loads = zip(*entries, strict=True)
-        shape = (len(limits), len(self.columns))
+        shape = (len(limits), len(self.usd))
         self.caps = coo_matrix((loads, (row_of, column_of)), shape=shape).tocsr()
         self.limits = np.array(limits)
-        owner = np.array([column.number for column in self.columns])
-        self.moved = coo_matrix(
-            (np.ones(len(owner)), (owner, np.arange(len(owner)))),
-            shape=(len(self.asked), len(owner)),
-        ).tocsr()
-        self.volumes = np.array([8 * t.volume_gb for t in self.asked])
+        moved = (self.owners, np.arange(len(self.owners)))
+        shape = (len(self.asked), len(self.usd))
+        self.moved = coo_matrix((np.ones(len(self.owners)), moved), shape=shape).tocsr()
 
-    def ends(self, transfer: TimedTransfer) -> tuple[int, int]:
-        return self.of.names.index(transfer.src), self.of.names.index(transfer.dst)
+    def _of(self, number: int, transfer: TimedTransfer) -> Iterator[FullColumn]:
+        i, j = self.of.names.index(transfer.src), self.of.names.index(transfer.dst)
+        window = [
+            slot
+            for slot, (start_s, end_s) in enumerate(pairwise(self.cuts))
+            if start_s >= transfer.start_s and end_s <= (transfer.deadline_s or inf)
+        ]
+        paths = self.of.paths(i, j)
+        for path in paths:
+            usd = sum(self.of.fees[link] for link in pairwise(path)) / 8
+            for slot in window:
+                links = tuple((slot, u, v) for u, v in pairwise(path))
+                yield FullColumn(number, links, usd)
+            if len(path) == 3 and path[1] in self.disks:
+                for one, other in combinations(window, 2):
+                    stored_s = float(self.middles[other] - self.middles[one])
+                    stored_usd = self.disks[path[1]][1] / 8 * stored_s / MONTH_S
+                    links = ((one, i, path[1]), (other, path[1], j))
+                    yield FullColumn(number, links, usd + stored_usd)
+
+    def _add_tariffs(
+        self, entries: list[tuple[int, int, float]], limits: list[float], lengths: Floats
+    ) -> None:
+        """Add what tariffs carry: of each link and slot no more than is sent there."""
+        rows: dict[tuple[int, int, int], int] = {}
+        usd: list[float] = []
+        most: list[float] = []
+        for tariff in self.tariffs:
+            link = self.of.names.index(tariff.src), self.of.names.index(tariff.dst)
+            for slot, middle_s in enumerate(self.middles.tolist()):
+                if tariff.holds_at(middle_s):
+                    row = rows.setdefault((slot, *link), len(limits) + len(rows))
+                    entries.append((row, len(self.usd) + len(usd), 1.0))
+                    usd.append((tariff.per_gb_usd - self.of.fees[link]) / 8)
+                    most.append((tariff.rate_gbps or inf) * lengths[slot])
+        for column, one in enumerate(self.columns):
+            entries += [(rows[link], column, -1.0) for link in one.links if link in rows]
+        limits += [0.0] * len(rows)
+        self.usd, self.most = np.append(self.usd, usd), np.append(self.most, most)
 
     def solve(self, cost: Floats, whole: set[int], partly: int | None = None) -> float:
         """Return the least cost with some moved whole, and one as far as it goes; inf if not."""
-        most = np.array(
-            [v if n in whole or n == partly else 0.0 for n, v in enumerate(self.volumes)]
-        )
-        least = np.array([v if n in whole else 0.0 for n, v in enumerate(self.volumes)])
-        from scipy.sparse import vstack
-
+        inside = np.isin(np.arange(len(self.volumes)), list(whole))
+        least = np.where(inside, self.volumes, 0.0)
+        most = np.where(np.arange(len(self.volumes)) == partly, self.volumes, least)
         solved = linprog(
             cost,
             A_ub=vstack([self.caps, self.moved, -self.moved]),
             b_ub=np.concatenate([self.limits, most, -least]),
+            bounds=np.column_stack([np.zeros(len(self.most)), self.most]),
             method="highs",
         )
         assert solved.status in {0, 2}, solved.message
         return float(solved.fun) if solved.status == 0 else inf
 
+    def fits(self, whole: set[int]) -> bool:
+        return self.solve(np.zeros(len(self.usd)), whole) < inf
+
     def most_moved_gbit(self, whole: set[int], number: int) -> float:
-        cost = np.array([-1.0 if c.number == number else 0.0 for c in self.columns])
+        cost = np.zeros(len(self.usd))
+        cost[: len(self.owners)] = np.where(self.owners == number, -1.0, 0.0)
         return -self.solve(cost, whole, number)
 
     def best(self, before: set[int], worth: dict[int, float]) -> float:
@@ -284,44 +245,61 @@ class Full:
         ]
         sets.sort(key=lambda some: -sum(worth[number] for number in some))
         too_much: list[frozenset[int]] = []
-        nothing = np.zeros(len(self.columns))
         for some in sets:
             if any(few <= some for few in too_much):
                 continue
-            if self.solve(nothing, before | some) < inf:
+            if self.fits(before | some):
                 return sum(worth[number] for number in some)
             too_much.append(some)
         raise AssertionError("What was admitted before does not fit.")
 
-    def least_fees(self, whole: set[int]) -> float:
-        return self.solve(self.fees_usd, whole)
+    def least_usd(self, whole: set[int]) -> float:
+        """Return the least fees and storage, in USD."""
+        return self.solve(self.usd, whole)
 
-    @property
-    def fees_usd(self) -> Floats:
-        """Fees and storage of a Gbit of each column."""
-        return np.array(
-            [
-                sum(self.of.fees[u, v] for _, u, v in column.links) / 8 + column.stored_usd_per_gbit
-                for column in self.columns
-            ]
+    def fewest_vms(self) -> float:
+        """Return the least sum of further VMs, in fractions, that lets everything be moved."""
+        lengths, sites = np.diff(self.cuts), self.of.row_sites
+        rows = np.arange(len(lengths) * len(sites))
+        each_s = -np.repeat(lengths, len(sites))
+        shape = (self.caps.shape[0], len(self.of.rate))
+        more = coo_matrix((each_s, (rows, np.tile(sites, len(lengths)))), shape=shape)
+        nothing = coo_matrix((self.moved.shape[0], len(self.of.rate)))
+        solved = linprog(
+            np.append(np.zeros(len(self.usd)), np.ones(len(self.of.rate))),
+            A_ub=vstack([hstack([self.caps, more]), hstack([-self.moved, nothing])]),
+            b_ub=np.concatenate([self.limits, -self.volumes]),
+            method="highs",
         )
+        assert solved.status == 0, solved.message
+        return float(solved.fun)
+
+
+# ---- checks of periods ---------------------------------------------------------------------
+
+
+def sent(plan: SchedulePlan) -> Iterator[tuple[TransferSchedule, Period, PathRate]]:
+    for transfer in plan.transfers:
+        for period in transfer.periods:
+            for path in period.paths:
+                yield transfer, period, path
 
 
 def stored_usd(plan: SchedulePlan, disk_gb: Mapping[str, float], usd: float) -> float:
     """Return what the periods of a plan store costs, having checked that nothing lies too much."""
     changes: list[tuple[float, float, str, float]] = []
-    for transfer in plan.transfers:
-        lies: dict[str, float] = {}
-        for period in transfer.periods:
-            length = period.end_s - period.start_s
-            for path in period.paths:
-                for region, sign in ((path.regions[0], -1), (path.regions[-1], 1)):
-                    if region not in {transfer.src, transfer.dst}:
-                        rate = sign * path.throughput_gbps / 8
-                        changes.append((period.start_s, period.end_s, region, rate))
-                        lies[region] = lies.get(region, 0.0) + rate * length
-                        assert lies[region] >= -1e-5 * transfer.volume_gb
-        assert all(abs(gb) <= 1e-5 * transfer.volume_gb for gb in lies.values())
+    lies: dict[tuple[str, str], float] = {}
+    for transfer, period, path in sent(plan):
+        for region, sign in ((path.regions[0], -1), (path.regions[-1], 1)):
+            if region not in {transfer.src, transfer.dst}:
+                rate = sign * path.throughput_gbps / 8
+                changes.append((period.start_s, period.end_s, region, rate))
+                at = transfer.id, region
+                lies[at] = lies.get(at, 0.0) + rate * (period.end_s - period.start_s)
+                assert lies[at] >= -1e-5 * transfer.volume_gb
+    assert all(
+        abs(gb) <= 1e-5 * plan.transfer(number).volume_gb for (number, _), gb in lies.items()
+    )
     total = 0.0
     for region in disk_gb:
         lies_gb = gb_s = 0.0
@@ -330,46 +308,69 @@ def stored_usd(plan: SchedulePlan, disk_gb: Mapping[str, float], usd: float) -> 
             gb_s += (lies_gb + rate * (end - start) / 2) * (end - start)
             lies_gb += rate * (end - start)
             assert lies_gb <= disk_gb[region] * (1 + 1e-5)
-        total += gb_s * usd / (730 * 3600)
+        total += gb_s * usd / MONTH_S
     return total
+
+
+def charged_usd(of: World, plan: SchedulePlan, tariffs: Sequence[Tariff]) -> float:
+    """Return what links and tariffs charge for the periods of a plan, moment by moment."""
+    links = [
+        (period.start_s, period.end_s, link, path.throughput_gbps)
+        for _, period, path in sent(plan)
+        for link in pairwise(path.regions)
+    ]
+    last_s = max((end_s for _, end_s, *_ in links), default=0.0)
+    times = {time for start_s, end_s, *_ in links for time in (start_s, end_s)}
+    times |= {time for tariff in tariffs for time in changes_s(tariff, last_s)}
+    usd = 0.0
+    for start_s, end_s in pairwise(sorted(times)):
+        middle_s = (start_s + end_s) / 2
+        rates: dict[tuple[str, str], float] = {}
+        for begin_s, stop_s, link, rate in links:
+            if begin_s <= middle_s < stop_s:
+                rates[link] = rates.get(link, 0.0) + rate
+        for link, left in rates.items():
+            fee = float(of.fees[of.names.index(link[0]), of.names.index(link[1])])
+            for tariff in sorted(tariffs, key=lambda tariff: tariff.per_gb_usd):
+                on_it = (tariff.src, tariff.dst) == link and tariff.per_gb_usd < fee
+                if on_it and tariff.holds_at(middle_s):
+                    part = min(left, tariff.rate_gbps or inf)
+                    usd += part * tariff.per_gb_usd / 8 * (end_s - start_s)
+                    left -= part
+            usd += left * fee / 8 * (end_s - start_s)
+    return usd
 
 
 def assert_kept(of: World, plan: SchedulePlan) -> None:
     """Check caps at every moment, windows, volumes and promises."""
-    names = of.names
-    events: list[tuple[float, float, dict[int, float]]] = []
     for transfer in plan.transfers:
         if transfer.verdict == "refused":
             assert not transfer.periods
             continue
-        moved = sum(
-            path.throughput_gbps * (period.end_s - period.start_s) / 8
-            for period in transfer.periods
-            for path in period.paths
-            if path.regions[-1] == transfer.dst
-        )
-        assert abs(moved - transfer.volume_gb) <= 1e-6 * transfer.volume_gb
-        assert transfer.end_s is not None
-        before = 0.0
+        moved = before = 0.0
         for period in transfer.periods:
             assert before - 1e-9 <= period.start_s < period.end_s
             assert period.start_s >= transfer.start_s - 1e-9
             before = period.end_s
             carried = sum(path.throughput_gbps for path in period.paths)
             assert abs(carried - period.throughput_gbps) <= 1e-9 * carried
-            for path in period.paths:
-                i, hop, j = (names.index(path.regions[at]) for at in (0, 1, -1))
-                assert hop in of.paths(i, j)
-                assert (path.regions[0], path.regions[-1]) == (transfer.src, transfer.dst) or (
-                    {*path.regions} & plan.request["disk_gb"].keys()
-                    and {*path.regions} & {transfer.src, transfer.dst}
-                )
-                loads = {r: x * path.throughput_gbps for r, x in of.loads(i, hop, j).items()}
-                events.append((period.start_s, period.end_s, loads))
+            arrives = (p.throughput_gbps for p in period.paths if p.regions[-1] == transfer.dst)
+            moved += sum(arrives) * (period.end_s - period.start_s) / 8
+        assert abs(moved - transfer.volume_gb) <= 1e-6 * transfer.volume_gb
         assert transfer.end_s == before
         if transfer.verdict == "admitted":
             assert transfer.deadline_s is not None
             assert transfer.end_s <= transfer.deadline_s * (1 + 1e-9)
+    events: list[tuple[float, float, dict[int, float]]] = []
+    for transfer, period, path in sent(plan):
+        at = tuple(of.names.index(region) for region in path.regions)
+        assert at in of.paths(at[0], at[-1])
+        ends = {transfer.src, transfer.dst}
+        assert (path.regions[0], path.regions[-1]) == (transfer.src, transfer.dst) or (
+            {*path.regions} & plan.request["disk_gb"].keys() and {*path.regions} & ends
+        )
+        loads = {row: load * path.throughput_gbps for row, load in of.loads(at).items()}
+        events.append((period.start_s, period.end_s, loads))
     times = np.unique([time for event in events for time in event[:2]])
     used = np.zeros((max(0, len(times) - 1), len(of.limits)))
     for start, end, loads in events:

@@ -1,42 +1,40 @@
-"""Tariffs of links: percentile contracts paid already, times of day, leased interconnects."""
+"""Tariffs of links (contracts paid already, times of day, leases), and storage at relays."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import linprog
-from scipy.sparse import coo_matrix, hstack, vstack
 
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
-from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer
+from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer, schedule_from
 from planner.schedule.tariffs import LinkTariffs
-from tests.planner.schedule.schedules import Full, World, assert_kept, transfers, world
-from tests.planner.schedule.test_schedule_program import admitted, assert_carried, both
-from tests.properties import examples
+from tests.planner.schedule.schedules import stored_usd
 
 FEE_USD = 0.08
+
+
+def schedule_of(names: list[str], *asked: TimedTransfer, **more: Any) -> SchedulePlan:
+    """Return a schedule over links of 4 Gbit/s, whose fee is stated above."""
+    rate = np.full((len(names), len(names)), 4.0)
+    np.fill_diagonal(rate, 0.0)
+    network = Network.from_matrices(names, rate, rtt_ms=0.0, per_flow_mbps=25 * rate)
+    prices = FlatPrices(names, FEE_USD, 0.0)
+    return recommend_schedule(ScheduleRequest(asked, **more), network, prices)
 
 
 def two(
     *tariffs: Tariff, volume_gb: float = 900.0, deadline_s: float | None = 7200.0
 ) -> SchedulePlan:
-    """Return a schedule of one transfer over one link of 4 Gbit/s, whose fee is stated above."""
-    names = ["a", "b"]
-    rate = np.array([[0.0, 4.0], [4.0, 0.0]])
-    network = Network.from_matrices(names, rate, rtt_ms=0.0, per_flow_mbps=25 * rate)
     asked = TimedTransfer("t", "a", "b", volume_gb, deadline_s=deadline_s)
-    request = ScheduleRequest((asked,), tariffs=tariffs)
-    return recommend_schedule(request, network, FlatPrices(names, FEE_USD, 0.0))
+    return schedule_of(["a", "b"], asked, tariffs=tariffs)
 
 
 def test_what_a_contract_has_paid_is_free() -> None:
@@ -121,169 +119,63 @@ def test_best_effort_goes_on_at_the_fee_after_tariffs_are_counted(end_s: float, 
     assert any("counted no longer" in warning for warning in plan.warnings)
 
 
-# ---- against independent models ------------------------------------------------------------
+# ---- storage at relays ---------------------------------------------------------------------
 
 
-def random_tariffs(of: World, seed: int, last_s: float) -> list[Tariff]:
-    """Return tariffs of some links: several of one link, recurring or not, any rate or some."""
-    random = np.random.default_rng(3000 + seed)
-    found = []
-    for number in range(int(random.integers(2, 7))):
-        src, dst = (int(site) for site in random.choice(len(of.rate), 2, replace=False))
-        start_s = float(random.uniform(0, last_s / 2))
-        length_s = float(random.uniform(50, last_s))
-        recurs = random.random() < 0.4
-        tariff = Tariff(
-            f"f{number}",
-            of.names[src],
-            of.names[dst],
-            rate_gbps=None if random.random() < 0.2 else float(random.uniform(0.05, 4.0)),
-            per_gb_usd=float(random.choice([0.0, 0.005, 0.05])),
-            start_s=start_s,
-            end_s=start_s + length_s if recurs or random.random() < 0.6 else None,
-            every_s=length_s * float(random.uniform(1.0, 3.0)) if recurs else None,
-        )
-        found.append(tariff)
-    return found
+HOUR_S = 3600.0
+# The source's night is the first hour, the destination's the fifth.
+NIGHTS = (
+    Tariff("night at the source", "a", "r", start_s=0.0, end_s=HOUR_S),
+    Tariff("night at the destination", "r", "b", start_s=4 * HOUR_S, end_s=5 * HOUR_S),
+)
+DAY = TimedTransfer("bulk", "a", "b", 900.0, deadline_s=6 * HOUR_S)
 
 
-def reference_usd(full: Full, tariffs: list[Tariff], whole: set[int]) -> float:
-    """Return the least fees of the whole program by HiGHS, with a volume for each tariff."""
-    of = full.of
-    lengths, middles = np.diff(full.cuts), (full.cuts[1:] + full.cuts[:-1]) / 2
-    fees, on = full.fees_usd, [column.links for column in full.columns]
-    saved, most, keys = [], [], []
-    for tariff in tariffs:
-        link = of.names.index(tariff.src), of.names.index(tariff.dst)
-        for slot, middle_s in enumerate(middles.tolist()):
-            since_s = middle_s - tariff.start_s
-            held_s = inf if tariff.end_s is None else tariff.end_s - tariff.start_s
-            if since_s >= 0 and (since_s % tariff.every_s if tariff.every_s else since_s) < held_s:
-                saved.append(tariff.per_gb_usd / 8 - of.fees[link] / 8)
-                rate = inf if tariff.rate_gbps is None else tariff.rate_gbps
-                most.append(rate * lengths[slot])
-                keys.append((slot, *link))
-    rows = sorted(set(keys))
-    by_tariffs = coo_matrix(
-        ([1.0] * len(keys), ([rows.index(key) for key in keys], range(len(keys)))),
-        shape=(len(rows), len(keys)),
-    )
-    over = [(rows.index(k), c) for c, links in enumerate(on) for k in links if k in rows]
-    sent = coo_matrix(
-        ([-1.0] * len(over), tuple(zip(*over, strict=True)) or ([], [])),
-        shape=(len(rows), len(fees)),
-    )
-    volumes = np.array([v if n in whole else 0.0 for n, v in enumerate(full.volumes)])
-    carried = vstack([full.caps, full.moved, -full.moved])
-    solved = linprog(
-        np.array([*fees, *saved]),
-        A_ub=vstack(
-            [
-                hstack([carried, coo_matrix((carried.shape[0], len(keys)))]),
-                hstack([sent, by_tariffs]),
-            ]
-        ),
-        b_ub=np.concatenate([full.limits, volumes, -volumes, np.zeros(len(rows))]),
-        bounds=[(0, None)] * len(fees) + [(0, limit) for limit in most],
-        method="highs",
-    )
-    assert solved.status == 0, solved.message
-    return float(solved.fun)
+def three(asked: tuple[TimedTransfer, ...] = (DAY,), **more: Any) -> SchedulePlan:
+    return schedule_of(["a", "b", "r"], *asked, **{"tariffs": NIGHTS, **more})
 
 
-@pytest.mark.parametrize("fill", [0.2, 0.8])
-@pytest.mark.parametrize("seed", range(12))
-def test_least_fees_are_those_of_the_whole_program(seed: int, fill: float) -> None:
-    tariffs = random_tariffs(world(seed), seed, 4000.0)
-    program, full = both(seed, fill, tariffs=tariffs)
-    inside = admitted(program, full)
-    exact_usd = reference_usd(full, tariffs, inside)
-    without_usd = full.least_fees(inside)
-    least_usd, bound_usd = program.least_fees()
-    assert least_usd == pytest.approx(exact_usd, rel=1e-5, abs=1e-6 * without_usd)
-    assert bound_usd <= exact_usd + 1e-6 * without_usd
-    assert_carried(program, full, inside)
-    program.earliest(least_usd)
-    assert_carried(program, full, inside)
+def test_what_waits_at_a_relay_goes_by_both_nights() -> None:
+    plain = three()
+    assert plain.cost_usd.egress == pytest.approx(900 * FEE_USD)
+    plan = three(disk_gb={"r": 5000.0})
+    assert plan.cost_usd.egress == pytest.approx(0.0, abs=1e-6)
+    (stored,) = plan.transfers[0].stored
+    assert stored.region == "r"
+    assert stored.most_gb == pytest.approx(900.0)
+    # In by the last half hour of one night, three hours there, out by the first of the other.
+    assert (stored.start_s, stored.end_s) == pytest.approx((0.5 * HOUR_S, 4.5 * HOUR_S))
+    assert plan.storage_usd == pytest.approx(900 * 0.10 * 3.5 / 730)
+    assert plan.storage_usd == pytest.approx(stored.usd)
+    assert plan.cost_usd.total == pytest.approx(plan.cost_usd.vm + stored.usd, abs=1e-6)
+    assert plan.bound_usd == pytest.approx(0.0, abs=1e-6)
+    assert plan.relayed_share == pytest.approx(1.0)
+    first, last = plan.transfers[0].periods[0], plan.transfers[0].periods[-1]
+    assert [path.regions for path in (*first.paths, *last.paths)] == [("a", "r"), ("r", "b")]
 
 
-def charged_usd(of: World, plan: SchedulePlan, tariffs: list[Tariff]) -> float:
-    """Return what links and tariffs charge for the periods of a plan, moment by moment."""
-    sent: list[tuple[float, float, int, int, float]] = []
-    for transfer in plan.transfers:
-        for period in transfer.periods:
-            for path in period.paths:
-                at = [of.names.index(region) for region in path.regions]
-                sent += [
-                    (period.start_s, period.end_s, u, v, path.throughput_gbps)
-                    for u, v in pairwise(at)
-                ]
-    last_s = max((end for _, end, *_ in sent), default=0.0)
-    times = {time for start, end, *_ in sent for time in (start, end)}
-    for tariff in tariffs:
-        turn = tariff.start_s
-        while turn < last_s:
-            times |= {turn, tariff.end_s or last_s if tariff.every_s is None else turn}
-            if tariff.every_s is None:
-                break
-            assert tariff.end_s is not None
-            times.add(turn + tariff.end_s - tariff.start_s)
-            turn += tariff.every_s
-    usd, ordered = 0.0, sorted(times)
-    for start_s, end_s in pairwise(ordered):
-        middle_s = (start_s + end_s) / 2
-        rates: dict[tuple[int, int], float] = {}
-        for begin, stop, u, v, rate in sent:
-            if begin <= middle_s < stop:
-                rates[u, v] = rates.get((u, v), 0.0) + rate
-        for link, rate in rates.items():
-            left = rate
-            for tariff in sorted(tariffs, key=lambda tariff: tariff.per_gb_usd):
-                ends = of.names.index(tariff.src), of.names.index(tariff.dst)
-                if ends != link or tariff.per_gb_usd >= of.fees[link]:
-                    continue
-                if tariff.holds_at(middle_s):
-                    part = min(left, inf if tariff.rate_gbps is None else tariff.rate_gbps)
-                    usd += part * tariff.per_gb_usd / 8 * (end_s - start_s)
-                    left -= part
-            usd += left * of.fees[link] / 8 * (end_s - start_s)
-    return usd
+def test_what_does_not_fit_on_the_disk_or_is_dear_to_store_pays_the_fee() -> None:
+    plan = three(disk_gb={"r": 300.0}, disk_usd_per_gb_month={"*": 0.0})
+    (stored,) = plan.transfers[0].stored
+    assert stored.most_gb == pytest.approx(300.0)
+    assert plan.cost_usd.egress == pytest.approx(600 * FEE_USD)
+    dear = three(disk_gb={"r": 5000.0}, disk_usd_per_gb_month={"r": 20.0, "*": 0.0})
+    assert not dear.transfers[0].stored
+    assert dear.cost_usd.egress == pytest.approx(900 * FEE_USD)
 
 
-@settings(max_examples=examples(40), deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([0.2, 0.8, 1.5]), st.booleans())
-def test_a_plan_costs_what_its_periods_do_and_no_more_than_the_least(
-    seed: int, fill: float, untimed: bool
-) -> None:
-    of = world(seed)
-    asked = transfers(of, seed, 5, fill)
-    if untimed:
-        asked[0] = replace(asked[0], deadline_s=None)
-    tariffs = random_tariffs(of, seed, 4000.0)
-    plan = of.schedule(*asked, tariffs=tariffs, explain=0)
-    assert_kept(of, plan)
-    egress_usd = plan.cost_usd.egress
-    plain = of.schedule(*asked, explain=0)
-    room_usd = 1e-6 * plain.cost_usd.egress
-    assert egress_usd == pytest.approx(charged_usd(of, plan, tariffs), rel=1e-6, abs=room_usd)
-    assert sum(t.egress_usd for t in plan.transfers) == pytest.approx(egress_usd)
-    assert plan.bound_usd <= egress_usd + room_usd
-    if not untimed:
-        assert egress_usd <= plan.bound_usd + 10 * room_usd
-        assert {t.id for t in plan.transfers if t.verdict == "admitted"} == {
-            t.id for t in plain.transfers if t.verdict == "admitted"
-        }
-    covered = sum(use.saved_usd for use in plan.tariffs)
-    fees_usd = sum(
-        path.throughput_gbps
-        * (period.end_s - period.start_s)
-        / 8
-        * sum(of.fees[of.names.index(u), of.names.index(v)] for u, v in pairwise(path.regions))
-        for transfer in plan.transfers
-        for period in transfer.periods
-        for path in period.paths
-    )
-    assert egress_usd == pytest.approx(fees_usd - covered, rel=1e-6, abs=room_usd)
+@pytest.mark.parametrize("now_h", [0.75, 1.0, 2.5, 4.25])
+def test_what_lies_at_a_relay_is_sent_on_from_there(now_h: float) -> None:
+    disk_gb = {"r": 5000.0}
+    plan = three(disk_gb=disk_gb)
+    going_on = schedule_from(plan.model_dump("json"))
+    later = three((), existing=going_on, now_s=now_h * HOUR_S, disk_gb=disk_gb)
+    assert later.transfers[0].verdict == "admitted"
+    assert later.cost_usd.egress == pytest.approx(0.0, abs=1e-5)
+    assert stored_usd(later, disk_gb, 0.10) == pytest.approx(plan.storage_usd, rel=1e-3)
+    assert 0.0 < later.storage_usd <= plan.storage_usd * (1 + 1e-6)
+    with pytest.raises(InputError, match="the schedule in progress has there"):
+        three((), existing=going_on, now_s=now_h * HOUR_S)
 
 
 # ---- input ---------------------------------------------------------------------------------
@@ -314,3 +206,17 @@ def test_tariffs_that_change_too_often_are_refused() -> None:
     each = [Tariff(f"t{n}", "a", "b", start_s=n + 0.5) for n in range(999)]
     with pytest.raises(InputError, match="change 1001 times"):
         two(*each, Tariff("one", "a", "b", start_s=5000.0, end_s=5001.0))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"disk_gb": {"r": 1.0}, "relays": "none"}, "disk_gb: is for relays"),
+        ({"disk_usd_per_gb_month": {"*": 0.1}}, "there is none.*Say how much"),
+        ({"disk_gb": {"r": 1.0}, "avoid": ["r"]}, "disk_gb r: is at a region that may not relay"),
+        ({"disk_gb": {"r": 0.0}}, "above 0"),
+    ],
+)
+def test_wrong_disks_are_named(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        three(**more)
