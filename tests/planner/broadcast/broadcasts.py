@@ -1,7 +1,8 @@
-"""Broadcasts for tests: random instances, every tree of a small one, and independent solvers."""
+"""Broadcasts for tests: random instances, and programs over every tree of a small one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -9,126 +10,65 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from planner.broadcast.request import BroadcastObjective, BroadcastRequest
-from planner.model.network import Network
-from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
 from planner.solvers.steiner import Arcs
-
-CONNECTIONS = 16
+from tests.planner.worlds import CONNECTIONS, World, world
 
 
 @dataclass(frozen=True)
-class Instance:
-    """Site 0 sends to the next few; the rest may relay.
+class Instance(World):
+    """Site 0 sends to the next few; the rest may relay."""
 
-    `rate` is what one VM pair reaches; all connections of a VM would carry `flows` times as much.
-    """
-
-    rate: Floats
-    egress: Floats
-    ingress: Floats
-    vms: list[int]
-    fees: Floats
-    vm_usd: list[float]
-    destinations: int
-    rtt_ms: float = 0.01
-    flows: float = 4.0
-
-    @property
-    def regions(self) -> list[str]:
-        return [f"r{i}" for i in range(len(self.rate))]
-
-    def network(self, rtt_ms: Floats | None = None) -> Network:
-        return Network.from_matrices(
-            self.regions,
-            self.rate,
-            rtt_ms=self.rtt_ms if rtt_ms is None else rtt_ms,
-            per_flow_mbps=self.flows * self.rate / CONNECTIONS * 1000,
-            egress_gbps=list(self.egress),
-            ingress_gbps=list(self.ingress),
-        )
-
-    def prices(self) -> FlatPrices:
-        return FlatPrices(
-            self.regions, self.fees, dict(zip(self.regions, self.vm_usd, strict=True))
-        )
+    destinations: int = 1
 
     def request(
         self, objective: BroadcastObjective = "time", **further: object
     ) -> BroadcastRequest:
         return BroadcastRequest(
-            "r0",
-            tuple(self.regions[1 : 1 + self.destinations]),
+            self.names[0],
+            tuple(self.names[1 : 1 + self.destinations]),
             volume_gb=100.0,
             objective=objective,
-            vms_in=dict(zip(self.regions, self.vms, strict=True)),
+            vms_in=self.vms_in,
             vm_start_s=60.0,
             connections=CONNECTIONS,
             **{"margin": 0.0, **further},  # type: ignore[arg-type]
         )
 
+    def tree_loads(self, arcs: Arcs, volume_gbit: float) -> Floats:
+        """Return VM-seconds of all rows of a volume over a tree."""
+        links = np.zeros_like(self.rate)
+        for arc in arcs:
+            links[arc] = volume_gbit
+        return self.loads_of(links)
+
 
 def instance(seed: int, n: int, destinations: int, most_vms: int = 3) -> Instance:
     """Caps that bind or not, missing links, several VMs, dear and cheap links."""
-    random = np.random.default_rng(seed)
-    rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
-    missing = (random.random((n, n)) < 0.15) & (seed % 3 == 0)
-    missing[0] = False
-    rate[missing] = 0.0
-    np.fill_diagonal(rate, 0.0)
-    loose = seed % 4 == 1
+    of, random = world(seed, n, most_vms), np.random.default_rng(seed)
+    rate = of.rate.copy()
+    rate[0, 1:] = np.where(rate[0, 1:] > 0, rate[0, 1:], 3.0)
+    loose = 10 if seed % 4 == 1 else 1
     return Instance(
         rate,
-        random.uniform(3, 12, n) * (10 if loose else 1),
-        random.uniform(3, 12, n) * (10 if loose else 1),
-        random.integers(1, most_vms + 1, n).tolist(),
+        [1.0, 1.5, 16.0][seed % 3] * rate,
+        of.egress * loose,
+        of.ingress * loose,
+        of.vms,
         random.choice([0.01, 0.02, 0.05, 0.09, 0.12], (n, n)),
-        random.choice([0.1, 1.5, 6.0], n).tolist(),
+        np.ones(n, dtype=bool),
+        tuple(random.choice([0.1, 1.5, 6.0], n).tolist()),
         destinations,
-        flows=[1.0, 1.5, 16.0][seed % 3],
     )
 
 
-def loads(given: Instance, links_gbit: Floats) -> tuple[Floats, Floats]:
-    """Return VM-seconds of all rows (connections, caps, paths; out and in), and their sites."""
-    n = len(given.rate)
-    share = np.divide(links_gbit, given.rate, out=np.zeros((n, n)), where=given.rate > 0)
-    rows = np.concatenate(
-        [
-            share.sum(axis=1) / given.flows,
-            share.sum(axis=0) / given.flows,
-            links_gbit.sum(axis=1) / given.egress,
-            links_gbit.sum(axis=0) / given.ingress,
-            share.ravel(),
-            share.ravel(),
-        ]
-    )
-    return rows, row_sites(n)
-
-
-def row_sites(n: int) -> np.ndarray:
-    """Return the site of each row of :func:`loads`."""
-    sites = np.arange(n)
-    return np.concatenate([np.tile(sites, 4), np.repeat(sites, n), np.tile(sites, n)])
-
-
-def tree_links(given: Instance, arcs: Arcs, volume_gbit: float) -> Floats:
-    links = np.zeros_like(given.rate)
-    for arc in arcs:
-        links[arc] = volume_gbit
-    return links
-
-
-def least_time_of_trees(given: Instance, trees: list[Arcs], volume_gbit: float) -> float:
+def least_time_of_trees(given: Instance, trees: Sequence[Arcs], volume_gbit: float) -> float:
     """Least time over all packings of these trees (HiGHS)."""
-    columns = [loads(given, tree_links(given, arcs, volume_gbit))[0] for arcs in trees]
-    sites = row_sites(len(given.rate))
-    limits = np.array(given.vms, dtype=float)[sites]
-    matrix = np.column_stack([*columns, -limits])
+    columns = [given.tree_loads(arcs, volume_gbit) for arcs in trees]
     solved = linprog(
         np.append(np.zeros(len(trees)), 1.0),
-        A_ub=matrix,
-        b_ub=np.zeros(len(limits)),
+        A_ub=np.column_stack([*columns, -given.limits]),
+        b_ub=np.zeros(len(given.limits)),
         A_eq=[np.append(np.ones(len(trees)), 0.0)],
         b_eq=[1.0],
         method="highs",
@@ -145,9 +85,9 @@ def least_cost_of_trees(
     VMs are paid from a minute before.
     """
     n, count = len(given.rate), len(trees)
-    columns = [loads(given, tree_links(given, arcs, volume_gbit))[0] for arcs in trees]
+    columns = [given.tree_loads(arcs, volume_gbit) for arcs in trees]
     fees = [sum(given.fees[arc] for arc in arcs) * volume_gbit / 8 for arcs in trees]
-    sites = row_sites(n)
+    sites = given.row_sites
     shared = len(sites)
     rows = np.zeros((shared + n, count + n))
     rows[:shared, :count] = np.column_stack(columns)
@@ -177,88 +117,3 @@ def least_cost_of_trees(
         if solved.status == 0:
             best = min(best, float(solved.fun) + time_usd)
     return best
-
-
-def least_time_of_flows(given: Instance, volume_gbit: float) -> float:
-    """Least time if every destination's flow is only bounded by what its links carry (HiGHS).
-
-    No packing of trees is faster; where every site is a destination, the fastest packing is as fast
-    (Edmonds 1973).
-    """
-    n = len(given.rate)
-    arcs = [(int(u), int(v)) for u, v in zip(*np.nonzero(given.rate), strict=True)]
-    arcs = [(u, v) for u, v in arcs if v != 0]
-    m, k = len(arcs), given.destinations
-    size = m + k * m + 1
-    upper, equal, wanted = [], [], []
-    for terminal in range(1, k + 1):
-        start = m + (terminal - 1) * m
-        for node in range(n):
-            row = np.zeros(size)
-            for position, (u, v) in enumerate(arcs):
-                row[start + position] = (v == node) - (u == node)
-            equal.append(row)
-            wanted.append({0: -1.0, terminal: 1.0}.get(node, 0.0))
-        for position in range(m):
-            row = np.zeros(size)
-            row[start + position], row[position] = 1.0, -1.0
-            upper.append(row)
-    for kind in range(4):
-        for site in range(n):
-            row = np.zeros(size)
-            for position, (u, v) in enumerate(arcs):
-                if site == (u, v)[kind % 2]:
-                    flows = given.flows * given.rate[u, v]
-                    by = (flows, flows, given.egress[u], given.ingress[v])
-                    row[position] = volume_gbit / by[kind]
-            row[-1] = -given.vms[site]
-            upper.append(row)
-    for position, (u, v) in enumerate(arcs):
-        row = np.zeros(size)
-        row[position], row[-1] = volume_gbit / given.rate[u, v], -min(given.vms[u], given.vms[v])
-        upper.append(row)
-    solved = linprog(
-        np.append(np.zeros(size - 1), 1.0),
-        A_ub=np.array(upper),
-        b_ub=np.zeros(len(upper)),
-        A_eq=np.array(equal),
-        b_eq=wanted,
-        method="highs",
-    )
-    assert solved.status == 0, solved.message
-    return float(solved.fun)
-
-
-def least_fees_of_a_tree(given: Instance, volume_gbit: float) -> float:
-    """Least egress fees of any tree: a mixed-integer program of flows over chosen links (HiGHS)."""
-    n, k = len(given.rate), given.destinations
-    arcs = [(int(u), int(v)) for u, v in zip(*np.nonzero(given.rate), strict=True) if v != 0]
-    m = len(arcs)
-    size = m + k * m
-    rows, low, high = [], [], []
-    for terminal in range(1, k + 1):
-        start = m + (terminal - 1) * m
-        for node in range(n):
-            row = np.zeros(size)
-            for position, (u, v) in enumerate(arcs):
-                row[start + position] = (v == node) - (u == node)
-            value = {0: -1.0, terminal: 1.0}.get(node, 0.0)
-            rows.append(row)
-            low.append(value)
-            high.append(value)
-        for position in range(m):
-            row = np.zeros(size)
-            row[start + position], row[position] = 1.0, -1.0
-            rows.append(row)
-            low.append(-inf)
-            high.append(0.0)
-    cost = np.append([given.fees[arc] * volume_gbit / 8 for arc in arcs], np.zeros(k * m))
-    solved = milp(
-        cost,
-        constraints=LinearConstraint(np.array(rows), low, high),
-        bounds=Bounds(0, 1),
-        integrality=np.append(np.ones(m), np.zeros(k * m)),
-        options={"mip_rel_gap": 1e-6},
-    )
-    assert solved.status == 0, solved.message
-    return float(solved.fun)

@@ -23,7 +23,8 @@ from planner.model.pricing import FlatPrices, Prices
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.joint import BOUND_SCORE
-from tests.planner.broadcast.broadcasts import CONNECTIONS, instance
+from tests.planner.broadcast.broadcasts import instance
+from tests.planner.worlds import CONNECTIONS
 from tests.properties import examples
 
 ENDS = ("r1", "r2", "r3")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
+from scipy.sparse import coo_matrix, hstack
 
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.network import Network
@@ -24,108 +25,47 @@ from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import GAP, PathColumns, least_fees, least_time
 from planner.solvers.max_min_fill import direct_paths, equal_share_finish_s, fill
 from tests.planner.grid import january_grid
+from tests.planner.worlds import CONNECTIONS, World, world
 from tests.properties import examples
 
 WITHIN = 1e-3
 
 
-@dataclass(frozen=True)
-class Instance:
-    """`rate` is what one VM pair reaches, `flows` what all connections of a VM would."""
-
-    rate: Floats
-    flows: Floats
-    egress: Floats
-    ingress: Floats
-    vms: Floats
-    may_relay: np.ndarray
-    demands_gbit: Floats
-    fees: Floats
-
-    def columns(self) -> PathColumns:
-        resources = SiteResources(
-            self.rate, self.flows, self.egress, self.ingress, self.vms, self.may_relay
-        )
-        return PathColumns(resources, self.demands_gbit, self.fees)
-
-
-def instance(seed: int) -> Instance:
-    """Six to 20 sites, with caps that bind or not, missing links, several VMs, forbidden relays."""
-    random = np.random.default_rng(seed)
-    n = int(random.integers(6, 21))
-    rate = random.uniform(0.5, 10, (n, n)) * random.uniform(0.5, 2, (n, 1))
-    missing = (random.random((n, n)) < 0.1) & (seed % 3 == 0)
-    rate[missing] = 0.0
-    np.fill_diagonal(rate, 0.0)
+def instance(seed: int) -> tuple[World, Floats]:
+    """Return six to 14 sites, and how many Gbit each sends to each other."""
+    n = 6 + seed % 9
+    of, random = world(seed, n, most_vms=3), np.random.default_rng(seed)
     demands = [
         np.full((n, n), 80.0),
         random.pareto(1.2, (n, n)) * 100 + 1,
         np.where(np.arange(n) == 2, 500.0, 5.0) * np.ones((n, n)),
         random.uniform(1, 100, (n, n)) * (random.random((n, n)) < 0.2),
     ][seed % 4]
-    demands = np.where(rate > 0, demands, 0.0)
-    demands[0, 1] = 10.0 if rate[0, 1] > 0 else 0.0
-    return Instance(
-        rate,
-        rate * random.uniform(1, [2, 40][seed % 2], (n, n)),
-        random.uniform(3, 12, n),
-        random.uniform(3, 12, n),
-        random.integers(1, 4, n).astype(float),
-        random.random(n) < 0.8,
-        demands,
-        random.choice([0.01, 0.02, 0.09], (n, n)) / 8,
-    )
+    demands = np.where(of.rate > 0, demands, 0.0)
+    demands[0, 1] = 10.0
+    flows = of.rate * random.uniform(1, [2, 40][seed % 2], (n, n))
+    return replace(of, flows=flows), demands
 
 
-def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
-    """Least time, or least fees in a time, by a linear program over every path (HiGHS)."""
-    n = len(given.rate)
-    rows: list[int] = []
-    columns: list[int] = []
-    values: list[float] = []
-    cost: list[float] = []
-    available = np.concatenate(
-        [np.tile(given.vms, 4), np.minimum(given.vms[:, None], given.vms[None, :]).ravel()]
-    )
-    limits = len(available)
-    pairs = list(zip(*np.nonzero(given.demands_gbit), strict=True))
-    for number, (i, j) in enumerate(pairs):
-        for k in range(n):
-            if k == i or (k != j and not given.may_relay[k]):
-                continue
-            links = [(i, k)] if k == j else [(i, k), (k, j)]
-            if any(given.rate[link] <= 0 for link in links):
-                continue
-            column = len(cost)
-            cost.append(sum(given.fees[link] for link in links))
-            entries = [(limits + number, 1.0)]
-            for u, v in links:
-                entries += [
-                    (u, 1 / given.flows[u, v]),
-                    (n + v, 1 / given.flows[u, v]),
-                    (2 * n + u, 1 / given.egress[u]),
-                    (3 * n + v, 1 / given.ingress[v]),
-                    (4 * n + u * n + v, 1 / given.rate[u, v]),
-                ]
-            for row, value in entries:
-                rows.append(row)
-                columns.append(column)
-                values.append(value)
-    count = len(cost)
-    matrix = coo_matrix((values, (rows, columns)), shape=(limits + len(pairs), count + 1)).tolil()
-    if deadline_s is None:
-        matrix[:limits, count] = -available[:, None]
-        objective = np.append(np.zeros(count), 1.0)
-    else:
-        objective = np.append(cost, 0.0)
-    matrix = matrix.tocsr()
-    volumes = np.array([given.demands_gbit[pair] for pair in pairs])
+def by_all_paths(of: World, demands_gbit: Floats, deadline_s: float | None = None) -> float:
+    """Return the least time, or least fees in a time, over every path (HiGHS)."""
+    pairs = [(int(i), int(j)) for i, j in zip(*np.nonzero(demands_gbit), strict=True)]
+    columns = [(number, path) for number, ends in enumerate(pairs) for path in of.paths(*ends)]
+    used = [of.loads(path) for _, path in columns]
+    entries = [(row, n, load) for n, loads in enumerate(used) for row, load in loads.items()]
+    row_of, column_of, loads = zip(*entries, strict=True)
+    limits = of.limits
+    caps = coo_matrix((loads, (row_of, column_of)), shape=(len(limits), len(columns)))
+    owners = [number for number, _ in columns], range(len(columns))
+    moved = coo_matrix((np.ones(len(columns)), owners), shape=(len(pairs), len(columns)))
+    fees = [sum(of.fees[link] for link in pairwise(path)) / 8 for _, path in columns]
     solved = linprog(
-        objective,
-        A_ub=matrix[:limits],
-        b_ub=available * (deadline_s or 0.0),
-        A_eq=matrix[limits:],
-        b_eq=volumes,
+        [0.0] * len(columns) + [1.0] if deadline_s is None else [*fees, 0.0],
+        A_ub=hstack([caps, -limits[:, None]]),
+        b_ub=np.zeros(len(limits)),
+        A_eq=hstack([moved, coo_matrix((len(pairs), 1))]),
+        b_eq=[demands_gbit[pair] for pair in pairs],
+        bounds=[(0, None)] * len(columns) + [(0, deadline_s)],
         method="highs",
     )
     assert solved.status == 0, solved.message
@@ -134,15 +74,15 @@ def by_all_paths(given: Instance, deadline_s: float | None = None) -> float:
 
 @pytest.mark.parametrize("seed", range(examples(100)))
 def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) -> None:
-    given = instance(seed)
-    columns = given.columns()
+    of, demands = instance(seed)
+    columns = PathColumns(of.resources(), demands, of.fees / 8)
     fast = least_time(columns, GAP / 2)
     paths = fast.paths_gbit
     assert paths.min() >= 0
-    assert paths.sum(axis=1) == pytest.approx(given.demands_gbit)
+    assert paths.sum(axis=1) == pytest.approx(demands)
     reached_s = columns.resources.time_s(links_of(paths))
     assert reached_s == pytest.approx(fast.objective, rel=1e-6)
-    least_s = by_all_paths(given)
+    least_s = by_all_paths(of, demands)
     assert fast.bound * (1 - 1e-6) <= least_s <= reached_s * (1 + 1e-6)
     assert reached_s <= least_s * (1 + WITHIN)
 
@@ -150,25 +90,19 @@ def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) 
     cheap = least_fees(columns, deadline_s, fast, GAP / 2)
     links = links_of(cheap.paths_gbit)
     assert columns.resources.time_s(links) <= deadline_s * (1 + 1e-9)
-    fees = float((links * given.fees).sum())
-    least_usd = by_all_paths(given, deadline_s)
+    fees = float((links * of.fees / 8).sum())
+    least_usd = by_all_paths(of, demands, deadline_s)
     assert cheap.bound * (1 - 1e-6) <= least_usd <= fees * (1 + 1e-6)
     assert fees <= least_usd * (1 + WITHIN)
 
-
-@pytest.mark.parametrize("seed", range(0, 100, 5))
-def test_taking_up_a_routing_with_one_more_vm_finds_the_optimum_too(seed: int) -> None:
-    given = instance(seed)
-    columns = given.columns()
-    fast = least_time(columns, GAP / 2)
+    # Taken up with one more VM, it finds that optimum, and columns are still of the first problem.
     more = columns.given.with_vm_at(int(columns.given.row_sites[fast.row_prices.argmax()]))
     before = len(columns.sources)
     again = least_time(columns.with_resources(more), GAP / 2)
-    least_s = by_all_paths(replace(given, vms=more.vms))
+    least_s = by_all_paths(replace(of, vms=more.vms), demands)
     assert again.bound * (1 - 1e-6) <= least_s <= again.objective * (1 + 1e-6)
     assert more.time_s(links_of(again.paths_gbit)) <= least_s * (1 + WITHIN)
     assert again.objective <= fast.objective * (1 + GAP)
-    # Columns found for other VMs are not those of the first problem.
     assert len(columns.sources) == before
 
 
@@ -191,12 +125,8 @@ def test_one_pair_is_a_division() -> None:
     assert found.duration_s == pytest.approx(200)
     assert found.cost_usd.egress == pytest.approx(2.0)
     assert found.cost_usd.vm == pytest.approx(2 * (200 + 60) / 3600)
-
-
-def test_regions_that_take_no_part_need_no_vms() -> None:
-    found = plan([[0, 5, 5], [5, 0, 5], [5, 5, 0]], {("a", "b"): 100})
-    assert found.vms == {"a": 1, "b": 1}
-    assert found.cost_usd.vm == pytest.approx(2 * (160 + 60) / 3600)
+    idle = plan([[0, 5, 5], [5, 0, 5], [5, 5, 0]], {("a", "b"): 100})
+    assert idle.vms == {"a": 1, "b": 1}  # who takes no part needs none
 
 
 def test_a_slow_path_and_a_relay_beside_it_fill_the_cap() -> None:
@@ -324,30 +254,20 @@ def test_of_routings_as_fast_the_cheaper_is_taken() -> None:
 
 
 @st.composite
-def shuffles(draw: st.DrawFn) -> tuple[SiteResources, Floats]:
-    n = draw(st.integers(2, 6))
-    figure = st.floats(0.2, 20)
-    square = st.lists(st.lists(figure, min_size=n, max_size=n), min_size=n, max_size=n)
-    rate = np.array(draw(square))
-    np.fill_diagonal(rate, 0.0)
-    volume = st.sampled_from([0.0, 0.001, 1.0, 10.0, 5000.0])
-    demands = np.array(
-        draw(st.lists(st.lists(volume, min_size=n, max_size=n), min_size=n, max_size=n))
-    )
-    np.fill_diagonal(demands, 0.0)
-    demands[0, 1] = max(demands[0, 1], 1.0)
-    caps = [np.array(draw(st.lists(figure, min_size=n, max_size=n))) for _ in range(2)]
-    vms = np.array(draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), dtype=float)
-    flows = rate * draw(st.sampled_from([1.0, 3.0, 50.0]))
-    return SiteResources(rate, flows, caps[0], caps[1], vms, np.ones(n, dtype=bool)), demands
+def shuffles(draw: st.DrawFn) -> tuple[World, Floats]:
+    n, seed = draw(st.integers(2, 6)), draw(st.integers(0, 10_000))
+    of = world(3 * seed + 1, n, most_vms=3)  # all links are known
+    flows = of.rate * draw(st.sampled_from([1.0, 3.0, 50.0]))
+    volumes = np.random.default_rng(seed).choice([0.0, 0.001, 1.0, 10.0, 5000.0], (n, n))
+    np.fill_diagonal(volumes, 0.0)
+    volumes[0, 1] = max(volumes[0, 1], 1.0)
+    return replace(of, flows=flows, may_relay=np.ones(n, dtype=bool)), volumes
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(shuffles())
-def test_filling_leaves_nobody_who_could_go_faster_alone(
-    given: tuple[SiteResources, Floats],
-) -> None:
-    resources, demands = given
+def test_filling_leaves_nobody_who_could_go_faster_alone(given: tuple[World, Floats]) -> None:
+    resources, demands = given[0].resources(), given[1]
     routing = least_time(PathColumns(resources, demands, np.zeros_like(demands)))
     time_s = resources.time_s(links_of(routing.paths_gbit))
     speed = fill(resources, routing.paths_gbit, time_s)
@@ -364,28 +284,16 @@ def test_filling_leaves_nobody_who_could_go_faster_alone(
 @settings(max_examples=examples(60), deadline=None)
 @given(shuffles(), st.sampled_from([0.0, 0.1]))
 def test_never_worse_than_starting_everything_at_once(
-    given: tuple[SiteResources, Floats], margin: float
+    given: tuple[World, Floats], margin: float
 ) -> None:
-    resources, demands = given
-    names = [f"r{i}" for i in range(resources.count)]
-    rtt_ms = (20.0 * np.arange(resources.count**2) % 170.0).reshape(demands.shape)
-    network = Network.from_matrices(
-        names,
-        resources.rate_gbps,
-        rtt_ms=rtt_ms,
-        per_flow_mbps=resources.connections_gbps / 64 * 1000,
-        egress_gbps=list(resources.egress_gbps),
-        ingress_gbps=list(resources.ingress_gbps),
-    )
+    of, demands = given
+    names, vms = of.names, of.vms_in
+    rtt_ms = (20.0 * np.arange(demands.size) % 170.0).reshape(demands.shape)
     volumes = {
         (names[i], names[j]): demands[i, j] / 8 for i, j in zip(*np.nonzero(demands), strict=True)
     }
-    vms = {name: int(count) for name, count in zip(names, resources.vms, strict=True)}
-    found = recommend_shuffle(
-        ShuffleRequest(volumes, margin=margin, vms_in=vms, connections=64),
-        network,
-        FlatPrices(names, 0.02, 1.0),
-    )
+    request = ShuffleRequest(volumes, margin=margin, vms_in=vms, connections=CONNECTIONS)
+    found = recommend_shuffle(request, of.network(rtt_ms), of.prices())
     assert found.equal_share.duration_s is not None
     assert found.direct.duration_s is not None
     # Within what times are told apart by, the cheaper routing is taken.
@@ -425,18 +333,17 @@ def test_gains_on_the_january_grid_are_those_of_an_independent_program(
     network = grid.network().with_(restricted_to=names)
     problem = shuffle_problem(request, network, grid.prices())
     of = problem.resources
-    least_s = by_all_paths(
-        Instance(
-            of.rate_gbps,
-            of.connections_gbps,
-            of.egress_gbps,
-            of.ingress_gbps,
-            of.vms,
-            of.may_relay,
-            problem.demands_gbit,
-            problem.usd_per_gbit,
-        )
+    usd = problem.usd_per_gbit * 8
+    as_world = World(
+        of.rate_gbps,
+        of.connections_gbps,
+        of.egress_gbps,
+        of.ingress_gbps,
+        of.vms,
+        usd,
+        of.may_relay,
     )
+    least_s = by_all_paths(as_world, problem.demands_gbit)
     found = recommend_shuffle(request, network, grid.prices())
     longest_ramp_s = 8.5 * 2 * float(problem.rtt_ms.max()) / 1000
     assert found.bound_s <= least_s * (1 + 1e-6)
