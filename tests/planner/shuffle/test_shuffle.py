@@ -293,7 +293,7 @@ def test_never_worse_than_starting_everything_at_once(
         (names[i], names[j]): demands[i, j] / 8 for i, j in zip(*np.nonzero(demands), strict=True)
     }
     request = ShuffleRequest(volumes, margin=margin, vms_in=vms, connections=CONNECTIONS)
-    found = recommend_shuffle(request, of.network(rtt_ms), of.prices())
+    found = recommend_shuffle(request, of.network(np.asarray(rtt_ms)), of.prices())
     assert found.equal_share.duration_s is not None
     assert found.direct.duration_s is not None
     # Within what times are told apart by, the cheaper routing is taken.
