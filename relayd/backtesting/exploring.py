@@ -1,8 +1,8 @@
 """Replays transfers that learn from each other: exploring, against always the predicted best.
 
-Both know the estimates of the step at which a pair was first estimated, and from then on only what
-their own transfers had: what was measured in a step on the path that was taken. Every step is one
-transfer of a pair. Hindsight takes the best of the same paths by what was measured in the step.
+Both know the estimates of the step at which a pair was first estimated, and from then on only the
+rates of their own transfers: those measured in a step on the path that was taken. Every step is
+one transfer of a pair. Hindsight takes the best of the same paths by the rates of the step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from relayd.backtesting.history import Step
 from relayd.backtesting.replay import Scene
 from relayd.backtesting.result import ExploredHistory, ExploredPolicy
 
-# As many as a plan lists, and so explores, when it is not told otherwise.
+# As many as a plan lists, and so explores, by default.
 MOST_RELAYS = 6
 # Of pairs times the square of their transfers: some minutes on one core.
 MOST_WORK = 30_000_000
@@ -30,7 +30,7 @@ MOST_WORK = 30_000_000
 
 @dataclass
 class _Pair:
-    """The paths of one pair, and what each had in the steps in which all were measured.
+    """The paths of one pair, and their rates in the steps in which all were measured.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class _Pair:
         Positions, with :data:`DIRECT` first.
     paths : list of Path
     at_s : list of float
-        When each transfer begins.
+        Begin of each transfer, seconds since 1970.
     log_gbps : list of list of float
         Logarithms of the rates of all paths, by transfer.
     """
@@ -52,7 +52,7 @@ class _Pair:
 def explored_history(
     steps: Iterable[Step], scene: Scene, share: float, step_s: float
 ) -> ExploredHistory:
-    """Return what exploring and always the predicted best would have come to.
+    """Replay transfers by exploring, by always the predicted best, and by hindsight.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def explored_history(
         The oldest first.
     scene : Scene
     share : float
-        Most of what transfers cost that trials may cost.
+        Share of the cost of transfers that trials may cost.
     step_s : float
 
     Raises
@@ -82,8 +82,8 @@ def explored_history(
     for name, most in (("predicted", 0.0), ("exploring", share)):
         values, trials = [], 0
         for pair in pairs:
-            found, tried = _followed(pair, most, step_s)
-            values += found
+            of_pair, tried = _followed(pair, most, step_s)
+            values += of_pair
             trials += tried
         policies.append(ExploredPolicy(name, _mean(values), trials))
     best = [
@@ -100,7 +100,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _followed(pair: _Pair, share: float, step_s: float) -> tuple[list[float], int]:
-    """Return what each transfer of a pair came to, and how many were trials."""
+    """Return the value of each transfer of a pair, and the number of trials among them."""
     sent: list[Sent] = []
     values, trials = [], 0
     for now_s, rates in zip(pair.at_s, pair.log_gbps, strict=True):
@@ -113,19 +113,19 @@ def _followed(pair: _Pair, share: float, step_s: float) -> tuple[list[float], in
 
 
 def _pairs(steps: Iterable[Step], scene: Scene) -> list[_Pair]:
-    found: dict[tuple[int, int], _Pair] = {}
+    pairs: dict[tuple[int, int], _Pair] = {}
     priced = np.isfinite(scene.terms.egress_usd)
     for step in steps:
         usable = step.estimated & priced & (step.believed.expected > 0)
         for src, dst in np.argwhere(scene.judged & usable).tolist():
-            if (src, dst) not in found:
-                found[src, dst] = _first(scene.terms, step, usable, src, dst)
-        for (src, dst), pair in found.items():
+            if (src, dst) not in pairs:
+                pairs[src, dst] = _first(scene.terms, step, usable, src, dst)
+        for (src, dst), pair in pairs.items():
             rates = [_least(step.truth_gbps, src, via, dst) for via in pair.relays]
             if all(rate > 0 for rate in rates):  # neither unknown (NaN) nor down
                 pair.at_s.append(step.begin_s)
                 pair.log_gbps.append([log(rate) for rate in rates])
-    return list(found.values())
+    return list(pairs.values())
 
 
 def _first(terms: Terms, step: Step, usable: np.ndarray, src: int, dst: int) -> _Pair:
@@ -153,7 +153,7 @@ def _path(terms: Terms, step: Step, src: int, via: int, dst: int) -> Path:
 
 
 def _least(rates: np.ndarray, src: int, via: int, dst: int) -> float:
-    """Return the lower rate of a path's links; NaN where one is not known."""
+    """Return the lowest rate of a path's links; NaN where one is not known."""
     if via == DIRECT:
         return float(rates[src, dst])
     return float(np.minimum(rates[src, via], rates[via, dst]))

@@ -1,4 +1,4 @@
-"""Replays stored history step by step: what relayd then believed, and what was measured next."""
+"""Replays stored history by steps: relayd's estimates at the time, and the next measurements."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class ReplaySpan(NamedTuple):
 
     @property
     def end_s(self) -> float:
-        """When the last step ends."""
+        """End of the last step."""
         return self.begin_s + self.steps * self.step_s
 
 
 class StepSamples(NamedTuple):
-    """What was known when a step began, and what was measured in it.
+    """Samples known when a step began, and samples measured in it.
 
     Attributes
     ----------
     begin_s : float
         Seconds since 1970.
     known : Samples
-        The newest of each series: what estimates rest on.
+        The newest of each series, on which estimates rest.
     truth, rtts : Samples
-        Of the step: tests that a path is judged by, and round trips.
+        Of the step: tests by which a path is judged, and round trips.
     """
 
     begin_s: float
@@ -91,15 +91,15 @@ class Step(NamedTuple):
 
     @property
     def covered(self) -> Truths:
-        """Where what was measured lies within the bounds."""
+        """Pairs whose measured rate lies within the bounds."""
         truth, believed = self.truth_gbps, self.believed
-        found: Truths = (believed.low <= truth) & (truth <= believed.high)
-        return found
+        within: Truths = (believed.low <= truth) & (truth <= believed.high)
+        return within
 
 
 @dataclass(frozen=True, slots=True)
 class StepEstimator:
-    """Estimates the links of a step as relayd would have when it began.
+    """Estimates the links of a step as relayd would have done at its begin.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class StepEstimator:
     connections: int
 
     def step(self, samples: StepSamples) -> Step:
-        """Return a step."""
+        """Estimate a step from its samples."""
         estimator = Estimator(samples.known, self.catalogue, self.vm_types)
         network = estimator.network(UNSAVED).with_(aged_to_s=samples.begin_s)
         metric: Metric = "per_flow_mbps" if self.connections == 1 else "aggregate_mbps"
@@ -151,14 +151,14 @@ class StepEstimator:
 
     def _medians(self, samples: Samples, values: Floats) -> Floats:
         """Return the median of each pair's samples, shape (n, n); NaN where there is none."""
-        found = np.full((len(self.regions),) * 2, np.nan)
+        medians = np.full((len(self.regions),) * 2, np.nan)
         rows = samples.rows
         order = np.lexsort((rows["dst"], rows["src"]))
         rows, values = rows[order], values[order]
         groups = Groups.of(rows["src"], rows["dst"])
         first = rows[groups.first]
-        found[number_of(first["src"]), number_of(first["dst"])] = groups.medians(values)
-        return found
+        medians[number_of(first["src"]), number_of(first["dst"])] = groups.medians(values)
+        return medians
 
 
 class ReplayHistory:
@@ -214,7 +214,7 @@ class ReplayHistory:
         self.last_s = float(tests["measured_at_s"].max(initial=-np.inf))
         self.measured = np.zeros((count, count), np.bool_)
         self.measured[number_of(tests["src"]), number_of(tests["dst"])] = True
-        # What fewer connections than before reached says nothing of what the pair carries.
+        # Tests with fewer connections than before do not show the pair's capacity.
         places = np.flatnonzero(is_test)
         places = places[np.lexsort((places, tests["dst"], tests["src"]))]
         pair = rows["src"][places].astype(np.int64) * (count + 1) + rows["dst"][places]
@@ -224,7 +224,7 @@ class ReplayHistory:
         self.samples_read = 0
 
     def estimator(self, connections: int) -> StepEstimator:
-        """Return what estimates steps, for a number of connections."""
+        """Return the estimator of steps for a number of connections."""
         return StepEstimator(self.regions, self._catalogue, self._vm_types, connections)
 
     def span(self, step_s: float, since_s: float | None, until_s: float | None) -> ReplaySpan:

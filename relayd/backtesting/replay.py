@@ -1,8 +1,8 @@
-"""Decides every pair at each step of a history, and holds that against what was then measured.
+"""Decides every pair at each step of a history, and judges decisions by the step's measurements.
 
-Relayd's rule decides for every pair on what was known before the step
-(:mod:`planner.transfer.all_pairs`); what was then measured during the step is the truth that the
-decision is held against, as are three others: always direct, always the relay that looked best, and
+Relayd's rule decides for every pair on the samples from before the step
+(:mod:`planner.transfer.all_pairs`); the measurements during the step are the truth by which the
+decision is judged, as are three others: always direct, always the relay that looked best, and
 hindsight, which knows the truth. Hindsight picks the best of many single measurements, noise
 included, so that a decision made before can't quite reach it.
 
@@ -53,12 +53,12 @@ DECISION = np.dtype(
 """A pair in a step in which it was measured, having been measured before."""
 CONNECT_S = 10.0
 STEPS_A_WORKER = 2
-"""That are on the cluster at once: more would only fill memory."""
+"""Steps on the cluster at once: more would only fill memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What does not change over a replay.
+    """The parts of a replay that are the same at every step.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Scene:
 
 
 def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Prices) -> Terms:
-    """Return what a transfer costs between each pair of regions.
+    """Return the costs of a transfer between each pair of regions.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Pri
 
 
 def replay(samples: StepSamples, scene: Scene) -> Rows:
-    """Decide every pair in a step, and return what came of it: rows of :data:`DECISION`."""
+    """Decide every pair in a step and judge the decisions: rows of :data:`DECISION`."""
     step, terms = scene.estimator.step(samples), scene.terms
     chosen, likeliest = choose(terms, *step.factors, step.rtt_ms)
     known = ~np.isnan(step.truth_gbps)

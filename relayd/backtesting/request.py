@@ -1,4 +1,4 @@
-"""What is to be replayed, and what every transfer of it is like."""
+"""Request for a replay: the history to replay, and the transfer that each pair makes."""
 
 from __future__ import annotations
 

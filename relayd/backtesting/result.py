@@ -13,16 +13,16 @@ from probes.samples import Rows
 from relayd.backtesting.replay import STRATEGIES
 
 FEWEST_DECISIONS = 30
-"""With fewer, nothing is said: one bad decision would be several percent of all."""
+"""With fewer there are no figures: one bad decision would be several percent of all."""
 NEAR = 0.99
-"""Of what hindsight has: what counts as having got it."""
+"""Share of hindsight's value from which a decision counts as near it."""
 BINS = 1000
-"""To which percentiles of shares are rounded down."""
+"""Percentiles of shares are rounded down to multiples of 1 / BINS."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """What transfers would have achieved with one strategy.
+    """Results that transfers would have achieved with one strategy.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class StrategyResult:
         ``relayd``, ``direct`` (always), ``relay`` (always the one that looked best) or
         ``hindsight``.
     achieved, achieved_p10 : float
-        Of what hindsight has, in the objective's terms: mean and 10th percentile of decisions.
+        Share of hindsight's result in the objective's terms: mean and 10th percentile.
     throughput_gbps, time_s, cost_usd, value : float
         Means over decisions in which all four carried something. `value` is cost plus time in
         USD, or seconds where time alone counts.
@@ -39,9 +39,9 @@ class StrategyResult:
     stalled : int
         Decisions whose path carried nothing.
     switches : int
-        How often a pair's path was another than the time before.
+        Decisions for another path of a pair than the time before.
     switches_a_day : float
-        The same by pair and day.
+        Of these, by pair and day.
     """
 
     strategy: str
@@ -76,14 +76,14 @@ class PairsResult:
     right : float | None
         Share in which relaying or not was as in hindsight.
     near : float | None
-        Share that got at least 99 % of what hindsight has.
+        Share that got at least 99 % of hindsight's result.
     verdict_right : float | None
-        Share in which the verdict was right about the relay that looked best: to take it where what
-        was then measured made it better than direct by the margin, and direct where not.
+        Share in which the verdict was right about the relay that looked best: to take it where it
+        was then measured to be better than direct by the margin, and direct elsewhere.
     strategies : tuple of StrategyResult
     coverage : Coverage | None
-        How often the direct link's 90 % bounds held what was measured in the step; None where no
-        pair was known before.
+        Coverage of the step's measurements by the direct link's 90 % bounds; None where no pair
+        was known before.
     """
 
     pairs: int
@@ -100,7 +100,7 @@ class PairsResult:
 
     def of(self, strategy: str) -> StrategyResult:
         """Return the result of one strategy."""
-        return next(found for found in self.strategies if found.strategy == strategy)
+        return next(one for one in self.strategies if one.strategy == strategy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class ProviderPairResult:
 
 @dataclass(frozen=True, slots=True)
 class ExploredPolicy:
-    """What transfers would have come to that learn only from each other.
+    """Results of transfers that learn only from each other.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class ExploredHistory:
     Attributes
     ----------
     share : float
-        Most of what transfers cost that trials may cost.
+        Share of the cost of transfers that trials may cost.
     pairs, transfers : int
         Replayed: one transfer of a pair for each step in which all its paths carried something.
     policies : tuple of ExploredPolicy
@@ -151,7 +151,7 @@ class ExploredHistory:
 
     def of(self, policy: str) -> ExploredPolicy:
         """Return the result of one policy."""
-        return next(found for found in self.policies if found.policy == policy)
+        return next(one for one in self.policies if one.policy == policy)
 
     def lost(self, policy: str) -> float:
         """Return the value beyond hindsight's, as a share of that."""
@@ -255,6 +255,6 @@ def summed_up(rows: Rows, days: float) -> PairsResult:
 
 
 def _shares(values: Floats) -> Floats:
-    """Return what strategies got of what hindsight has: values are losses, so their ratio."""
+    """Return the shares of hindsight's result: values are losses, so they are ratios of losses."""
     paid = np.where((values > 0) & np.isfinite(values), values, np.inf)
     return np.minimum(1.0, np.where(values <= 0, 1.0, values[:, -1:] / paid))

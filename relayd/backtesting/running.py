@@ -41,7 +41,7 @@ P = ParamSpec("P")
 
 
 class _Signature(Protocol[P]):
-    """What :func:`backtest` takes: besides what it names, the fields of a request."""
+    """The parameters of :func:`backtest`: those that it names, and the fields of a request."""
 
     def __call__(
         self,
@@ -64,7 +64,7 @@ def backtest(
     catalogues: Sequence[str | Path] = (),
     **asked: Any,
 ) -> Backtest:
-    """Replay stored history: what relayd would have recommended, and what that would have achieved.
+    """Replay stored history: the plans that relayd would have recommended, and their results.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def _check_connections(history: ReplayHistory, connections: int) -> None:
 
 
 def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) -> Truths:
-    """Return which pairs to decide."""
+    """Return the pairs to decide."""
     measured = history.measured & ~np.eye(len(history.regions), dtype=bool)
     if not pairs:
         return measured
@@ -203,27 +203,26 @@ def _by_providers(
     src, dst = provider[rows["pair"] // len(provider)], provider[rows["pair"] % len(provider)]
     asked = np.argwhere(judged)
     for one, other in sorted({(a, b) for a, b in provider[asked].tolist()}):
-        found = summed_up(rows[(src == one) & (dst == other)], days)
-        yield ProviderPairResult(one, other, found)
+        yield ProviderPairResult(one, other, summed_up(rows[(src == one) & (dst == other)], days))
 
 
 def _warnings(history: ReplayHistory, scene: Scene, total: PairsResult) -> list[str]:
-    found = []
+    warnings = []
     unpriced: Truths = scene.judged & ~np.isfinite(scene.terms.egress_usd)
     if unpriced.any():
-        found.append(
+        warnings.append(
             f"{int(unpriced.sum())} pairs are left out: the catalogue has no egress price for them"
         )
     if total.judged < 0.9 * total.decisions:
-        found.append(
+        warnings.append(
             f"only {total.judged / total.decisions:.0%} of the decisions could be judged: the "
             "others' paths were not measured in the same step"
         )
     measured = int(history.measured.sum())
     links = len(history.regions) * (len(history.regions) - 1)
     if measured < links:
-        found.append(
+        warnings.append(
             f"{measured:,} of {links:,} links were measured; the others were not open to any "
             "strategy"
         )
-    return found
+    return warnings

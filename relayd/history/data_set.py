@@ -70,16 +70,16 @@ class DataSetHistory(SampleHistory):
                 yield samples[kept]
 
     def about(self) -> dict[str, str]:
-        """Return how much there is, in words."""
+        """Return the size of the data set by name."""
         samples, left_out = self._counts
-        found = {"samples in the data set": f"{samples:,}", "files": f"{len(self._files):,}"}
+        sizes = {"samples in the data set": f"{samples:,}", "files": f"{len(self._files):,}"}
         if left_out:
-            found["rows that are no samples"] = f"{left_out:,}"
-        return found
+            sizes["rows that are no samples"] = f"{left_out:,}"
+        return sizes
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        """How many samples there are, and rows that are none."""
+        """Number of samples, and of rows that are none."""
         rows = faulty = 0
         for path in self._files:
             for samples, faults in self._rows_of(path):
@@ -87,9 +87,9 @@ class DataSetHistory(SampleHistory):
         return rows - faulty, faulty
 
     def newest_rows(self, path: Path, most: int, options: ImportOptions) -> Iterator[ImportedRow]:
-        """Yield what importing a file does, of the newest samples of each series alone.
+        """Yield the rows of a file as its import does, but only the newest of each series.
 
-        Rows that are no samples are among them, so that they are told.
+        Rows that are no samples are among them, so that the import reports them.
 
         Parameters
         ----------
@@ -113,13 +113,13 @@ class DataSetHistory(SampleHistory):
                 first += len(batch)
 
     def _newest_since(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return series and kinds of address, and since when each has its newest samples."""
+        """Return series and kinds of address, and the time of each one's first newest sample."""
         if most not in self._since:
-            found = Samples()
+            newest = Samples()
             for part in self.parts():
-                found = newest_of(Samples.concat([found, part]) if len(found) else part, most)
-            codes, first = np.unique(series_codes(found), return_index=True)
-            self._since[most] = codes, found.rows["measured_at_s"][first]
+                newest = newest_of(Samples.concat([newest, part]) if len(newest) else part, most)
+            codes, first = np.unique(series_codes(newest), return_index=True)
+            self._since[most] = codes, newest.rows["measured_at_s"][first]
         return self._since[most]
 
     def _rows_of(
@@ -133,7 +133,7 @@ class DataSetHistory(SampleHistory):
 
 
 def _overlaps(path: Path, begin_s: float, end_s: float) -> bool:
-    """Return whether a file may have samples from one time until before another."""
+    """Tell whether a file may have samples from one time until before another."""
     import pyarrow.parquet
 
     try:
@@ -144,4 +144,4 @@ def _overlaps(path: Path, begin_s: float, end_s: float) -> bool:
         ]
         return any(one.max >= begin_s and one.min < end_s for one in groups)
     except (AttributeError, TypeError, ValueError, OSError, pyarrow.ArrowException):
-        return True  # nothing is said of times, or the file is damaged: reading it tells
+        return True  # its times are not known, or it is damaged: reading it tells

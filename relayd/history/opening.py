@@ -44,7 +44,7 @@ class StoredHistory(SampleHistory):
         )
 
     def votes(self) -> Iterator[VmVote]:
-        """Return what summarised samples say of VM types."""
+        """Return the votes of summarised samples on VM types."""
         return vm_votes(self._store)
 
     def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
@@ -54,7 +54,7 @@ class StoredHistory(SampleHistory):
                 yield row.src, row.dst, row.volume_gb, row.ended_s - row.began_s
 
     def about(self) -> dict[str, str]:
-        """Return how much there is, in words."""
+        """Return the size of the store by name."""
         counts = self._store.samples.counts()
         return {"samples in the store": f"{counts.samples:,}", "batches": f"{counts.batches:,}"}
 

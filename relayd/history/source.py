@@ -1,4 +1,4 @@
-"""What replays and reports read: all samples that count, wherever they are."""
+"""Source of replays and reports: all samples that count, of a store or of a data set."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class SampleHistory(ABC):
         metric : Metric, optional
             Only this metric.
         begin_s, end_s : float
-            Only what was measured from one time until before another, seconds since 1970.
+            Only samples from one time until before another, seconds since 1970.
         details : bool
-            With what their tools said, else without.
+            Whether samples have the details of their tools.
         """
 
     def read(
@@ -45,12 +45,13 @@ class SampleHistory(ABC):
         details: bool = False,
     ) -> Samples:
         """Return the samples of :meth:`parts` as one, by source, destination, metric and time."""
-        found = Samples.concat(self.parts(metric, begin_s, end_s, details=details))
-        rows = found.rows
-        return found[np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))]
+        samples = Samples.concat(self.parts(metric, begin_s, end_s, details=details))
+        rows = samples.rows
+        order = np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))
+        return samples[order]
 
     def votes(self) -> Iterable[VmVote]:
-        """Return what summarised samples say of VM types: nothing, where there are none."""
+        """Return the votes of summarised samples on VM types; a data set has none."""
         return ()
 
     def finished_transfers(
@@ -62,7 +63,7 @@ class SampleHistory(ABC):
 
     @abstractmethod
     def about(self) -> dict[str, str]:
-        """Return how much there is, in words."""
+        """Return the size of the history by name, in words."""
 
 
 def series_codes(samples: Samples) -> np.ndarray:
@@ -70,8 +71,8 @@ def series_codes(samples: Samples) -> np.ndarray:
     rows = samples.rows
     link = rows["src"].astype(np.int64) << 32 | rows["dst"].astype(np.int64) << 8
     private = rows["address"] == ADDRESSES.index("private")
-    found: np.ndarray = link + rows["metric"] * 2 + private
-    return found
+    codes: np.ndarray = link + rows["metric"] * 2 + private
+    return codes
 
 
 def newest_of(samples: Samples, most: int) -> Samples:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from relayd.sources.memory import Source
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import Selection, selected, to_decide
-from relayd.tables.figures import knowledge, pairs_by_price
+from relayd.tables.figures import evidence_of, pairs_by_price
 
 MOST_EFFECTS = 100
 VOLUME_GB = 1000.0
@@ -119,19 +118,9 @@ def matrix_bytes(
 def knowledge_bytes(wan: Wan) -> bytes:
     """Return sources and ages of all links, and old prices, as JSON."""
     now_s = time.time()
-    found = knowledge(wan.network, now_s)
-    times_s = found.sampled_at_s.tolist()
-    return encoded(
-        {
-            **found.links,
-            "outlived": found.outlived,
-            "newest_sample_s": max(times_s, default=None),
-            "median_sample_s": median(times_s) if times_s else None,
-            "old_prices": old_prices(
-                wan.catalogue, pairs_by_price(wan.network, wan.catalogue), now_s
-            ),
-        }
-    )
+    pairs = pairs_by_price(wan.network, wan.catalogue)
+    prices = old_prices(wan.catalogue, pairs, now_s)
+    return encoded({**evidence_of(wan.network, now_s), "old_prices": prices})
 
 
 def relay_gains_bytes(wan: Wan, limit: int) -> bytes:

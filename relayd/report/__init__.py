@@ -28,7 +28,7 @@ def make_report(
     catalogue : Catalogue
         For the places and prices of regions.
     since_s : float, optional
-        Only what was measured since, seconds since 1970.
+        Only samples since then, seconds since 1970.
     only : collection of str
         Keys of sections; without any, all.
 

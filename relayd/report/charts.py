@@ -74,8 +74,7 @@ def _category(field: str, order: Sequence[str]) -> dict[str, Any]:
 
 
 def _percentiles(values: Sequence[float], shares: Mapping[str, float]) -> dict[str, float]:
-    found = np.percentile(values, list(shares.values())).tolist()
-    return dict(zip(shares, found, strict=True))
+    return dict(zip(shares, np.percentile(values, list(shares.values())).tolist(), strict=True))
 
 
 def cumulative(

@@ -19,25 +19,25 @@ from probes.samples import Metric, Rows, Sample, Samples
 from relayd.history.source import SampleHistory
 from relayd.tables.figures import matrix_of, measured_regions
 
-# Which metrics slow start lowers, and whether they are of one connection.
+# Metrics that slow start lowers, and whether they are of one connection.
 _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
 
 
 class ReportData:
-    """Samples by metric, with what the catalogue says of the regions.
+    """Samples by metric, with the catalogue's regions.
 
     Parameters
     ----------
     samples : SampleHistory
     catalogue : Catalogue
     since_s : float, optional
-        Only what was measured since, seconds since 1970.
+        Only samples since then, seconds since 1970.
 
     Attributes
     ----------
     since_s : float | None
     corrected : dict
-        By metric of those read so far, how many samples were corrected for slow start.
+        Metric of those read so far to the number of samples corrected for slow start.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ReportData:
         self.corrected[metric] = count
 
     def count(self, metric: Metric) -> int:
-        """Return how many samples of a metric there are."""
+        """Count the samples of a metric."""
         return len(self.samples_of(metric))
 
     def pairs(self, metric: Metric) -> Iterator[tuple[str, str, Rows]]:
@@ -93,7 +93,7 @@ class ReportData:
         return f"{names[row['src_vm']] or '?'} > {names[row['dst_vm']] or '?'}"
 
     def tests(self, metric: Metric, which: Literal["intervals", "detail"]) -> Iterator[Sample]:
-        """Yield the tests that kept their intervals, or whose tool said more than a figure."""
+        """Yield the tests that kept their intervals, or the details of their tool."""
         samples = self.read(metric, details=True)
         return iter(samples[samples.rows[which] > 0])
 
@@ -112,19 +112,19 @@ class ReportData:
             name: at
             for at, name in enumerate(dict.fromkeys(end for pair in medians for end in pair))
         }
-        found = np.full((len(index), len(index)), np.nan)
+        matrix = np.full((len(index), len(index)), np.nan)
         for (src, dst), value in medians.items():
-            found[index[src], index[dst]] = value
-        return found
+            matrix[index[src], index[dst]] = value
+        return matrix
 
     @cached_property
     def network(self) -> Network:
-        """The network of estimates of now that plans on these samples rest on."""
+        """The network of present estimates on which plans by these samples rest."""
         network = Estimator(self.read(), self.catalogue, votes=self.samples.votes())
         return network.network(UNSAVED).with_(aged_to_s=time.time())
 
     def relay_gains(self, connections: int) -> Floats:
-        """Return what the best relay gains between measured regions; NaN where nothing is known."""
+        """Return the gains of the best relays between measured regions; NaN where not known."""
         network = self.network.with_(restricted_to=measured_regions(self.network))
         gains: Floats = matrix_of(network, self.catalogue, "relay-gain", connections).values
         return np.maximum(gains, 1.0)

@@ -24,7 +24,7 @@ class Table(NamedTuple):
 class Chart(NamedTuple):
     """A chart as a Vega-Lite specification (https://vega.github.io/vega-lite/, version 5).
 
-    The caption says what it shows, in a sentence: also for those who can't see it.
+    The caption describes it in a sentence, also for those who can't see it.
     """
 
     caption: str
@@ -33,16 +33,16 @@ class Chart(NamedTuple):
 
 @dataclass(slots=True)
 class Section:
-    """One question, and what the samples say about it.
+    """One question, and the answer of the samples.
 
     Attributes
     ----------
     key : str
         Its name in JSON and in links.
     title, method : str
-        The question; how it is answered, and where the method is from.
+        The question; the method of the answer and its source.
     samples : int
-        That it rests on.
+        On which it rests.
     statements : list of str
         The answer, in sentences.
     figures : dict
@@ -68,12 +68,12 @@ class Section:
     def conclude(self, key: str, analyse: Callable[..., Any], *of: Any) -> Any:
         """Run an analysis and keep its figures, or state that there are too few samples for it."""
         try:
-            found = analyse(*of)
+            result = analyse(*of)
         except TooFewError as error:
             self.say(f"{key.replace('_', ' ').capitalize()}: no conclusion. {error}")
             return None
-        self.figures[key] = dumped(found, as_json=True)
-        return found
+        self.figures[key] = dumped(result, as_json=True)
+        return result
 
     def table(self, caption: str, records: Iterable[Record], columns: Mapping[str, str]) -> None:
         """Add a table of records.
@@ -81,7 +81,7 @@ class Section:
         Parameters
         ----------
         columns : mapping
-            Header to the key of a value, and how :func:`format` writes it: ``mbps:,.0f``.
+            Header to the key of a value and its format (:func:`format`): ``mbps:,.0f``.
         """
         specs = [column.partition(":")[::2] for column in columns.values()]
         rows = tuple(tuple(_cell(record[key], spec) for key, spec in specs) for record in records)
@@ -124,8 +124,8 @@ def analysis(
     Parameters
     ----------
     metrics : collection of Metric
-        On whose samples it rests, and of each of which the function is asked; none for a function
-        that is asked once, and counts its samples.
+        On whose samples it rests; the function is called for each. Without any it is called once,
+        and counts its samples itself.
     """
     return lambda answer: Analysis(key, title, method, metrics, answer)
 
@@ -137,7 +137,7 @@ class Report(NamedTuple):
     ----------
     title : str
     about : dict of str to str
-        What it rests on: the store, its span of time, its tools.
+        Its basis: the store, its span of time, its tools.
     sections : sequence of Section
     """
 

@@ -1,4 +1,4 @@
-"""``relayd series``: everything that is known of one link in time."""
+"""``relayd series``: all analyses of one link's samples in time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def report_series(
     horizon_s : float
         Of the forecast.
     since_s : float, optional
-        Only what was measured since, seconds since 1970.
+        Only samples since then, seconds since 1970.
     """
     begin_s = -inf if since_s is None else since_s
     rows = store.samples.read(src=src, dst=dst, metric=metric, since_s=begin_s, details=False).rows
@@ -77,7 +77,7 @@ def report_series(
     "Autocorrelation; Bartlett's bounds, integrated time of correlation.",
 )
 def memory(section: Section, series: _Series) -> None:
-    """Answer how much samples resemble earlier ones."""
+    """Tell how much samples resemble earlier ones."""
     rows = series.rows
     found = section.conclude(
         "autocorrelation", autocorrelation, rows["measured_at_s"], rows["value"]
@@ -100,7 +100,7 @@ def memory(section: Section, series: _Series) -> None:
     "wave of a periodogram against red noise.",
 )
 def periods(section: Section, series: _Series) -> None:
-    """Answer whether there is a pattern that comes back."""
+    """Tell whether there is a pattern that comes back."""
     times, values = series.rows["measured_at_s"], series.rows["value"]
     for name, period_s in PERIOD_NAMES.items():
         found = section.conclude(name, periodicity, times, values, period_s)
@@ -124,7 +124,7 @@ def periods(section: Section, series: _Series) -> None:
 
 
 def _extreme(found: Record) -> str:
-    """Return where it is farthest from what is usual."""
+    """Describe the part of the period that is farthest from the usual level."""
     if found["height"] > found["depth"]:
         word, at_s, how = "highest", found["highest_phase_s"], f"{found['height']:.1%} above"
     else:
@@ -139,7 +139,7 @@ def _extreme(found: Record) -> str:
     "is the share of the error of 'same as now' that is saved.",
 )
 def next_hours(section: Section, series: _Series) -> None:
-    """Answer what the link does next, where that can be told."""
+    """Forecast the link, where that is possible."""
     rows, horizon_s = series
     found = section.conclude("forecast", forecast, rows["measured_at_s"], rows["value"], horizon_s)
     if found is None:
@@ -162,7 +162,7 @@ def next_hours(section: Section, series: _Series) -> None:
     "order in time tells two levels from one shift (runs, Wald and Wolfowitz 1940).",
 )
 def levels(section: Section, series: _Series) -> None:
-    """Answer whether the level has shifted, or is one of two by turns."""
+    """Tell whether the level has shifted, or is one of two by turns."""
     rows = series.rows
     rows = rows[rows["connections"] == rows["connections"].max(initial=0)]
     times, rates = rows["measured_at_s"], rows["value"]
@@ -206,7 +206,7 @@ def levels(section: Section, series: _Series) -> None:
     "chance.",
 )
 def events(section: Section, series: _Series) -> None:
-    """Answer how often packets were lost, and whether that comes in clusters."""
+    """Tell the share of samples with lost packets, and whether these come in clusters."""
     if not len(series.rows):
         section.say("There is no sample.")
         return

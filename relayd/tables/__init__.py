@@ -1,1 +1,1 @@
-"""What is known as tables: links as rows, and one figure for every pair of regions."""
+"""Estimates as tables: links as rows, and one figure for every pair of regions."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,18 +69,15 @@ def matrix_of(
 def measured_regions(network: Network) -> set[str]:
     """Return the regions that throughput was measured from or to."""
     links = network.links
-    found = np.zeros(links.present.shape, bool)
+    is_measured = np.zeros(links.present.shape, bool)
     for name in ("per_flow_mbps", "aggregate_gbps"):
-        found |= links.kinds(links.whole, name) == MEASURED
-    at = np.union1d(*np.nonzero(found))
+        is_measured |= links.kinds(links.whole, name) == MEASURED
+    at = np.union1d(*np.nonzero(is_measured))
     return {links.regions[position] for position in at.tolist()}
 
 
 def newest_samples_s(links: LinkArray, cells: Records) -> Floats:
-    """Return the time of the newest sample of each of some records itself.
-
-    What is inferred has none: NaN there.
-    """
+    """Return the time of each record's own newest sample; NaN for inferred figures."""
     newest_s = np.full(cells.shape, np.nan)
     for name in LINK_FIGURES:
         is_measured = links.kinds(cells, name) == MEASURED
@@ -89,26 +86,16 @@ def newest_samples_s(links: LinkArray, cells: Records) -> Floats:
     return newest_s
 
 
-class Knowledge(NamedTuple):
-    """What the links of a network rest on.
+def evidence_of(network: Network, now_s: float) -> dict[str, int | float | None]:
+    """Summarise the evidence behind the links of a network.
 
-    Attributes
-    ----------
-    links : mapping
-        Number of links whose throughput is of each kind.
-    outlived : int
-        How many of them were measured longer ago than :meth:`.Estimate.outlived` allows.
-    sampled_at_s : array
-        When the newest sample of each link that has any was taken, seconds since 1970 (UTC).
+    Returns
+    -------
+    dict
+        The number of links whose throughput is of each kind; ``outlived``, those measured longer
+        ago than :meth:`.Estimate.outlived` allows; and ``newest_sample_s`` and
+        ``median_sample_s`` of the newest samples of links, seconds since 1970 (UTC).
     """
-
-    links: Mapping[Kind, int]
-    outlived: int
-    sampled_at_s: Floats
-
-
-def knowledge(network: Network, now_s: float) -> Knowledge:
-    """Return what the links of a network rest on."""
     links = network.links
     cells = links.whole[links.present]
     kinds = links.kinds(cells, "aggregate_gbps")
@@ -116,11 +103,13 @@ def knowledge(network: Network, now_s: float) -> Knowledge:
     days = (now_s - links.measured_at_s(cells, "aggregate_gbps")) / SECONDS_PER_DAY
     is_old = days > links.prior(cells, "aggregate_gbps")[:, 3] * DAYS_PER_YEAR
     newest_s = newest_samples_s(links, cells)
-    return Knowledge(
-        dict(zip(KINDS, counts, strict=True)),
-        int((is_old & (kinds == MEASURED)).sum()),
-        newest_s[~np.isnan(newest_s)],
-    )
+    times_s = newest_s[~np.isnan(newest_s)]
+    return {
+        **dict(zip(KINDS, counts, strict=True)),
+        "outlived": int((is_old & (kinds == MEASURED)).sum()),
+        "newest_sample_s": float(times_s.max()) if len(times_s) else None,
+        "median_sample_s": float(np.median(times_s)) if len(times_s) else None,
+    }
 
 
 def pairs_by_price(network: Network, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
@@ -130,11 +119,11 @@ def pairs_by_price(network: Network, catalogue: Catalogue) -> Iterator[tuple[str
 
 
 def links_to_watch(network: Network, most: int) -> tuple[list[Link], int]:
-    """Return links between regions of which a link was measured or is not up, and how many are.
+    """Return links between regions with a link that was measured or is not up, and their number.
 
-    What no sample touches needs no watching: figures of a baseline change with its data alone.
-    Where there are more than the most, those that are not up come first, then those that were
-    measured; else they are sorted.
+    Regions without samples need no watching: figures of a baseline change with its data alone.
+    Of more than the most, links that are not up come first, then measured ones; else they are
+    sorted.
     """
     names = sorted(network.sites)
     links = network.links.among(names)
@@ -156,8 +145,8 @@ def links_to_watch(network: Network, most: int) -> tuple[list[Link], int]:
 
 
 def _expected(links: LinkArray, name: LinkFigure) -> Floats:
-    found: Floats = np.where(links.present, links.whole[name]["expected"], np.nan)
-    return found
+    expected: Floats = np.where(links.present, links.whole[name]["expected"], np.nan)
+    return expected
 
 
 def _named(ranks: Ranks) -> CellSources:
@@ -170,7 +159,7 @@ def _relay_gain(network: Network, connections: int) -> tuple[Floats, Ranks]:
     links = network.links
     flows_gbps = connections * _expected(links, "per_flow_mbps") / MBPS_PER_GBPS
     whole_gbps = _expected(links, "aggregate_gbps")
-    # The source is that of what binds: so many flows, or the saturated rate.
+    # The source is that of the binding limit: so many flows, or the saturated rate.
     flows_bind = flows_gbps < whole_gbps
     direct_gbps = np.where(flows_bind, flows_gbps, whole_gbps)
     of_flows, of_whole = (

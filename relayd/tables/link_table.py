@@ -33,7 +33,7 @@ class LinkTable(Sequence[Link]):
         return len(self._links)
 
     def __repr__(self) -> str:
-        """Say how many links there are, and of how many the throughput was measured."""
+        """Count the links, and those whose throughput was measured."""
         measured = sum(link.aggregate_gbps.source == "measured" for link in self)
         return f"<{len(self):,} links, throughput measured on {measured:,}>"
 

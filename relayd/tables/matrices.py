@@ -41,11 +41,11 @@ class Matrix:
     metric, unit : str
     regions : tuple of str, length n
     values : array, shape (n, n)
-        NaN on the diagonal and where nothing is known.
+        NaN on the diagonal and where no value is known.
     snapshot : Snapshot
     sources : tuple of n tuples of n, optional
-        What each value rests on: ``measured``, ``inferred`` or ``baseline``, None where nothing
-        is known. A relay gain has the least sure source of the links that it compares. None for
+        Basis of each value: ``measured``, ``inferred`` or ``baseline``, None where no value is
+        known. A relay gain has the least sure source of the links that it compares. None for
         metrics that are no estimates (``fee``, ``loss``, ``age``).
     """
 
@@ -62,7 +62,7 @@ class Matrix:
         return float(self.values[self.regions.index(src), self.regions.index(dst)])
 
     def __repr__(self) -> str:
-        """Say what the matrix shows, of how many regions, and the range of its values."""
+        """Name the metric, the number of regions, and the range of values."""
         known = sorted(value for row in self.values.tolist() for value in row if value == value)
         values = (
             f"{len(known):,} values from {known[0]:.4g} to {known[-1]:.4g} {self.unit}, "

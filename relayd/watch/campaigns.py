@@ -1,4 +1,4 @@
-"""Campaigns that a watcher starts: when one is due, what it measures, and what it may cost."""
+"""Campaigns that a watcher starts: their dates, their scope, and their budget."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAST = "campaign_last_s"
 LAST_BY_REGRET = "campaign_by_regret_last_s"
 NOT_BEFORE = "campaign_not_before_s"
 BEFORE_USD, BEFORE_GB = "campaign_before_usd", "campaign_before_gb"
-"""What all campaigns of watchers had spent when the newest one reserved its money."""
+"""Spending of all campaigns of watchers before the newest one reserved its money."""
 JITTER = 0.1
 RETRY_S = 3600.0
 """Before another try of a campaign that failed as a whole."""
@@ -77,7 +77,7 @@ class CampaignScheduler:
     catalogue : Catalogue
     options : WatchOptions
     liveness_usd_per_day : float
-        What liveness probes take of the budget.
+        Share of liveness probes in the budget, USD.
     collapsed : callable
         Returns the links whose throughput had collapsed when measured before a time.
     """
@@ -103,7 +103,7 @@ class CampaignScheduler:
             await self._run(due, day, usd)
 
     def _time_left_s(self, now_s: float) -> float:
-        """Return how long throughput may be measured from now on, by the budget of this day."""
+        """Return the time left for measuring throughput by the budget of this day, in s."""
         quiet = self.options.quiet
         longest_s = min(LONGEST_S, day_left_s(now_s))
         return longest_s if quiet is None else min(longest_s, quiet.begins_in_s(now_s))
@@ -130,7 +130,7 @@ class CampaignScheduler:
         last_s = max(last_s or 0.0, metadata.get(LAST_BY_REGRET) or 0.0)
         if now_s < last_s + _spread(DAY_S, last_s):
             return None
-        # Estimates age in whole days. The campaign itself finds out what is worth measuring.
+        # Estimates age in whole days. The campaign itself chooses the links worth measuring.
         return DueCampaign(
             f"links may have drifted to an expected regret above {self.options.regret:.1%}",
             replace(self.options.campaign, phases=("aggregate",)),
@@ -143,10 +143,10 @@ class CampaignScheduler:
         first: dict[str, str] = {}
         for host in self.fleet:
             first.setdefault(host.region, host.name)
-        known = [(src, dst) for src, dst in links if src in first and dst in first]
-        if not known:
+        chosen = [(src, dst) for src, dst in links if src in first and dst in first]
+        chosen = chosen[:MOST_CHANGED_LINKS]
+        if not chosen:
             return None
-        chosen = known[:MOST_CHANGED_LINKS]
         spec = CampaignSpec(
             phases=("per-flow", "aggregate"),
             pairs=tuple((first[src], first[dst]) for src, dst in chosen),
@@ -158,7 +158,7 @@ class CampaignScheduler:
         return DueCampaign(f"{many} changed", spec, tuple(chosen))
 
     def _reserved(self, store: Store, day: str, now_s: float) -> float:
-        """Reserve what is left of today's budget, except what liveness probes will need."""
+        """Reserve the rest of today's budget, without the share of liveness probes."""
         spending = Spending(store.database)
         liveness_usd = self.liveness_usd_per_day * day_left_s(now_s) / DAY_S
         left_usd = self.options.daily_budget_usd - spending.committed_usd(day) - liveness_usd
@@ -269,7 +269,7 @@ class CampaignThread:
     _cancel: Callable[[], object] | None = None
 
     def status(self, problem: str) -> str:
-        """Return how the campaign ended, in the terms of the service's own campaigns."""
+        """Return the final status of the campaign, as the service names it."""
         if problem:
             return "failed"
         if not self.ended:
@@ -327,7 +327,7 @@ class CampaignThread:
                 report = asyncio.run(run())
                 self.left_out = report.left_out
                 if not self.left_out:
-                    # What failed is measured by the next campaign, not for ever by this one.
+                    # The next campaign repeats failed probes, not this one for ever.
                     campaign.finish()
                     self.ended = True
                 return report
@@ -338,9 +338,9 @@ class CampaignThread:
 
 
 def settle_killed(store: Store, day: str) -> None:
-    """Settle what a killed watcher has left reserved for a campaign: the log of probes tells.
+    """Settle the reservation that a killed watcher left for a campaign, by its log of probes.
 
-    For whoever holds the prober's lease, so that no other campaign of a watcher is running.
+    The caller holds the prober's lease, so that no other campaign of a watcher is running.
     """
     spending, metadata = Spending(store.database), Metadata(store.database)
     reserved_usd = spending.reserved_usd(day, "campaign")
@@ -360,7 +360,6 @@ def _note_before(store: Store) -> None:
 def _spread(every_s: float, last_s: float) -> float:
     """Return the time until the next campaign, spread by some percent.
 
-    The figures after the decimal point of the last one's end are as good as random, and the same
-    after a restart.
+    The decimals of the last one's end are as good as random, and the same after a restart.
     """
     return every_s * (1 - JITTER + 2 * JITTER * (last_s % 1))

@@ -39,7 +39,7 @@ class ConditionChange(NamedTuple):
 
 
 def health_detail(health: LinkHealth) -> dict[str, Any]:
-    """Return since when a link is as it is, and why."""
+    """Return the begin of a link's condition, and its reason."""
     return {"since": utc_text(health.since_s), "reason": health.reason}
 
 
@@ -64,7 +64,7 @@ class WatchedLinks:
         self._collected: dict[Pair, list[LivenessProbe]] = {}
 
     def resume(self, kept: Iterable[Kept], now_s: float) -> None:
-        """Go on from the states that an earlier watcher kept."""
+        """Go on from the states that an earlier watcher stored."""
         for row in kept:
             pair = (row.src, row.dst)
             if pair not in self.healths:
@@ -78,7 +78,7 @@ class WatchedLinks:
             self.healths[pair] = LinkHealth(**known)
 
     def expect(self, network: Network) -> None:
-        """Take over what is usual from a network: measured round-trip times, and rates."""
+        """Take over the usual figures of a network: measured round-trip times, and rates."""
         self._network = network
         self.usual_ms = {}
         for src, dst in self.healths:
@@ -147,13 +147,13 @@ class WatchedLinks:
         return {pair: h for pair, h in self.healths.items() if h.condition != "up"}
 
     def take_changes(self) -> tuple[list[ConditionChange], set[Pair]]:
-        """Return what changed since the last call: for events, and links to store or to drop."""
+        """Return the changes since the last call for events, and the links to store or to drop."""
         changes, changed = self._changes, self.changed
         self._changes, self.changed = [], set()
         return changes, changed
 
     def give_back(self, changes: list[ConditionChange], changed: set[Pair]) -> None:
-        """Take back what could not be stored, to store it later."""
+        """Take back changes that could not be stored, to store them later."""
         self._changes = changes + self._changes
         self.changed |= changed
 
@@ -172,8 +172,8 @@ class WatchedLinks:
         return samples
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many links are in which condition."""
-        found = {"watched": len(self.healths), "up": 0, "degraded": 0, "down": 0, "unanswered": 0}
+        """Count the links by condition."""
+        counts = {"watched": len(self.healths), "up": 0, "degraded": 0, "down": 0, "unanswered": 0}
         for pair, health in self.healths.items():
-            found[health.condition if pair in self.answered else "unanswered"] += 1
-        return found
+            counts[health.condition if pair in self.answered else "unanswered"] += 1
+        return counts

@@ -1,4 +1,4 @@
-"""Liveness probing of a fleet: each source in its own rhythm, and again at once where in doubt.
+"""Liveness probing of a fleet: each source at its own pace, and again at once where in doubt.
 
 An outage is noticed within one interval of its beginning: each source probes somewhat more often
 than that, by the time that the confirming probes take.
@@ -47,7 +47,7 @@ def period_s(
 
 
 class LivenessBudget:
-    """What liveness probes may still cost today.
+    """Today's budget for liveness probes.
 
     A block is reserved in the store before any of it is spent: a crash can lose the rest of a
     block but never spend it twice, and the store is asked once a block rather than once a probe.
@@ -69,7 +69,7 @@ class LivenessBudget:
 
     @property
     def empty(self) -> bool:
-        """Whether today's budget is used up."""
+        """True when today's budget is used up."""
         return self._refused_day == utc_date(time.time())
 
     async def spend(self, usd: float, sent_gb: float) -> bool:
@@ -92,7 +92,7 @@ class LivenessBudget:
             return True
 
     async def give_back(self, usd: float, sent_gb: float) -> None:
-        """Take back what was spent on a probe that could not be sent."""
+        """Take back the money for a probe that could not be sent."""
         async with self._lock:
             self._spent_usd = max(0.0, self._spent_usd - usd)
             self._sent_gb = max(0.0, self._sent_gb - sent_gb)
@@ -273,7 +273,7 @@ class LivenessMonitor:
     def _cost(
         self, region: str, host: str, names: Mapping[str, str], silent: Collection[str]
     ) -> tuple[float, float]:
-        """Return USD and GB of the most that probes from a host send and are answered."""
+        """Return the most that probes from a host and their answers take, in USD and GB."""
         gb = {name: self._prober.most_gb(host, name, silent=name in silent) for name in names}
         each_usd = {name: self.usd_per_probe[region, dst] for name, dst in names.items()}
         usd = sum(gb[name] / self.parameters.probe_gb * each_usd[name] for name in names)

@@ -1,4 +1,4 @@
-"""Settings of a watcher: how often, how much, when not, and whom to notify."""
+"""Settings of a watcher: intervals, budget, quiet hours, webhook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relayd.watch.webhook import Webhook
 DAY_S = 86400.0
 LEAST_REGRET = 0.001
 FIRST_S = 1.0
-"""What campaigns that keep a regret measure of a link first, and alone where it agrees."""
+"""First part of a test in campaigns that keep a regret; the only one where it agrees."""
 LEAST_INTERVAL_S, MOST_INTERVAL_S = 2.0, 3600.0
 
 
@@ -56,13 +56,13 @@ class QuietHours:
         return cls(begin_s, end_s)
 
     def left_s(self, at_s: float) -> float:
-        """Return how long they still last; 0 outside of them."""
+        """Return the seconds until they end; 0 outside of them."""
         since_s = (at_s - self.begin_s) % DAY_S
         length_s = (self.end_s - self.begin_s) % DAY_S
         return length_s - since_s if since_s < length_s else 0.0
 
     def begins_in_s(self, at_s: float) -> float:
-        """Return how long it is until they begin; 0 inside of them."""
+        """Return the seconds until they begin; 0 inside of them."""
         return 0.0 if self.left_s(at_s) else (self.begin_s - at_s) % DAY_S
 
 
@@ -87,7 +87,7 @@ class WatchOptions:
         that have drifted are measured day by day, no more of them than that takes. None to
         measure by age alone.
     spec : CampaignSpec
-        What a campaign measures when it is due by age.
+        Of a campaign that is due by age.
     quiet : QuietHours | None
     webhook : Webhook | None
     keep_every_s : float
@@ -139,7 +139,7 @@ class WatchOptions:
 
     @property
     def campaign(self) -> CampaignSpec:
-        """What a campaign measures when it is due by age, until the regret is low enough."""
+        """Specification of a campaign that is due by age; it ends at a low enough regret."""
         if self.regret is None:
             return self.spec
         return replace(self.spec, threshold=self.regret, aggregate_first_s=FIRST_S)
@@ -151,10 +151,10 @@ class WatchOptions:
 
     @property
     def valid_s(self) -> float:
-        """How long a state holds after it was last confirmed."""
+        """Time for which a state holds after it was last confirmed."""
         return max(10 * self.interval_s, 900.0)
 
 
 def day_left_s(at_s: float) -> float:
-    """Return how long the UTC day still lasts."""
+    """Return the seconds until the end of the UTC day."""
     return DAY_S - at_s % DAY_S

@@ -12,7 +12,7 @@ from relayd.store.leases import Lease
 
 T = TypeVar("T")
 STATEMENT_TIMEOUT_S = 15.0
-"""For a statement on a server; what takes long is done on connections of its own."""
+"""For a statement on a server; long work uses connections of its own."""
 
 
 class StoreThread:
@@ -51,7 +51,7 @@ class StoreThread:
 
     @property
     def lease(self) -> Lease:
-        """The prober's lease, which was acquired; what is written elsewhere needs it, too."""
+        """The prober's lease, which was acquired; writers on other connections need it, too."""
         assert self._lease is not None
         return self._lease
 
@@ -61,7 +61,7 @@ class StoreThread:
         Raises
         ------
         StoreError
-            If that can't be found out.
+            If the store can't tell.
         """
 
         def acquire() -> bool:

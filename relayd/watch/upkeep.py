@@ -35,7 +35,7 @@ THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
 
 @dataclass
 class Upkeep:
-    """Does what is due, each time it is called.
+    """Does the work that is due, each time it is called.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class Upkeep:
     _busy: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Take over what is known."""
+        """Take over the latest snapshot."""
         self._measured_since_s = time.time() - self.links.policy.trust_rate_s
         await self._expect_latest()
 
     async def check(self, now_s: float) -> None:
-        """Do what is due; slow work continues in its own threads."""
+        """Do the work that is due; slow work continues in its own threads."""
         await self._store_probes(now_s)
         last_id, latest = await self.storage.do(
             lambda store: (store.samples.last_id(), store.snapshots.latest())
@@ -87,7 +87,7 @@ class Upkeep:
                 self._busy = asyncio.create_task(asyncio.to_thread(self._compact))
 
     async def end(self) -> None:
-        """Store what was seen, and wait for what is under way."""
+        """Store the probes, and wait for the work under way."""
         await self._store_probes(inf)
         if self._busy:
             await asyncio.wait([self._busy])
@@ -107,7 +107,7 @@ class Upkeep:
             await self.storage.do(lambda store: append(store, samples, "liveness probes"))
 
     def _learning(self, now_s: float) -> bool:
-        """Whether it has just begun, and some links' usual round-trip time is not known."""
+        """Tell whether it has just begun, and some links' usual round-trip time is not known."""
         return self.links.without_usual > 0 and now_s - self._began_s < self.options.keep_every_s
 
     def _snapshot_every_s(self, now_s: float) -> float:
@@ -118,8 +118,8 @@ class Upkeep:
         since_s, self._measured_since_s = self._measured_since_s, now_s
         pairs = list(self.links.healths)
         # A probe is stored some time after it began.
-        found = await self.storage.do(lambda store: new_throughput(store, pairs, since_s - 600.0))
-        self.links.measured(found)
+        samples = await self.storage.do(lambda store: new_throughput(store, pairs, since_s - 600.0))
+        self.links.measured(samples)
 
     async def _expect_latest(self) -> None:
         # On its own connection: a network takes a while to read.
@@ -178,10 +178,10 @@ class Upkeep:
 def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[Sample]:
     """Return the throughput samples of pairs since a time, the oldest first.
 
-    Those of the own prober, or of a link's only source: what somebody else reports of a link that
-    the prober measures does not degrade it.
+    Those of the own prober, or of a link's only source: reports of others on a link that the
+    prober measures do not degrade it.
     """
-    found: list[Sample] = []
+    throughput: list[Sample] = []
     for src, dst in pairs:
         for metric in THROUGHPUT:
             samples = store.samples.read(src=src, dst=dst, metric=metric, since_s=since_s)
@@ -189,7 +189,7 @@ def new_throughput(store: Store, pairs: list[Pair], since_s: float) -> list[Samp
                 continue
             sources = store.samples.sources(src, dst, metric)
             if OWN in sources:
-                found += samples[samples.rows["source"] == samples.names[OWN]]
+                throughput += samples[samples.rows["source"] == samples.names[OWN]]
             elif len(sources) == 1:
-                found += samples
-    return sorted(found, key=lambda sample: sample.measured_at_s)
+                throughput += samples
+    return sorted(throughput, key=lambda sample: sample.measured_at_s)

@@ -38,7 +38,7 @@ BLOCK_S = 15.0
 """Liveness probes of this long are paid for in advance. A kill leaves that much spent: the store
 does not know which of them were sent."""
 LIVENESS_SHARE = 0.5
-"""Of the daily budget that liveness probes may take; beyond that they are sent less often."""
+"""Share of the daily budget for liveness probes; beyond that they are sent less often."""
 USUAL_FAR_MS = 300.0
 STORE_RETRY_S = 2.0
 
@@ -74,10 +74,10 @@ class Watcher:
             raise InputError(
                 self.fleet.name, "has fewer than two regions", remedy="Add hosts of others."
             )
-        self.problem = ""  # what keeps it from its store just now
+        self.problem = ""  # with its store just now
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Watch until stopped; keep what was seen, and leave nothing on any host.
+        """Watch until stopped; store all results, and leave nothing on any host.
 
         Raises
         ------
@@ -100,13 +100,13 @@ class Watcher:
 
     def status(self) -> dict[str, Any]:
         """Return the status as plain values: for a health check, metrics and people."""
-        found: dict[str, Any] = {
+        status: dict[str, Any] = {
             "role": self._role,
             "problem": self.problem,
             "interval_s": self.options.interval_s,
             "daily_budget_usd": self.options.daily_budget_usd,
         }
-        return found if self._prober is None else found | self._prober.status()
+        return status if self._prober is None else status | self._prober.status()
 
     async def _acquire_lease(self, storage: StoreThread, stop: asyncio.Event) -> bool:
         """Wait until no other watcher or campaign is on this store; False if stopped before."""
@@ -131,14 +131,14 @@ class Watcher:
 
     async def _probe(self, storage: StoreThread, stop: asyncio.Event) -> None:
         owner = await storage.do(lambda store: Campaigns(store).controller)
-        # An owner of its own: what a campaign of this store runs on a host is not ours to end.
+        # An owner of its own: a campaign's processes on a host are not ours to end.
         timeouts = Timeouts(connect_s=min(10.0, max(3.0, self.options.interval_s)))
         async with Sessions(
             self.fleet, f"{owner}-watch", timeouts=timeouts, permit=storage.lease.check
         ) as sessions:
             prober = _Prober(self, storage, sessions)
             await prober.begin()
-            # The role is shown once the prober can say which hosts it can't reach.
+            # The role is shown once the prober knows the hosts that it can't reach.
             self._prober, self._role = prober, "prober"
             await prober.run(stop.wait, lambda: self._until_lease_runs_out(storage.lease))
 
@@ -196,7 +196,7 @@ class _Prober:
         )
 
     def _liveness(self) -> tuple[LivenessMonitor, float]:
-        """Return the liveness monitor and what its probes cost a day."""
+        """Return the liveness monitor, and the cost of its probes a day in USD."""
         options, links = self._watcher.options, self.links
         longest_ms = max(links.usual_ms.values(), default=USUAL_FAR_MS)
         parameters = parameters_for(options.interval_s, longest_ms)
@@ -245,7 +245,7 @@ class _Prober:
         }
 
     async def run(self, *until: Callable[[], Awaitable[object]]) -> None:
-        """Probe until something else has ended; keep what was seen.
+        """Probe until one of the other loops has ended; store all results.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The webhook that learns what happened to links: one configured address, signed requests.
+"""The webhook for events of links: one configured address, signed requests.
 
 Events go in order, each until it is accepted, also after a restart.
 
@@ -48,7 +48,7 @@ class DeliveryError(RelaydError):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where events go.
+    """The receiver of events.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ def signature(secret: str, body: bytes, at_s: int) -> str:
 
 
 def retry_s(failures: int) -> float:
-    """Return how long to wait after so many failures in a row."""
+    """Return the seconds to wait after a number of failures in a row."""
     doubled: float = FIRST_RETRY_S * 2.0 ** min(failures - 1, 30)
     return min(MOST_RETRY_S, doubled)
 

@@ -1,4 +1,4 @@
-"""How links compare: directions, kinds of address, latency and distance, lost packets."""
+"""Comparisons of links: directions, kinds of address, latency and distance, lost packets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PACKETS: dict[Metric, str] = {"loss_pct": "loss, %", "jitter_ms": "jitter, ms"}
     RATES,
 )
 def directions(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer whether a pair is as fast in one direction as in the other."""
+    """Tell whether a pair is as fast in one direction as in the other."""
     rows_of = {(src, dst): rows for src, dst, rows in data.pairs(metric)}
     ratios: list[float] = []
     verdicts: list[bool] = []
@@ -52,8 +52,8 @@ def directions(section: Section, data: ReportData, metric: Metric) -> None:
         ratios.append(float(np.median(rows["value"]) / np.median(back["value"])))
         there, other = _together(rows, back)
         for a, b, first, second in ((src, dst, there, other), (dst, src, other, there)):
-            found = collapses(first["measured_at_s"], first["value"], second["value"])
-            down += [{"src": a, "dst": b, **collapse} for collapse in found]
+            moments = collapses(first["measured_at_s"], first["value"], second["value"])
+            down += [{"src": a, "dst": b, **moment} for moment in moments]
         with suppress(TooFewError):
             verdicts.append(paired_difference(there["value"], other["value"])["differs"])
     if not ratios:
@@ -102,7 +102,7 @@ def _together(rows: Rows, back: Rows) -> tuple[Rows, Rows]:
     "(Computer Networks 2016). `relayd probe --addresses` chooses the kind.",
 )
 def addresses(section: Section, data: ReportData) -> None:
-    """Answer whether private addresses carry more, or are nearer, than public ones."""
+    """Tell whether private addresses carry more, or are nearer, than public ones."""
     metrics: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
     for metric in metrics:
         records = list(_over_both(section, data, metric))
@@ -164,7 +164,7 @@ def _apart(ratio: float) -> float:
     ("rtt_ms",),
 )
 def latency(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer how far distance explains round-trip times."""
+    """Tell how far distance explains round-trip times."""
     medians = data.medians(metric)
     regions = {name: data.catalogue.region(name) for pair in medians for name in pair}
     found = [
@@ -258,7 +258,7 @@ def _by_zones(data: ReportData) -> Iterator[dict[str, Floats]]:
     "(Predictability of cloud networks, 2021).",
 )
 def packets(section: Section, data: ReportData) -> None:
-    """Answer where packets are lost or late."""
+    """Name the links on which packets are lost or late."""
     for metric, name in PACKETS.items():
         medians = data.medians(metric)
         section.samples += data.count(metric)
@@ -288,7 +288,7 @@ def packets(section: Section, data: ReportData) -> None:
 
 
 def _say_occurrences(section: Section, data: ReportData) -> None:
-    """Say in how many samples packets were lost: medians of pairs do not see rare loss."""
+    """Tell the number of samples with lost packets: medians of pairs do not see rare loss."""
     records = [
         {"src": src, "dst": dst, **occurrences(rows["value"])}
         for src, dst, rows in data.pairs("loss_pct")
@@ -319,25 +319,25 @@ def _say_occurrences(section: Section, data: ReportData) -> None:
 
 
 def _say_first_packets(section: Section, data: ReportData) -> None:
-    """Say where the first packet of a run takes longer than the others."""
+    """Name the links on which the first packet of a run takes longer than the others."""
     runs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for test in data.tests("rtt_ms", "detail"):
         first_ms = test.read_detail().get("first_ms")
         if isinstance(first_ms, int | float):
             runs[test.src, test.dst].append((float(first_ms), test.value))
-    found: list[Record] = []
+    records: list[Record] = []
     for (src, dst), of_link in runs.items():
         with suppress(TooFewError):
-            found.append({"src": src, "dst": dst, **first_packets(*np.array(of_link).T)})
-    if not found:
+            records.append({"src": src, "dst": dst, **first_packets(*np.array(of_link).T)})
+    if not records:
         section.say("First packets: no conclusion, no pair has six runs that keep them.")
         return
-    # Of many pairs tested, 5 % would pass by chance: those that count are so many.
-    slow = sorted((one for one in found if one["first_differs"]), key=lambda one: one["p_value"])
-    slow = slow[: discoveries([one["p_value"] for one in found])]
+    # Of many pairs tested, 5 % would pass by chance: only so many count.
+    slow = sorted((one for one in records if one["first_differs"]), key=lambda one: one["p_value"])
+    slow = slow[: discoveries([one["p_value"] for one in records])]
     kept = {"src": "src", "dst": "dst", "over_others": "first_over_others", "extra_ms": "extra_ms"}
     section.figures["first_packets"] = {
-        "pairs": len(found),
+        "pairs": len(records),
         "slow": [{name: one[key] for name, key in kept.items()} for one in slow[:MOST_LISTED]],
         "with_slow_first": len(slow),
     }
@@ -345,6 +345,6 @@ def _say_first_packets(section: Section, data: ReportData) -> None:
     if slow:
         extra = f", by {np.median([one['extra_ms'] for one in slow]):.3g} ms (median)"
     section.say(
-        f"The first packet of a run takes longer than the others on {len(slow)} of {len(found)} "
+        f"The first packet of a run takes longer than the others on {len(slow)} of {len(records)} "
         f"pairs{extra}."
     )

@@ -1,4 +1,4 @@
-"""How fast links and VMs are: throughput, heterogeneity, relays, caps, fees."""
+"""Speed of links and VMs: throughput, heterogeneity, relays, caps, fees."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_SOURCES = 24
     RATES,
 )
 def throughput(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer how fast pairs are, and how much that varies from test to test."""
+    """Tell the rates of pairs, and their variation from test to test."""
     name = RATES[metric]
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     repeated: list[float] = []
@@ -86,7 +86,7 @@ def throughput(section: Section, data: ReportData, metric: Metric) -> None:
     RATES,
 )
 def heterogeneity(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer whether bandwidth differs by destination, for one flow and for many."""
+    """Tell whether bandwidth differs by destination, for one flow and for many."""
     name = RATES[metric]
     rates: dict[str, list[float]] = defaultdict(list)
     for (src, _), value in data.medians(metric).items():
@@ -134,7 +134,7 @@ def heterogeneity(section: Section, data: ReportData, metric: Metric) -> None:
     "1c, and its rebuttal by aggregates.",
 )
 def relays(section: Section, data: ReportData) -> None:
-    """Answer how much the best relay gains over direct."""
+    """Tell the gains of the best relay over direct."""
     gains: dict[str, list[float]] = {}
     for name, analyse in (
         ("one_connection", lambda: distribution(data.relay_gains(1))),
@@ -171,7 +171,7 @@ def relays(section: Section, data: ReportData) -> None:
     "the first percentile (GLOBECOM 2015).",
 )
 def caps(section: Section, data: ReportData) -> None:
-    """Answer what VMs of each type send and receive at most, and how they differ."""
+    """Tell the caps of VMs of each type, and their differences."""
     records: list[Record] = []
     for metric, name in CAP_NAMES.items():
         section.samples += data.count(metric)
@@ -201,11 +201,11 @@ def caps(section: Section, data: ReportData) -> None:
 
 def _rates_of_vms(data: ReportData, metric: Metric) -> dict[str, dict[str, list[float]]]:
     """Return the rates of each VM, by VM type: sources are their region and zone."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = map(data.samples_of(metric).column, ("src", "src_zone", "src_vm", "value"))
     for region, zone, vm, value in zip(*columns, strict=True):
-        found[f"{region.partition(':')[0]}:{vm or '?'}"][region + zone].append(value)
-    return dict(sorted(found.items()))
+        rates[f"{region.partition(':')[0]}:{vm or '?'}"][region + zone].append(value)
+    return dict(sorted(rates.items()))
 
 
 @analysis(
@@ -216,7 +216,7 @@ def _rates_of_vms(data: ReportData, metric: Metric) -> dict[str, dict[str, list[
     ("aggregate_mbps",),
 )
 def fees(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer whether expensive egress is faster."""
+    """Tell whether expensive egress is faster."""
     by_source: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for (src, dst), mbps in data.medians(metric).items():
         try:

@@ -1,4 +1,4 @@
-"""How figures change in time: stability, forecasts, calibration of bounds."""
+"""Changes of figures in time: stability, forecasts, calibration of bounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FEWEST_FOR_BOXES = 48
 HORIZONS_S = {"1h": HOUR_S, "6h": 6 * HOUR_S}
 MOST_LISTED = 10
 FEWEST_PREDICTIONS = 30
-"""With fewer, nothing is said of the bounds of a class."""
+"""With fewer there is no verdict on the bounds of a class."""
 AIMED_AT = (0.85, 0.95)
 
 
@@ -46,7 +46,7 @@ AIMED_AT = (0.85, 0.95)
     METRICS,
 )
 def stability(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer whether figures change with the time of day, the week, or fixed minutes."""
+    """Tell whether figures change with the time of day, the week, or fixed minutes."""
     series = [
         (rows["measured_at_s"], rows["value"])
         for _, _, rows in data.pairs(metric)
@@ -107,7 +107,7 @@ def _say_pattern(section: Section, metric: str, name: str, p_values: list[float]
     METRICS,
 )
 def forecasts(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer whether what a link does next follows from what it did."""
+    """Tell whether a link's next hours follow from its past."""
     memories: list[Record] = []
     found: dict[str, list[Record]] = {name: [] for name in HORIZONS_S}
     for src, dst, rows in data.pairs(metric):
@@ -150,7 +150,7 @@ def _say_forecasts(section: Section, metric: str, name: str, found: list[Record]
     if not found:
         section.say(f"{metric}, {name} ahead: no conclusion, no pair has ten days of samples.")
         return
-    # Of many pairs tested, 5 % would pass by chance: those that count are so many.
+    # Of many pairs tested, 5 % would pass by chance: only so many count.
     surely = discoveries([ahead["p_value"] for ahead in found])
     useful = sorted((ahead for ahead in found if ahead["useful"]), key=lambda a: a["p_value"])
     useful = useful[:surely]
@@ -185,7 +185,7 @@ def _say_forecasts(section: Section, metric: str, name: str, found: list[Record]
     METRICS[:2],
 )
 def calibration(section: Section, data: ReportData, metric: Metric) -> None:
-    """Answer whether 90 % bounds held 90 % of later measurements, by pair of providers."""
+    """Tell whether 90 % bounds held 90 % of later measurements, by pair of providers."""
     held, count = _predictions(data, metric)
     total = Coverage.of(sum(held.values()), sum(count.values()))
     if total.predictions < FEWEST_PREDICTIONS or total.share is None:
@@ -217,9 +217,9 @@ def calibration(section: Section, data: ReportData, metric: Metric) -> None:
 
 
 def _predictions(data: ReportData, metric: Metric) -> tuple[Counter[str], Counter[str]]:
-    """Return how many later measurements lay within the bounds of before, and of how many.
+    """Count the later measurements within the bounds of before, and all later measurements.
 
-    By pair of providers. Each day, links are estimated from what was known when it began.
+    By pair of providers. Each day, links are estimated from the samples of before.
     """
     held: Counter[str] = Counter()
     count: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What happens inside tests, and from test to test: transients, buckets, transfers, UDP rates."""
+"""Changes inside of tests, and from test to test: transients, buckets, transfers, UDP rates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REFILLING = {
     "in time (runs, Wald and Wolfowitz 1940) from one shift that lasts.",
 )
 def transients(section: Section, data: ReportData) -> None:
-    """Answer whether rates hold from a test's first to its last second."""
+    """Tell whether rates hold from a test's first to its last second."""
     for metric, name in RATES.items():
         _inside_tests(data, metric, name, section)
         _between_tests(data, metric, name, section)
@@ -143,7 +143,7 @@ def _between_tests(data: ReportData, metric: Metric, name: str, section: Section
 
 
 def _has_gap(rates: NDArray[np.float64]) -> bool:
-    """Whether two levels are possible at all; this cheap test excludes most pairs."""
+    """Tell whether two levels are possible at all; this cheap test excludes most pairs."""
     ordered = np.sort(rates)
     return bool((ordered[2:-1] > LEAST_GAP * ordered[1:-2]).any())
 
@@ -156,7 +156,7 @@ def _has_gap(rates: NDArray[np.float64]) -> bool:
     "(burstable VMs: HotCloud 2018; the spike at the start: Computer Networks 2015).",
 )
 def buckets(section: Section, data: ReportData) -> None:
-    """Answer what VMs may send before their rate falls, and how fast they get it back."""
+    """Tell the volume that VMs may send before their rate falls, and the rate of its return."""
     by_vm: dict[tuple[str, str], list[BurstTest]] = defaultdict(list)
     for metric in RATES:
         for test in data.tests(metric, "intervals"):
@@ -202,7 +202,7 @@ def buckets(section: Section, data: ReportData) -> None:
     "which is what a cautious deadline adds.",
 )
 def transfers(section: Section, data: ReportData) -> None:
-    """Answer how alike transfers of one file are."""
+    """Tell the variation of repeated transfers of one file."""
     times: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for test in data.tests("transfer_s", "detail"):
         section.samples += 1
@@ -251,7 +251,7 @@ def transfers(section: Section, data: ReportData) -> None:
     "Networks 2015); the best 5 s of any test as the path's capacity (Computer Networks 2016).",
 )
 def sweeps(section: Section, data: ReportData) -> None:
-    """Answer where what is received stops following what is sent."""
+    """Find the sending rates from which the received rate stops following."""
     rates: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
     best: dict[tuple[str, str], tuple[float, bool]] = {}
     for test in data.tests("udp_mbps", "detail"):
