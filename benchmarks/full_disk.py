@@ -176,7 +176,7 @@ def snapshots(place: Place, left_bytes: int) -> bool:
         latest = store.snapshots.latest()
         assert latest
         assert (latest.id == before.id) == bool(failed)
-        assert store.snapshots.links(latest.id).count == latest.links
+        assert store.snapshots.network(latest.id).usual.count == latest.links
         made = make_snapshot(store, load_catalogue())
         assert made
         assert made.id != before.id

@@ -28,6 +28,9 @@ from benchmarks.service import service
 from benchmarks.table import show
 from planner.model.estimate import Estimate, Figures, Origin, Prior
 from planner.model.link import Link, Site
+from planner.model.link_array import LinkArray
+from planner.model.network import Network
+from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, open_store
 
 REGIONS = (100, 300)
@@ -125,10 +128,10 @@ def save_given(path: Path, regions: int) -> None:
         flow = Estimate(gbps * 10, gbps * 15, gbps * 20, of_share)
         rate = Estimate(gbps * 0.9, gbps, gbps * 1.1, of_tests, prior)
         links.append(Link(src, dst, rtt_ms, flow, rate))
-    sites = [Site(name, VMS[name.partition(":")[0]], cap, cap, cap) for name in names]
+    sites = {name: Site(name, VMS[name.partition(":")[0]], cap, cap, cap) for name in names}
     with open_store(path, mode="create") as store:
         row = SnapshotRow("given", at_s, at_s, "mixed", "", 0)
-        store.snapshots.save(row, links, sites)
+        store.snapshots.save(row, Network(sites, LinkArray.of(links), snapshot_of(row)))
 
 
 def write_samples(path: Path, samples: int, begin: int = 0) -> None:

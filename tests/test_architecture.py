@@ -171,7 +171,6 @@ MAKE_NETWORKS = {
     "planner.model.network",
     "probes.estimation.estimator",
     "relayd.backtesting.running",
-    "relayd.sources.stored",
 }
 
 

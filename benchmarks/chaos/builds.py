@@ -103,7 +103,7 @@ def _look(
         latest = store.snapshots.latest()
         for name in filter(None, (latest and latest.id, before)):
             # Counts and checksums are compared as it is read.
-            links = {(link.src, link.dst) for link in store.snapshots.links(name).all_links()}
+            links = {(link.src, link.dst) for link in store.snapshots.network(name)}
             if not links.issuperset(_PAIRS):
                 seen.wrong.append(f"{what}: snapshot {name} is not whole")
     if exported.exists():
@@ -118,7 +118,7 @@ def _is_of_all_samples(store: Store) -> bool:
     if latest is None:
         return False
     found = estimated(store, load_catalogue(), through=latest.samples_through)
-    links = {(link.src, link.dst): link for link in store.snapshots.links(latest.id).all_links()}
+    links = {(link.src, link.dst): link for link in store.snapshots.network(latest.id)}
     return repr([links[link.src, link.dst] for link in found.network]) == repr(list(found.network))
 
 

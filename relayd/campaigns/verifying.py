@@ -197,7 +197,7 @@ class Verifier:
         predictions = {"plan": part}
         full: Mapping[Limit, RateRange] = {}
         if whole.question == "transfer":
-            network = self._wan.network_between(whole.src, whole.dst)
+            network = self._wan.network_of((whole.src, whole.dst))
             if whole.verdict != "direct" and (direct := self._direct(plan, notes)):
                 predictions["direct"] = direct.with_vms(have)
         else:
@@ -211,7 +211,7 @@ class Verifier:
         return found
 
     def _rtt_ms(self, src: str, dst: str) -> float:
-        return self._wan.network_between(src, dst).link(src, dst).rtt_ms.expected
+        return self._wan.network_of((src, dst)).link(src, dst).rtt_ms.expected
 
     def _direct(self, plan: Mapping[str, Any], notes: list[str]) -> PlanPrediction | None:
         """Predict the direct path with the plan's VMs at its ends."""

@@ -266,7 +266,7 @@ class Service:
     ) -> None:
         """Compare samples taken between two snapshots with the estimates of the first."""
         found = await self.store.read(
-            lambda store: store.samples.newest(before.id, before.as_of_s, after.as_of_s)
+            lambda store: store.samples.newest(before.as_of_s, after.as_of_s)
         )
         self.metrics.estimated(estimate_errors(network.links, found))
 

@@ -59,15 +59,6 @@ class NetworkView(Protocol):
     def catalogue(self) -> Catalogue:
         """Regions, VM types and prices."""
 
-    def network_between(
-        self,
-        src: str,
-        dst: str,
-        vm_types: Mapping[str, str] = ...,
-        addresses: WantedAddresses = ...,
-    ) -> Network:
-        """Return at least the links that a plan between two regions needs."""
-
     def network_of(
         self,
         regions: Sequence[str],
@@ -118,7 +109,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         leases=[_with_ends(wan, lease, f"leases {lease.id}", LEASE) for lease in request.leases],
         **common,
     )
-    network = wan.network_between(source, target, _vm_types(wan, request), request.addresses)
+    network = _network_of(wan, (source, target), request)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
         network = calibrated(network, verified, now_s)

@@ -84,7 +84,7 @@ def _saved(
     samples_through: int,
     decisions_through: int,
 ) -> Snapshot:
-    estimator, estimates = found.estimator, found.estimator.estimates
+    estimator = found.estimator
     created_at_s = time.time()
     as_of_s = estimator.newest_s or created_at_s
     content = f"{samples_through} {decisions_through} {catalogue.digest} {created_at_s}"
@@ -93,7 +93,7 @@ def _saved(
         f"{time.strftime('%Y%m%d', time.gmtime(created_at_s))}-{number}",
         as_of_s,
         created_at_s,
-        _source(estimates.links),
+        _source(estimator.estimates.links),
         catalogue.digest,
         samples_through,
     )
@@ -108,8 +108,7 @@ def _saved(
         with store.database.transaction():
             for dispute in unconfirmed:
                 _note_unconfirmed(Events(store.database), dispute)
-    sites = list(estimates.sites.values())
-    store.snapshots.save(row, estimates.links, sites, estimates.others, event)
+    store.snapshots.save(row, estimator.network(saved), event)
     if decisions_through:  # after it: what is not noted yet is heeded once more
         with store.database.transaction():
             Metadata(store.database).set(HEEDED, decisions_through)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf, isfinite, log
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Estimate
-from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
+from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link
 from planner.model.network import Network
 from probes.samples import Sample
 from relayd.snapshots.building import estimated
@@ -66,38 +66,28 @@ class Effect(NamedTuple):
     address: AddressKind | None = None
 
 
-def changes(
-    links: Iterable[Link], sites: Iterable[Site], now: Network, now_s: float
-) -> list[EstimateChange]:
+def changes(then: Network, now: Network, now_s: float) -> list[EstimateChange]:
     """Return the estimates that have changed, those by the largest ratio first.
 
     What moved most is what changes verdicts. Regions that are new or gone have no change.
 
     Parameters
     ----------
-    links, sites
-        Of the earlier snapshot, as they were saved.
+    then : Network
+        Of the earlier snapshot, as it was saved.
     now : Network
         Bounds not widened for age.
     now_s : float
         Unix time, for the age of what was believed.
     """
     found: list[EstimateChange] = []
-    for site in sites:
+    for site in then.sites.values():
         cap = now.sites.get(site.region)
         found += _moved(site, cap, site.region, None, SITE_FIGURES, now_s)
-    for old in links:
+    for old in then.usual.all_links():
         new = now.usual.get(old.src, {}).get(old.dst)
         found += _moved(old, new, old.src, old.dst, LINK_FIGURES, now_s)
     return sorted(found, key=lambda one: (-_size(one.ratio), one.src, one.dst or "", one.metric))
-
-
-def regions_between(
-    sites: Iterable[Site], now: Mapping[str, object]
-) -> tuple[list[str], list[str]]:
-    """Return the regions that were added and those that were removed."""
-    then = {site.region for site in sites}
-    return sorted(set(now) - then), sorted(then - set(now))
 
 
 def effects_of(

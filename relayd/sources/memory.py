@@ -8,7 +8,6 @@ from math import inf
 from time import time as clock
 
 from planner.exploring.outcome import Outcome
-from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.link import Site
@@ -42,18 +41,8 @@ class Source(ABC):
         """Return, by region, the VM type used there and the caps of one VM."""
 
     @abstractmethod
-    def network(
-        self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
-    ) -> Network:
-        """Return the network with link states and verifications.
-
-        Parameters
-        ----------
-        between : (src, dst), optional
-            At least the links out of src and into dst: all that planning one transfer needs.
-        further : sequence of str
-            Regions of the catalogue to add where they are not in the network yet.
-        """
+    def network(self) -> Network:
+        """Return the network with link states and verifications."""
 
     @abstractmethod
     def link_states(self) -> Mapping[Pair, LinkState]:
@@ -114,11 +103,8 @@ class MemorySource(Source):
     def sites(self) -> Mapping[str, Site]:
         return self._network.sites
 
-    def network(
-        self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
-    ) -> Network:
-        network = with_regions(self._network, self.catalogue, (*(between or ()), *further))
-        return network.with_(link_states=self.link_states())
+    def network(self) -> Network:
+        return self._network.with_(link_states=self.link_states())
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         if (now_s := clock()) > self._next_end_s:

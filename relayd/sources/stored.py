@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.exploring.outcome import Outcome
-from planner.model.baseline.graph import baseline_regions, baseline_site, baseline_snapshot
+from planner.model.baseline.graph import baseline_regions
 from planner.model.baseline.modelled_links import baseline_network, with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, RelaydError
@@ -58,28 +58,14 @@ class StoreSource(Source):
 
     @property
     def snapshot(self) -> Snapshot:
-        return self._open().snapshot
+        return self._open().network.snapshot
 
     def sites(self) -> Mapping[str, Site]:
-        return self._open().sites
+        return self._open().network.sites
 
-    def network(
-        self, between: tuple[str, str] | None = None, further: Sequence[str] = ()
-    ) -> Network:
+    def network(self) -> Network:
         opened = self._open()
-        wanted = (*opened.sites, *(between or ()), *further)
-        if opened.store is None or opened.row is None:
-            network = baseline_network(self.catalogue, ends=between, further=wanted)
-        else:
-            name, snapshots = opened.row.id, opened.store.snapshots
-            links, others = snapshots.links(name, between), snapshots.others(name, between)
-            network = Network(opened.stored_sites, links, opened.snapshot, others=others)
-            # Regions that came to the catalogue after the snapshot was made.
-            network = with_regions(network, self.catalogue, wanted, between)
-        network = network.with_(
-            link_states=opened.states, verified=opened.verified, newer_samples=opened.newer
-        )
-        return with_fleet(network, self.catalogue, opened.fleet)
+        return opened.network.with_(link_states=opened.states)
 
     def earlier(self, snapshot: str) -> Network:
         opened = self._open()
@@ -126,28 +112,28 @@ class _Opened:
         self, store: Store | None, catalogue: Catalogue, fleet: Mapping[str, FleetSite]
     ) -> None:
         self.store = store
-        self.row: SnapshotRow | None = store.snapshots.latest() if store else None
-        self.snapshot = snapshot_of(self.row) if self.row else baseline_snapshot(catalogue)
-        self.stored_sites: dict[str, Site] = {}
-        if store and self.row:
-            for site in store.snapshots.sites(self.row.id):
-                # The catalogue alone says of which private network it is.
-                named = catalogue.region(site.region).private_network
-                self.stored_sites[site.region] = replace(site, private_network=named or "")
+        row = store.snapshots.latest() if store else None
+        stored = store.snapshots.network(row.id) if store and row else None
+        known = stored.sites if stored else {}
         self.fleet = {
             region: vms
             for region, vms in fleet.items()
-            if region in self.stored_sites or region in catalogue.regions
+            if region in known or region in catalogue.regions
         }
-        sites = self.stored_sites | {
-            name: baseline_site(name, catalogue)
-            for name in (*baseline_regions(catalogue), *self.fleet)
-            if name not in self.stored_sites
-        }
-        self.sites = with_fleet(Network(sites, {}), catalogue, self.fleet).sites
+        regions = (*baseline_regions(catalogue), *self.fleet)
+        if stored:
+            # The catalogue alone says of which private network a site is.
+            named = {name: catalogue.region(name).private_network or "" for name in known}
+            sites = {name: replace(known[name], private_network=named[name]) for name in known}
+            # Regions that came to the catalogue after the snapshot was made.
+            network = with_regions(stored.with_(sites=sites), catalogue, regions)
+        else:
+            network = baseline_network(catalogue, further=regions)
+        self.network = with_fleet(network, catalogue, self.fleet).with_(
+            verified=Verifications(store.database).by_pair() if store else {},
+            newer_samples=newer_than(store, row) if store else None,
+        )
         self.read_states()
-        self.newer = newer_than(store, self.row) if store else None
-        self.verified = Verifications(store.database).by_pair() if store else {}
 
     def read_states(self) -> None:
         """Read which links are down or degraded."""
@@ -171,10 +157,7 @@ def stored_network(store: Store, snapshot_id: str) -> Network:
         If there is none of that name, or it was pruned.
     """
     row = store.snapshots.get(snapshot_id)
-    sites = {site.region: site for site in store.snapshots.sites(row.id)}
-    made = Network(sites, store.snapshots.links(row.id), snapshot_of(row)).with_(
-        aged_to_s=row.created_at_s
-    )
+    made = store.snapshots.network(row.id).with_(aged_to_s=row.created_at_s)
     return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
 
 

@@ -29,7 +29,6 @@ from relayd.tables.figures import matrix_of, measured_regions
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 
-MOST_PARTS_READ = 2
 MOST_DERIVED_KEPT = 32
 
 
@@ -45,7 +44,6 @@ class NetworkCache:
     def __init__(self, version: object) -> None:
         self.version = version
         self.whole: Network | None = None
-        self.parts: dict[tuple[str, str], Network] = {}
         self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
         self._deriving = allocate_lock()  # that of `threading`, which takes longer to load
 
@@ -124,41 +122,23 @@ class Wan(Asking):
 
     # ---- graphs that questions rest on -----------------------------------------------------
 
-    def network_between(
-        self,
-        src: str,
-        dst: str,
-        vm_types: Mapping[str, str] = {},
-        addresses: WantedAddresses = "auto",
-    ) -> Network:
-        """Return at least the links that a plan between two regions needs.
-
-        Parameters
-        ----------
-        src, dst : str
-            Region ids.
-        vm_types : mapping
-            Region or provider to VM type, both as ids of the catalogue.
-        addresses : {"auto", "public", "private"}
-            See :func:`relayd.sources.addresses.over_addresses`.
-        """
-        cache = self._current_cache()
-        # From many pairs on, reading all once is cheaper.
-        if cache.whole or ((src, dst) not in cache.parts and len(cache.parts) >= MOST_PARTS_READ):
-            return self.network_of((src, dst), vm_types, addresses)
-        if (src, dst) not in cache.parts:
-            part = self._source.network(between=(src, dst))
-            cache.parts[src, dst] = part.with_(aged_to_s=time.time())
-        network = self._as_asked(cache.parts[src, dst], vm_types, addresses, cache)
-        return self._under_quotas(network, cache)
-
     def network_of(
         self,
         regions: Sequence[str],
         vm_types: Mapping[str, str] = {},
         addresses: WantedAddresses = "auto",
     ) -> Network:
-        """Return the whole graph, with regions of the catalogue that it does not have yet."""
+        """Return the whole graph, with regions of the catalogue that it does not have yet.
+
+        Parameters
+        ----------
+        regions : sequence of str
+            Region ids.
+        vm_types : mapping
+            Region or provider to VM type, both as ids of the catalogue.
+        addresses : {"auto", "public", "private"}
+            See :func:`relayd.sources.addresses.over_addresses`.
+        """
         cache = self._current_cache()
         network = self._whole()
         if further := tuple(region for region in regions if region not in network.sites):

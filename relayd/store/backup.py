@@ -137,6 +137,11 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _refuse_damaged(copy: sqlite3.Connection, path: Path) -> None:
     found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    (pages,), (page_bytes,) = (
+        copy.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size")
+    )
+    if path.stat().st_size < pages * page_bytes:  # SQLite reads zeros in place of what is missing
+        found = "the file is cut off"
     if found != "ok":
         raise StoreError(
             "FILE",

@@ -283,121 +283,17 @@ CREATE TABLE snapshots (
     source TEXT NOT NULL,          -- 'measured', 'baseline' or 'mixed'
     catalogue_digest TEXT NOT NULL,
     samples_through INTEGER NOT NULL,
-    links INTEGER,                 -- NULL until all of it is stored
-    sites INTEGER
-) STRICT;
-
-CREATE TABLE pruned_snapshots (
-    id TEXT PRIMARY KEY NOT NULL,
-    pruned_at_s REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE link_blocks (
-    snapshot_key INTEGER NOT NULL REFERENCES snapshots,
-    in_use INTEGER NOT NULL CHECK (in_use IN (0, 1)),  -- 0: over the other kind of address
-    src_block INTEGER NOT NULL,     -- numbers of regions, divided by 32
-    dst_block INTEGER NOT NULL,
     links INTEGER NOT NULL,
-    content BLOB NOT NULL,
-    PRIMARY KEY (snapshot_key, in_use, src_block, dst_block)
+    sites INTEGER NOT NULL,
+    content BLOB,                  -- planner.model.document.network_columns, by zlib
+    pruned_at_s REAL,              -- without its content since
+    CHECK (content IS NULL OR pruned_at_s IS NULL)
 ) STRICT;
 
-CREATE TABLE origins (
-    snapshot_key INTEGER NOT NULL REFERENCES snapshots,
-    number INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('measured', 'inferred', 'baseline')),
-    method TEXT NOT NULL,          -- planner.model.estimate.Method
-    address TEXT CHECK (address IN ('public', 'private', 'both')),
-    figures TEXT,                  -- JSON object: planner.model.estimate.Figures
-    PRIMARY KEY (snapshot_key, number)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE sites (
-    snapshot_key INTEGER NOT NULL REFERENCES snapshots,
-    position INTEGER NOT NULL,
-    region_id INTEGER NOT NULL REFERENCES regions,
-    vm_type TEXT NOT NULL,
-    egress_gbps_low REAL NOT NULL,
-    egress_gbps_expected REAL NOT NULL,
-    egress_gbps_high REAL NOT NULL,
-    egress_gbps_origin INTEGER NOT NULL,
-    egress_gbps_samples INTEGER NOT NULL,
-    egress_gbps_links INTEGER NOT NULL,
-    egress_gbps_newest_s REAL,
-    egress_gbps_oldest_s REAL,
-    ingress_gbps_low REAL NOT NULL,
-    ingress_gbps_expected REAL NOT NULL,
-    ingress_gbps_high REAL NOT NULL,
-    ingress_gbps_origin INTEGER NOT NULL,
-    ingress_gbps_samples INTEGER NOT NULL,
-    ingress_gbps_links INTEGER NOT NULL,
-    ingress_gbps_newest_s REAL,
-    ingress_gbps_oldest_s REAL,
-    window_mb_low REAL NOT NULL,
-    window_mb_expected REAL NOT NULL,
-    window_mb_high REAL NOT NULL,
-    window_mb_origin INTEGER NOT NULL,
-    window_mb_samples INTEGER NOT NULL,
-    window_mb_links INTEGER NOT NULL,
-    window_mb_newest_s REAL,
-    window_mb_oldest_s REAL,
-    private_egress_gbps_low REAL,
-    private_egress_gbps_expected REAL,
-    private_egress_gbps_high REAL,
-    private_egress_gbps_origin INTEGER,
-    private_egress_gbps_samples INTEGER,
-    private_egress_gbps_links INTEGER,
-    private_egress_gbps_newest_s REAL,
-    private_egress_gbps_oldest_s REAL,
-    private_ingress_gbps_low REAL,
-    private_ingress_gbps_expected REAL,
-    private_ingress_gbps_high REAL,
-    private_ingress_gbps_origin INTEGER,
-    private_ingress_gbps_samples INTEGER,
-    private_ingress_gbps_links INTEGER,
-    private_ingress_gbps_newest_s REAL,
-    private_ingress_gbps_oldest_s REAL,
-    PRIMARY KEY (snapshot_key, position),
-    UNIQUE (snapshot_key, region_id),
-    CHECK (egress_gbps_low <= egress_gbps_expected AND egress_gbps_expected <= egress_gbps_high),
-    CHECK (ingress_gbps_low <= ingress_gbps_expected AND ingress_gbps_expected <= ingress_gbps_high),
-    CHECK (window_mb_low <= window_mb_expected AND window_mb_expected <= window_mb_high)
-) STRICT, WITHOUT ROWID;
-
-CREATE TRIGGER snapshots_keep_values BEFORE UPDATE ON snapshots WHEN OLD.links IS NOT NULL
+CREATE TRIGGER snapshots_keep_values BEFORE UPDATE ON snapshots
+WHEN OLD.pruned_at_s IS NOT NULL OR NEW.pruned_at_s IS NULL OR NEW.id <> OLD.id
 BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
 CREATE TRIGGER snapshots_stay BEFORE DELETE ON snapshots
-WHEN NOT EXISTS (SELECT 1 FROM pruned_snapshots WHERE id = OLD.id)
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER link_blocks_keep_values BEFORE UPDATE ON link_blocks
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER link_blocks_stay_out BEFORE INSERT ON link_blocks
-WHEN (SELECT links FROM snapshots WHERE key = NEW.snapshot_key) IS NOT NULL
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER link_blocks_stay BEFORE DELETE ON link_blocks
-WHEN NOT EXISTS (
-    SELECT 1 FROM snapshots JOIN pruned_snapshots USING (id) WHERE key = OLD.snapshot_key
-)
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER origins_keep_values BEFORE UPDATE ON origins
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER origins_stay_out BEFORE INSERT ON origins
-WHEN (SELECT links FROM snapshots WHERE key = NEW.snapshot_key) IS NOT NULL
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER origins_stay BEFORE DELETE ON origins
-WHEN NOT EXISTS (
-    SELECT 1 FROM snapshots JOIN pruned_snapshots USING (id) WHERE key = OLD.snapshot_key
-)
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER sites_keep_values BEFORE UPDATE ON sites
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER sites_stay_out BEFORE INSERT ON sites
-WHEN (SELECT links FROM snapshots WHERE key = NEW.snapshot_key) IS NOT NULL
-BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
-CREATE TRIGGER sites_stay BEFORE DELETE ON sites
-WHEN NOT EXISTS (
-    SELECT 1 FROM snapshots JOIN pruned_snapshots USING (id) WHERE key = OLD.snapshot_key
-)
 BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
 
 -- ---- campaigns, and what plans carried when they were run -----------------------------------------

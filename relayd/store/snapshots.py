@@ -1,40 +1,25 @@
-"""Snapshots in the database: immutable graphs of estimates."""
+"""Snapshots in the database: immutable graphs of estimates.
+
+A snapshot is kept as the bytes in which a service sends its network, compressed.
+"""
 
 from __future__ import annotations
 
-import json
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from planner.model.errors import InputError
-from planner.model.estimate import Estimate, Figures, Origin, figures_as_json, figures_of
-from planner.model.link import PRIVATE_CAPS, SITE_FIGURES, Link, Site
-from planner.model.link_array import LinkArray, Origins
+from planner.model.document import network_columns, network_of_columns
+from planner.model.errors import FormatError, InputError, StoreError
+from planner.model.network import Network
 from relayd.store.database import Database
 from relayd.store.events import Events
-from relayd.store.failures import reason
-from relayd.store.link_blocks import read_links, save_links
 from relayd.times import utc_date
-
-_FIGURES = (*SITE_FIGURES, *PRIVATE_CAPS)
-# Each figure of a site in columns, in the order of what _values returns.
-_PARTS = ("low", "expected", "high", "origin", "samples", "links", "newest_s", "oldest_s")
-_SITES = (
-    "SELECT regions.name, sites.vm_type, "  # noqa: S608
-    + ", ".join(f"sites.{figure}_{part}" for figure in _FIGURES for part in _PARTS)
-    + " FROM sites JOIN regions ON regions.id = sites.region_id "
-    "WHERE snapshot_key = ? ORDER BY position"
-)
-_NAMES = (
-    "SELECT regions.name FROM sites JOIN regions ON regions.id = sites.region_id "
-    "WHERE snapshot_key = ? ORDER BY position"
-)
 
 
 class SnapshotRow(NamedTuple):
-    """A snapshot without its links and sites: its id, its times, and what it was made from.
+    """A snapshot without its network: its id, its times, and what it was made from.
 
     Attributes
     ----------
@@ -67,105 +52,74 @@ class Snapshots:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._origins: tuple[int, Mapping[int, Origin]] = (-1, {})
-        """Those of the snapshot that was read last, by its key."""
 
     def save(
-        self,
-        snapshot: SnapshotRow,
-        links: LinkArray | Sequence[Link],
-        sites: Sequence[Site],
-        others: LinkArray | Sequence[Link] = (),
-        event: Mapping[str, object] | None = None,
+        self, snapshot: SnapshotRow, network: Network, event: Mapping[str, object] | None = None
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
 
         Parameters
         ----------
         snapshot : SnapshotRow
-        links : LinkArray or sequence of Link
-            Between the sites.
-        sites : sequence of Site
-        others : LinkArray or sequence of Link
-            Over the kind of address that is not in use.
+        network : Network
+            With the links over both kinds of address.
         event : mapping, optional
             Detail of the event that tells of the snapshot, stored with it.
 
         Raises
         ------
         InputError
-            If the id is taken, or a figure has bounds out of order, is not a number, or comes
-            twice.
+            If the id is taken, or a figure has bounds out of order or is not a number.
         StoreError
             If the database can't take it.
         """
+        for links in (network.usual, network.others):
+            links.check()
+        content = zlib.compress(b"".join(network_columns(network)), 1)
+        saved = snapshot._replace(links=network.usual.count, sites=len(network.sites))
         database = self._database
         with database.transaction():
-            if database.row(
-                "SELECT 1 FROM snapshots WHERE id = :id "
-                "UNION ALL SELECT 1 FROM pruned_snapshots WHERE id = :id",
-                {"id": snapshot.id},
-            ):
+            if database.row("SELECT 1 FROM snapshots WHERE id = ?", (snapshot.id,)):
                 raise InputError(
                     "snapshot",
                     "has been saved already, and a snapshot never changes",
                     value=snapshot.id,
                     remedy="Save the new figures under another id.",
                 )
-            try:
-                saved = self._save(snapshot, links, sites, others)
-            except InputError:
-                raise
-            except (ValueError, *database.refusals) as error:  # type: ignore[misc]
-                raise InputError(
-                    "snapshot", f"can't be saved: {reason(error)}", value=snapshot.id
-                ) from error
+            database.add("snapshots", {**saved._asdict(), "content": content})
             if event is not None:
                 Events(database).add("snapshot", saved.id, event)
         return saved
 
-    def _save(
-        self,
-        snapshot: SnapshotRow,
-        links: LinkArray | Sequence[Link],
-        sites: Sequence[Site],
-        others: LinkArray | Sequence[Link],
-    ) -> SnapshotRow:
-        database, origins = self._database, Origins()
-        row = snapshot._asdict()
-        del row["links"], row["sites"]
-        key = database.add("snapshots", row, "key")
-        names = [site.region for site in sites]
-        of_kind = {True: _between(links, names), False: _between(others, names)}
-        for in_use, found in of_kind.items():
-            found.check()
-            save_links(database, key, found, origins, in_use=in_use)
-        rows = []
-        for position, site in enumerate(sites):
-            cells: list[object] = [key, position, database.region_id(site.region), site.vm_type]
-            for figure in _FIGURES:
-                cells += _values(getattr(site, figure), origins)
-            rows.append(cells)
-        database.insert("sites", rows)
-        _save_origins(database, key, origins.numbers)
-        saved = snapshot._replace(links=of_kind[True].count, sites=len(sites))
-        database.change(
-            "UPDATE snapshots SET links = ?, sites = ? WHERE key = ?",
-            (saved.links, saved.sites, key),
-        )
-        return saved
+    def network(self, snapshot_id: str) -> Network:
+        """Return the network of a snapshot, with bounds as they were saved.
+
+        Raises
+        ------
+        InputError
+            If there is no such snapshot.
+        StoreError
+            If it is not what was stored.
+        """
+        row = self._database.row("SELECT content FROM snapshots WHERE id = ?", (snapshot_id,))
+        if row is None or row[0] is None:
+            self.get(snapshot_id)  # raises, with the reason
+        try:
+            return network_of_columns(zlib.decompress(row[0]))
+        except (FormatError, zlib.error) as error:
+            raise StoreError("snapshot", f"is damaged ({error})", value=snapshot_id) from error
 
     def latest(self) -> SnapshotRow | None:
         """Return the snapshot that was saved last; None if there is none."""
-        return self._head(" ORDER BY key DESC LIMIT 1")
+        return self._head("ORDER BY key DESC LIMIT 1")
 
     def current_at(self, at_s: float) -> SnapshotRow | None:
         """Return the snapshot that was the newest at a time; None if none is as old."""
-        return self._head(" WHERE created_at_s <= ? ORDER BY key DESC LIMIT 1", (at_s,))
+        return self._head("AND created_at_s <= ? ORDER BY key DESC LIMIT 1", (at_s,))
 
     def oldest(self) -> SnapshotRow | None:
         """Return the oldest snapshot that is kept; None if there is none."""
-        return self._head(" ORDER BY key LIMIT 1")
+        return self._head("ORDER BY key LIMIT 1")
 
     def get(self, snapshot_id: str) -> SnapshotRow:
         """Return one snapshot.
@@ -175,10 +129,10 @@ class Snapshots:
         InputError
             If it was never saved here, or was pruned.
         """
-        if found := self._head(" WHERE id = ?", (snapshot_id,)):
+        if found := self._head("AND id = ?", (snapshot_id,)):
             return found
         pruned = self._database.row(
-            "SELECT pruned_at_s FROM pruned_snapshots WHERE id = ?", (snapshot_id,)
+            "SELECT pruned_at_s FROM snapshots WHERE id = ?", (snapshot_id,)
         )
         on = utc_date(pruned[0]) if pruned else ""
         raise InputError(
@@ -190,75 +144,15 @@ class Snapshots:
 
     def list(self) -> Sequence[SnapshotRow]:
         """Return every snapshot, the one that was saved last first."""
-        return list(self._heads(" ORDER BY key DESC"))
+        return list(self._heads("ORDER BY key DESC"))
 
-    def _head(self, where: str, values: Sequence[object] = ()) -> SnapshotRow | None:
-        return next(self._heads(where, values), None)
+    def _head(self, which: str, values: Sequence[object] = ()) -> SnapshotRow | None:
+        return next(self._heads(which, values), None)
 
-    def _heads(self, where: str, values: Sequence[object] = ()) -> Iterator[SnapshotRow]:
-        sql = f"SELECT {', '.join(SnapshotRow._fields)} FROM snapshots{where}"  # noqa: S608
+    def _heads(self, which: str, values: Sequence[object] = ()) -> Iterator[SnapshotRow]:
+        columns = ", ".join(SnapshotRow._fields)
+        sql = f"SELECT {columns} FROM snapshots WHERE pruned_at_s IS NULL {which}"  # noqa: S608
         yield from map(SnapshotRow._make, self._database.rows(sql, values))
-
-    def links(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkArray:
-        """Return the links of a snapshot.
-
-        Parameters
-        ----------
-        snapshot_id : str
-        between : (src, dst), optional
-            Read only the links out of the source and into the destination: all of one-hop
-            planning.
-
-        Raises
-        ------
-        InputError
-            If there is no such snapshot.
-        StoreError
-            If they are not what was stored.
-        """
-        return self._links(snapshot_id, between, in_use=True)
-
-    def others(self, snapshot_id: str, between: tuple[str, str] | None = None) -> LinkArray:
-        """Return the links over the kind of address that is not in use, where both are known."""
-        return self._links(snapshot_id, between, in_use=False)
-
-    def _links(
-        self, snapshot_id: str, between: tuple[str, str] | None, *, in_use: bool
-    ) -> LinkArray:
-        key = self._key(snapshot_id)
-        regions = [name for (name,) in self._database.rows(_NAMES, (key,))]
-        origins = self._origins_of(key)
-        return read_links(self._database, key, regions, origins, in_use=in_use, between=between)
-
-    def _origins_of(self, key: int) -> Mapping[int, Origin]:
-        of, origins = self._origins
-        if of != key:
-            origins = _read_origins(self._database, key)
-            self._origins = (key, origins)
-        return origins
-
-    def sites(self, snapshot_id: str) -> Sequence[Site]:
-        """Return the sites of a snapshot, in the order in which they were saved.
-
-        Raises
-        ------
-        InputError
-            If there is no such snapshot.
-        """
-        key = self._key(snapshot_id)
-        origins = self._origins_of(key)
-        width = len(_PARTS)
-        return [
-            Site(
-                name,
-                vm_type,
-                **{
-                    figure: _estimate(origins, *parts[width * n : width * (n + 1)])
-                    for n, figure in enumerate(_FIGURES)
-                },
-            )
-            for name, vm_type, *parts in self._database.rows(_SITES, (key,))
-        ]
 
     def prune(self, keep: int) -> Sequence[str]:
         """Remove all but the newest snapshots; return the ids of those removed.
@@ -269,83 +163,9 @@ class Snapshots:
             raise InputError("keep", "must be at least 1: the newest is in use", value=keep)
         database = self._database
         with database.transaction():
-            pruned = database.rows(
-                "SELECT key, id FROM snapshots WHERE key NOT IN "
-                "(SELECT key FROM snapshots ORDER BY key DESC LIMIT ?) ORDER BY key DESC",
-                (keep,),
+            pruned = [row.id for row in self.list()[keep:]]
+            database.change_many(
+                "UPDATE snapshots SET content = NULL, pruned_at_s = ? WHERE id = ?",
+                [(time.time(), name) for name in pruned],
             )
-            for key, snapshot_id in pruned:
-                database.change(
-                    "INSERT INTO pruned_snapshots VALUES (?, ?)", (snapshot_id, time.time())
-                )
-                for table in ("link_blocks", "sites", "origins"):
-                    database.change(f"DELETE FROM {table} WHERE snapshot_key = ?", (key,))  # noqa: S608
-                database.change("DELETE FROM snapshots WHERE key = ?", (key,))
-        return [snapshot_id for _, snapshot_id in pruned]
-
-    def _key(self, snapshot_id: str) -> int:
-        row = self._database.row("SELECT key FROM snapshots WHERE id = ?", (snapshot_id,))
-        if row is None:
-            self.get(snapshot_id)  # raises, with the reason
-        return int(row[0])
-
-
-def _between(links: LinkArray | Sequence[Link], sites: Sequence[str]) -> LinkArray:
-    """Return links as an array in the order of sites.
-
-    Raises
-    ------
-    InputError
-        If an end of one is no site.
-    """
-    found = links if isinstance(links, LinkArray) else LinkArray.of(links, sites)
-    if strangers := set(found.regions).difference(sites):
-        raise InputError("links", f"lead to {min(strangers)}, which is no site of the snapshot")
-    return found.among(sites)
-
-
-def _values(estimate: Estimate | None, origins: Origins) -> Sequence[object]:
-    """Return an estimate, which may be missing, as values of columns."""
-    if estimate is None:
-        return [None] * len(_PARTS)
-    origin = estimate.origin
-    counts = (origin.samples, origin.links, origin.newest_s, origin.oldest_s)
-    number = origins.number_of(origin)
-    return (estimate.low, estimate.expected, estimate.high, number, *counts)
-
-
-def _estimate(
-    origins: Mapping[int, Origin], low: float | None, expected: float, high: float, *parts: Any
-) -> Any:
-    """Return the estimate in columns; None where there is none."""
-    if low is None:
-        return None
-    number, samples, links, newest_s, oldest_s = parts
-    origin = origins[number]
-    if newest_s is not None:
-        origin = origin._replace(samples=samples, links=links, newest_s=newest_s, oldest_s=oldest_s)
-    return Estimate(low, expected, high, origin)
-
-
-# ---- origins, each once, without the counts and times of their samples --------------------------
-
-
-def _save_origins(database: Database, key: int, numbers: Mapping[Origin, int]) -> None:
-    rows = []
-    for origin, number in numbers.items():
-        figures = None if origin.figures is None else json.dumps(figures_as_json(origin.figures))
-        rows.append((key, number, origin.kind, origin.method, origin.address, figures))
-    database.insert("origins", rows)
-
-
-def _read_origins(database: Database, key: int) -> dict[int, Origin]:
-    sql = "SELECT number, kind, method, address, figures FROM origins WHERE snapshot_key = ?"
-    return {
-        number: Origin(kind, method, 0, 0, None, None, address, figures and _figures(figures))
-        for number, kind, method, address, figures in database.rows(sql, (key,))
-    }
-
-
-@lru_cache(maxsize=1024)
-def _figures(text: str) -> Figures:
-    return figures_of(json.loads(text))
+        return pruned

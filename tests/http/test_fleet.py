@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from planner.model.network import Snapshot
 from probes.estimation import Estimator
 from probes.estimation.current_samples import LinkShift
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
+from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, open_store
 from relayd.store.campaigns.states import in_two
 from relayd.store.links import LevelShifts
@@ -72,7 +72,6 @@ def snapshot_then(db: Path, ago_s: float) -> str:
     with open_store(db, mode="write") as store:
         through = store.samples.last_id()
         estimator = Estimator(store.samples.read(through=through), catalogue)
-        network = estimator.network(Snapshot("", "", ""))
         row = SnapshotRow(
             f"then-{ago_s:.0f}",
             time.time() - ago_s,
@@ -81,7 +80,7 @@ def snapshot_then(db: Path, ago_s: float) -> str:
             catalogue.digest,
             through,
         )
-        return store.snapshots.save(row, list(network), list(network.sites.values())).id
+        return store.snapshots.save(row, estimator.network(snapshot_of(row))).id
 
 
 def test_what_has_changed_since_yesterday(tmp_path: Path) -> None:

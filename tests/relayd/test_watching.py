@@ -361,7 +361,7 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
     (shift,) = shifts
     assert shift.before == pytest.approx(120, rel=0.02)
     assert shift.after == pytest.approx(180, rel=0.02)
-    link = StoreSource(catalogue, store.location).network(_PAIR).link(*_PAIR)
+    link = StoreSource(catalogue, store.location).network().link(*_PAIR)
     assert link.rtt_ms.expected == pytest.approx(180, rel=0.02)
     assert link.rtt_ms.samples == pytest.approx(15, abs=2)
     # It is told once, however often it is found.

@@ -25,7 +25,6 @@ from planner.model.baseline.graph import (
     origin_of_law,
 )
 from planner.model.catalogue import Catalogue
-from planner.model.errors import DataError
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, AddressKind, Origin
 from planner.model.link import Site
 from planner.model.link_array import (
@@ -211,10 +210,7 @@ def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -
 
 
 def baseline_network(
-    catalogue: Catalogue,
-    chosen: Mapping[str, str] = {},
-    ends: tuple[str, str] | None = None,
-    further: Iterable[str] = (),
+    catalogue: Catalogue, chosen: Mapping[str, str] = {}, further: Iterable[str] = ()
 ) -> Network:
     """Build the graph of the catalogue's regions with no measurement at all.
 
@@ -223,8 +219,6 @@ def baseline_network(
     catalogue : Catalogue
     chosen : mapping, optional
         Region or provider to VM type, in place of the catalogue's defaults.
-    ends : (src, dst), optional
-        Build only the links out of src and into dst: all that one transfer's plan needs.
     further : iterable of str, optional
         Regions to add that are not part of the catalogue's baseline.
 
@@ -233,25 +227,13 @@ def baseline_network(
     DataError
         If a region's provider has no VM type.
     """
-    names = dict.fromkeys((*baseline_regions(catalogue), *(ends or ()), *further))
+    names = dict.fromkeys((*baseline_regions(catalogue), *further))
     sites = {name: baseline_site(name, catalogue, chosen) for name in names}
-    links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites, ends))
-    if ends and links.link(*ends) is None:
-        missing = [e for e in ends if catalogue.region(e).latitude_deg is None]
-        raise DataError(
-            f"Nothing is known of {ends[0]} -> {ends[1]}: no measurement, and "
-            f"{' and '.join(missing)} has no coordinates in the catalogue. Import a "
-            "measurement, or add the region to a catalogue file."
-        )
+    links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites))
     return Network(sites, links, baseline_snapshot(catalogue))
 
 
-def with_regions(
-    network: Network,
-    catalogue: Catalogue,
-    regions: Iterable[str],
-    ends: tuple[str, str] | None = None,
-) -> Network:
+def with_regions(network: Network, catalogue: Catalogue, regions: Iterable[str]) -> Network:
     """Return a network with the regions that it lacks, and their links, from models.
 
     Parameters
@@ -259,25 +241,20 @@ def with_regions(
     network : Network
     catalogue : Catalogue
     regions : iterable of str
-    ends : (src, dst), optional
-        Add only the links out of src and into dst: all that one transfer's plan needs.
     """
     new = [name for name in dict.fromkeys(regions) if name not in network.sites]
     if not new:
         return network
     sites = {**network.sites, **{name: baseline_site(name, catalogue) for name in new}}
-    links = baseline_links(list(sites.values()), catalogue, _wanted(sites, new, ends))
+    links = baseline_links(list(sites.values()), catalogue, _wanted(sites, new))
     return network.with_(sites=sites, links=network.usual.over(links))
 
 
-def _wanted(sites: Iterable[str], new: Iterable[str], ends: tuple[str, str] | None) -> Bools:
-    """Return the links into and out of new regions; of these, those that a plan needs."""
+def _wanted(sites: Iterable[str], new: Iterable[str]) -> Bools:
+    """Return the links into and out of new regions."""
     names, added = list(sites), set(new)
     is_new = np.array([name in added for name in names], bool)
     found: Bools = is_new[:, None] | is_new
-    if ends is not None:
-        src, dst = (np.array([name == end for name in names], bool) for end in ends)
-        found &= src[:, None] | dst
     return found
 
 

@@ -293,8 +293,8 @@ def _prediction(store: Store, current: Current, now_s: float, since_s: float) ->
         return None
 
     def made() -> bytes:
-        links = store.snapshots.links(before.id)
-        samples = store.samples.newest(before.id, since_s, now_s)
+        links = store.snapshots.network(before.id).usual
+        samples = store.samples.newest(since_s, now_s)
         errors = list(estimate_errors(links, samples))
         inside = sum(error.inside for error in errors)
         return encoded(

@@ -48,7 +48,7 @@ from relayd.http.route import (
     whole_position,
 )
 from relayd.http.routes.links import ESTIMATE, LINK, SITE
-from relayd.snapshots.changes import EstimateChange, changes, regions_between
+from relayd.snapshots.changes import EstimateChange, changes
 from relayd.store import SnapshotRow, Store
 from relayd.store.links import LevelShifts
 from relayd.times import utc_text
@@ -260,9 +260,9 @@ def _read(store: Store, now: Network, since_s: float, now_s: float) -> dict[str,
     new: list[str] = []
     lost: list[str] = []
     if old is not None and old.id != now.snapshot.id:
-        sites = store.snapshots.sites(old.id)
-        found = changes(store.snapshots.links(old.id).all_links(), sites, now, now_s)
-        new, lost = regions_between(sites, now.sites)
+        before = store.snapshots.network(old.id)
+        found = changes(before, now, now_s)
+        new, lost = sorted(now.sites - before.sites.keys()), sorted(before.sites.keys() - now.sites)
     return {
         "before": _snapshot(old),
         "oldest": _snapshot(store.snapshots.oldest()),

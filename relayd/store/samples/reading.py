@@ -47,16 +47,15 @@ BEGUN, FAILED = "snapshot_begun_s", "snapshot_failed_s"
 # The key of the table begins with link, metric and time: one descent into it for each.
 _NEWEST = """
 JOIN (
-    SELECT src.region_id AS src_id, dst.region_id AS dst_id, metrics.id AS metric_id, (
+    SELECT src.id AS src_id, dst.id AS dst_id, metrics.id AS metric_id, (
         SELECT samples.measured_at_s FROM used_samples AS samples
-        WHERE samples.src_id = src.region_id AND samples.dst_id = dst.region_id
+        WHERE samples.src_id = src.id AND samples.dst_id = dst.id
         AND samples.metric_id = metrics.id
         AND samples.measured_at_s > ? AND samples.measured_at_s <= ?
         ORDER BY samples.measured_at_s DESC LIMIT 1
     ) AS at_s
-    FROM snapshots JOIN sites AS src ON src.snapshot_key = snapshots.key
-    JOIN sites AS dst ON dst.snapshot_key = snapshots.key CROSS JOIN metrics
-    WHERE snapshots.id = ? AND metrics.name IN ('rtt_ms', 'per_flow_mbps', 'aggregate_mbps')
+    FROM regions AS src CROSS JOIN regions AS dst CROSS JOIN metrics
+    WHERE metrics.name IN ('rtt_ms', 'per_flow_mbps', 'aggregate_mbps')
 ) AS newest ON samples.src_id = newest.src_id AND samples.dst_id = newest.dst_id
     AND samples.metric_id = newest.metric_id AND samples.measured_at_s = newest.at_s
 """
@@ -122,7 +121,8 @@ class StoredSamples:
         return Counts(
             *self._database.row(
                 "SELECT (SELECT coalesce(sum(accepted), 0) FROM batches), "
-                "(SELECT count(*) FROM batches), (SELECT count(*) FROM snapshots)"
+                "(SELECT count(*) FROM batches), "
+                "(SELECT count(*) FROM snapshots WHERE pruned_at_s IS NULL)"
             )
         )
 
@@ -208,17 +208,15 @@ class StoredSamples:
         of = f"{where} AND samples.id > ? ORDER BY samples.id LIMIT ?"
         return self._samples(of, [*values, after_id, limit])
 
-    def newest(self, snapshot: str, after_s: float, until_s: float) -> Samples:
-        """Return, for the pairs of a snapshot's regions, what was measured last in a span of time.
+    def newest(self, after_s: float, until_s: float) -> Samples:
+        """Return what was measured last of each link in a span of time.
 
         Parameters
         ----------
-        snapshot : str
-            Id; one that was pruned has no regions.
         after_s, until_s : float
             Seconds since 1970; the end counts, the beginning does not.
         """
-        return self._samples(_NEWEST, (after_s, until_s, snapshot))
+        return self._samples(_NEWEST, (after_s, until_s))
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
         """Return the sources of samples of one metric of a pair."""

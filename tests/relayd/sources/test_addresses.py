@@ -18,7 +18,6 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.link_evidence import FigureEvidence, evidence_of
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource
-from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 
@@ -161,29 +160,3 @@ def test_a_network_in_memory_answers_as_it_was_given(tmp_path: Path) -> None:
         assert memory.plan(SRC, DST, addresses=asked).plan_id == (
             wan.plan(SRC, DST, addresses=asked).plan_id
         )
-
-
-def test_the_part_for_one_transfer_has_those_links_of_the_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    db = imported(tmp_path)
-    rows = "\n".join(f"{OTHER},{dst},60,4000,64,60,2026-01-01" for dst in (SRC, DST))
-    (tmp_path / "more.csv").write_text(
-        f"src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at\n{rows}\n"
-    )
-    assert main(["import", "csv", str(tmp_path / "more.csv"), "--db", str(db)]) == 0
-    source = StoreSource(load_catalogue(), db)
-    whole = source.network()
-    assert any(whole.others.values())
-    for src, dst in ((SRC, DST), (OTHER, DST), (DST, OTHER), (SRC, "aws:sa-east-1")):
-        part = source.network(between=(src, dst))
-        assert part.sites == whole.sites
-        for kind in ("usual", "others"):
-            links, all_links = getattr(part, kind), getattr(whole, kind)
-            assert links.get(src, {}) == all_links.get(src, {})
-            for other in links.keys() - {src}:
-                link = all_links.get(other, {}).get(dst)
-                assert links[other] == ({} if link is None else {dst: link}), (kind, other)
-            assert {name for name, row in all_links.items() if dst in row} <= links.keys()
-    source.close()
-    capsys.readouterr()

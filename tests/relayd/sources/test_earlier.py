@@ -50,7 +50,7 @@ def test_all_ways_to_ask_answer_as_of_then(store: Path, service: Served, name: s
         assert then.request["snapshot"] == name
         # Bounds are those of that time: no wider for what has passed since.
         with open_store(store, mode="read") as opened:
-            believed = next(link for link in opened.snapshots.links(THEN)[US].values())
+            believed = next(link for link in opened.snapshots.network(THEN).usual[US].values())
             assert wan.at(name).network.link(US, believed.dst).rtt_ms == believed.rtt_ms
         answers = [then.model_dump("json"), remote.plan(**asked).model_dump("json")]
     answers.append(service.ask("POST", "/v1/plans", asked).json)

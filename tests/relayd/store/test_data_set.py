@@ -94,14 +94,14 @@ def test_what_is_exported_is_imported_again(spot: Spot, relayd: Relayd, tmp_path
     with open_store(other.where, mode="write") as store:
         assert _all(store) == set(_found())
         assert made is not None
-        assert repr(list(store.snapshots.links(made_again))) == repr(_links(spot, made.id))
+        assert repr(list(store.snapshots.network(made_again))) == repr(_links(spot, made.id))
     said = _ok(relayd("import", "parquet", folder, "--db", other.where))
     assert re.search(r"month=2026-01/part-\d.parquet: 0 samples added, [1-9]", said)
 
 
 def _links(spot: Spot, snapshot: str) -> list[object]:
     with open_store(spot.where, mode="read") as store:
-        return list(store.snapshots.links(snapshot))
+        return list(store.snapshots.network(snapshot))
 
 
 def test_only_newer_samples_are_exported_if_that_is_asked(
@@ -215,7 +215,7 @@ def test_what_estimates_rest_on_is_imported_alone(relayd: Relayd, tmp_path: Path
         words = ("import", "parquet", folder, "--trust", "--db", tmp_path / name, "--json", *more)
         reports.append(json.loads(_ok(relayd(*words))))
         with open_store(tmp_path / name, mode="read") as store:
-            links.append(list(store.snapshots.links(reports[-1]["snapshot"]["id"])))
+            links.append(list(store.snapshots.network(reports[-1]["snapshot"]["id"])))
     assert repr(links[1]) == repr(links[0])
     # Of 800 public samples 256, of 400 private ones 256; of the other link all.
     assert 0 in [file["accepted"] for file in reports[1]["files"]]  # old files are no fault

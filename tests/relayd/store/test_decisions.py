@@ -40,9 +40,8 @@ def _snapshot(store: Store) -> str:
     """Return a new snapshot as it is saved, without its name and the time it was made."""
     made = make_snapshot(store, CATALOGUE)
     assert made is not None
-    links = store.snapshots.links(made.id)
-    sites = store.snapshots.sites(made.id)
-    return repr((made.as_of, list(links.all_links()), list(sites)))
+    network = store.snapshots.network(made.id)
+    return repr((made.as_of, list(network), list(network.sites.values())))
 
 
 def _network(store: Store) -> Network:
@@ -177,7 +176,7 @@ def test_one_series_that_can_not_be_evaluated_keeps_no_other_from_a_snapshot(
     assert told in caplog.text
     network = _network(store)
     assert network.link(SRC, DST).aggregate_gbps == honest.link(SRC, DST).aggregate_gbps
-    back = store.snapshots.links(made.id).link(DST, SRC)
+    back = store.snapshots.network(made.id).usual.link(DST, SRC)
     assert back is not None
     assert back.aggregate_gbps == network.link(DST, SRC).aggregate_gbps
     assert back.aggregate_gbps.source != "measured"

@@ -82,7 +82,7 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
         # Also in the snapshot, which reads as few samples as it can.
         made = make_snapshot(store, catalogue)
         assert made
-        found = store.snapshots.links(made.id)[usual.src][usual.dst]
+        found = store.snapshots.network(made.id).usual[usual.src][usual.dst]
         assert found.rtt_ms == after.usual[usual.src][usual.dst].rtt_ms
         assert [row.id for row in quarantined(database, limit=9)] == numbers[4:]
         shown = quarantined(database, QuarantineFilter("accepted"), limit=9)[::-1]

@@ -29,7 +29,7 @@ from tests.relayd.store.test_store_samples import (
 from tests.relayd.store.test_store_snapshots import (
     test_nobody_can_change_a_snapshot,
     test_pruning_removes_the_oldest_and_remembers_their_names,
-    test_what_was_measured_last_of_each_link_of_a_snapshot,
+    test_what_was_measured_last_of_each_link,
     test_what_was_saved_is_what_is_read,
 )
 from tests.relayd.store.test_verifications import test_what_was_kept_comes_back_and_calibrates_plans
