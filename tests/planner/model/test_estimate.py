@@ -16,7 +16,6 @@ from planner.model.estimate import (
     METHODS,
     SECONDS_PER_DAY,
     Addresses,
-    AddressKind,
     Estimate,
     Figures,
     HeldTo,
@@ -100,11 +99,6 @@ def test_a_sentence_has_the_figures_of_its_method(method: Method, said: str) -> 
     assert Origin("inferred", method, figures=FULL).basis == said
 
 
-def test_round_trips_rest_on_no_connections() -> None:
-    of_a_token = Figures(reported_by=("token ci",))
-    assert Origin("measured", "median-of-samples", figures=of_a_token).basis == ""
-
-
 @given(rtt=_estimates, flow=_estimates)
 def test_an_estimate_is_the_same_after_json(rtt: Estimate, flow: Estimate) -> None:
     aggregate = replace(exactly(3.0), prior=Prior(1.0, 2.0, 4.0, 0.5))
@@ -141,7 +135,3 @@ def test_samples_age_but_not_a_spread_over_links() -> None:
     assert many.aged(400 * SECONDS_PER_DAY) == many
     assert (many.measured_at_s, many.origin.newest_s) == (None, 0.0)
     assert (one.samples, many.samples) == (3, 0)
-
-
-def test_kinds_of_addresses_are_those_of_samples_or_both() -> None:
-    assert set(get_args(Addresses)) == {*get_args(AddressKind), "both"}

@@ -133,17 +133,6 @@ def test_a_network_sent_as_bytes_comes_back_the_same(
         network_of_columns(content[:cut])
 
 
-def test_a_row_makes_a_link_once() -> None:
-    figure = Estimate(1.0, 2.0, 3.0)
-    links = {dst: Link(_MANY[0], dst, figure, figure, figure) for dst in _MANY[1:3]}
-    row = LinkArray.of(links.values(), _MANY)[_MANY[0]]
-    assert row[_MANY[2]] is row[_MANY[2]] is row.get(_MANY[2])
-    with pytest.raises(KeyError):
-        row[_MANY[0]]
-    assert row.get(_MANY[0], "no link") == "no link"
-    assert dict(row) == row == links
-
-
 @pytest.mark.parametrize(
     "wrong", [Estimate(3.0, 2.0, 4.0), Estimate(1.0, nan, 2.0), Estimate(1.0, 2.0, nan)]
 )

@@ -89,10 +89,6 @@ def test_without_states_of_its_links_a_network_is_as_usual() -> None:
         now = network.with_(link_states=states)
         assert now.links is network.usual
         assert now.states == {}
-
-
-def test_states_replace_each_other_and_leave_what_is_usual() -> None:
-    network = _network()
     half = network.with_(link_states=_state("s", "d", "degraded", rate_share=0.5))
     again = half.with_(link_states=half.link_states)
     assert again.link("s", "d").aggregate_gbps.expected == 2.5

@@ -14,7 +14,7 @@ from planner.model.estimate import Estimate, Origin
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath, ago
+from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
@@ -125,12 +125,3 @@ def test_a_plan_says_when_it_was_verified_and_warns_if_that_failed() -> None:
     assert any("verified 2 h ago: 0.5 of 1.00" in warning for warning in failed.warnings)
     assert failed.throughput_gbps_low < fine.throughput_gbps_low
     assert "verified" not in _plan(network).confidence
-
-
-def test_ages_are_told_in_fitting_units() -> None:
-    assert [ago(s) for s in (-5.0, 300.0, 7200.0, 1e6)] == [
-        "0 min ago",
-        "5 min ago",
-        "2 h ago",
-        "12 d ago",
-    ]

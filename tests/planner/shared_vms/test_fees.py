@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -23,22 +23,13 @@ from planner.replanning.progress import Workload
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from tests.planner.meters import CATALOGUE, metered_usd
+from tests.planner.transfer.strategies import REGIONS
+from tests.planner.transfer.strategies import networks as any_networks
 from tests.properties import examples
 
-REGIONS = ("aws:a", "aws:b", "azure:c", "azure:d", "gcp:e", "gcp:f")
 VOLUMES = st.sampled_from([1.0, 30.0, 90.0, 400.0, 6000.0])
+networks = partial(any_networks, missing=False)
 few = settings(max_examples=examples(40), deadline=None)
-
-
-@st.composite
-def networks(draw: st.DrawFn) -> Network:
-    count = len(REGIONS)
-    row = st.lists(st.sampled_from([0.5, 2.0, 5.0, 9.0]), min_size=count, max_size=count)
-    rates = np.array(draw(st.lists(row, min_size=count, max_size=count)))
-    caps = draw(st.lists(st.floats(2, 12), min_size=count, max_size=count))
-    return Network.from_matrices(
-        REGIONS, rates, rtt_ms=50.0, egress_gbps=caps, ingress_gbps=caps[::-1]
-    )
 
 
 @st.composite
@@ -174,10 +165,3 @@ def test_a_placement_of_tasks_costs_what_meters_count(
     at = {task: dict(places)[machine] for task, machine in plan.assignment.items()}
     sent = ((at[a], at[b], gb) for (a, b), gb in traffic.items() if at[a] != at[b])
     assert plan.cost_usd.egress == pytest.approx(metered_usd(sent))
-
-
-def test_one_meter_counts_what_several_regions_of_a_provider_send() -> None:
-    network = Network.from_matrices(REGIONS, np.full((6, 6), 5.0), rtt_ms=0.0)
-    volumes = {(src, "azure:c"): 1000.0 for src in ("aws:a", "aws:b")}
-    plan = recommend_shuffle(ShuffleRequest(volumes), network, CataloguePrices(CATALOGUE, network))
-    assert plan.cost_usd.egress == pytest.approx(50 * 0.09 + 450 * 0.085 + 1500 * 0.05)

@@ -14,9 +14,7 @@ from planner.model.shared_resources import Floats
 from planner.solvers.steiner import (
     EXACT_TERMINALS,
     Arcs,
-    _dual_ascent,
     as_tree,
-    closure,
     least_tree,
     near_trees,
     weight_of,
@@ -96,10 +94,7 @@ def test_bounds_are_below_and_trees_above_the_optimum(seed: int, n: int, missing
     terminals = list(range(1, 1 + min(6, n - 1)))
     arcs, bound = least_tree(weights, 0, terminals)
     weight = weight_of(weights, arcs)
-    below, left = _dual_ascent(weights, 0, terminals)
     assert bound <= weight + 1e-9
-    assert below <= weight + 1e-9
-    assert left.min() >= 0
     assert all(
         weight_of(weights, tree) >= bound - 1e-9 for tree in near_trees(weights, 0, terminals)
     )
@@ -128,11 +123,3 @@ def test_a_steiner_point_is_used_where_it_pays() -> None:
     assert least_tree(weights, 0, [1])[0] == ((0, 3), (3, 1))
     weights[0, 1] = 2.0  # as light, and one hop fewer
     assert least_tree(weights, 0, [1])[0] == ((0, 1),)
-
-
-def test_shortest_paths_survive_links_that_cost_nothing() -> None:
-    weights = np.zeros((5, 5))
-    weights[0, 2:] = inf
-    shortest = closure(weights)
-    assert shortest.path(0, 4)[-1][0] == 0
-    assert shortest.distance.max() == 0

@@ -77,8 +77,8 @@ REGIONS = ("aws:a", "aws:b", "azure:c", "azure:d", "gcp:e", "gcp:f")
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> Network:
-    """Return a network of six regions with bounds around its figures; some links are missing."""
+def networks(draw: st.DrawFn, *, missing: bool = True) -> Network:
+    """Return a network of six regions with bounds around its figures; some links may be missing."""
     certain = draw(st.booleans())
 
     def around(value: float) -> Estimate:
@@ -94,7 +94,7 @@ def networks(draw: st.DrawFn) -> Network:
     links: dict[str, dict[str, Link]] = {region: {} for region in REGIONS}
     for src in REGIONS:
         for dst in REGIONS:
-            if src == dst or draw(st.integers(0, 9)) == 0:
+            if src == dst or (missing and draw(st.integers(0, 9)) == 0):
                 continue
             rtt_ms = draw(st.sampled_from([1.0, 20.0, 100.0, 250.0]))
             links[src][dst] = Link(

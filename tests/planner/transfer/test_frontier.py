@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 
 from planner.transfer.optimum import cost_time_frontier, least_cost
-from planner.transfer.problem import End, TransferProblem
+from planner.transfer.problem import TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.planner.transfer.strategies import patient, transfers
@@ -27,7 +27,3 @@ def test_each_step_buys_speed_and_the_last_is_the_fastest(transfer: TransferProb
         cheapest = least_cost(transfer, point.rate_gbps * (1 - 1e-9))
         assert cheapest is not None
         assert point.cost_usd <= cheapest.cost_usd * (1 + 1e-6)
-
-
-def test_no_path_has_no_frontier() -> None:
-    assert cost_time_frontier(TransferProblem(1.0, End(1, 1, 1), End(1, 1, 1), None, [])) == []

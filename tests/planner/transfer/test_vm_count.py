@@ -115,10 +115,6 @@ def test_cost_takes_the_cheapest_that_meets_the_deadline() -> None:
     assert set(recommend(request, NETWORK, price_list).vms.values()) == {1}
     in_time = recommend(replace(request, deadline_s=250.0), NETWORK, price_list)
     assert set(in_time.vms.values()) == {4}  # 800 s / 250 s, in whole VMs
-
-
-def test_stated_numbers_are_not_decided() -> None:
-    request = TransferRequest(A, B, volume_gb=500, vms_in={A: 2})
-    plan = recommend(request, NETWORK, FlatPrices((A, B), 0.09, 1.5))
-    assert plan.vms == {A: 2, B: 2}
-    assert recommend(replace(request, vms=3), NETWORK, FlatPrices((A, B))).one_vm is None
+    stated = recommend(replace(request, vms_in={A: 2}), NETWORK, price_list)
+    assert stated.vms[A] == 2
+    assert recommend(replace(request, vms=3), NETWORK, price_list).one_vm is None

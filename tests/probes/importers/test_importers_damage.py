@@ -37,6 +37,7 @@ WHOLE["csv"] = [
 WHOLE["parquet"] = [written(GOOD), written(*[{**GOOD, "detail": "{}", "connections": 64}] * 9)]
 
 _formats = st.sampled_from(FORMATS)
+_TEXTS = st.text(st.sampled_from('{}[]",:\n0123456789.eE-+ %/=()srcdtMBmpi'), max_size=500)
 TEXT = tuple(name for name in FORMATS if name != "parquet")
 
 
@@ -62,23 +63,12 @@ def check(format_name: str, content: bytes) -> None:
             assert outcome.reason
 
 
-def test_every_format_reads_its_own_whole_files() -> None:
-    for format_name in FORMATS:
-        for content in WHOLE[format_name]:
-            if format_name != "iperf3" or b"Interval" not in content:
-                assert outcomes(format_name, content, connections=1)
-
-
 @patient
-@given(_formats, st.binary(max_size=2000))
-def test_arbitrary_bytes(format_name: str, content: bytes) -> None:
+@given(_formats, st.binary(max_size=2000) | _TEXTS.map(str.encode))
+def test_arbitrary_bytes_and_text_of_the_characters_that_matter(
+    format_name: str, content: bytes
+) -> None:
     check(format_name, content)
-
-
-@patient
-@given(_formats, st.text(st.sampled_from('{}[]",:\n0123456789.eE-+ %/=()srcdtMBmpi'), max_size=500))
-def test_arbitrary_text_of_the_characters_that_matter(format_name: str, content: str) -> None:
-    check(format_name, content.encode())
 
 
 @patient
@@ -105,6 +95,7 @@ def test_how_the_bytes_arrive_does_not_matter(format_name: str, size: int) -> No
 
     for content in WHOLE[format_name]:
         expected = outcomes(format_name, content, connections=1)
+        assert expected
         found = list(read(format_name, Trickle(content), replace(OPTIONS, connections=1)))
         assert found == expected
 

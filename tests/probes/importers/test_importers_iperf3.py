@@ -33,29 +33,50 @@ def detail(sample: Sample) -> dict[str, Any]:
     return content
 
 
-def test_one_short_stream_gives_what_the_receiver_counted() -> None:
-    (sample,) = samples("iperf3", ONE)
-    received = document("one_stream.json")["end"]["sum_received"]
-    assert sample.metric == "per_flow_mbps"
-    assert sample.value == received["bits_per_second"] / 1e6
-    assert (sample.connections, sample.warmed_up) == (1, False)
-    assert sample.duration_s == received["seconds"]
+@pytest.mark.parametrize(
+    ("name", "metric", "of", "connections", "warmed_up", "src"),
+    [
+        ("one_stream", "per_flow_mbps", "sum_received", 1, False, "aws:us-east-1"),
+        ("two_streams", "aggregate_mbps", "", 2, True, "aws:us-east-1"),
+        ("omit", "per_flow_mbps", "", 1, True, "aws:us-east-1"),
+        ("bidir", "per_flow_mbps", "sum_received", 1, False, "aws:us-east-1"),
+        ("bidir", "per_flow_mbps", "sum_received_bidir_reverse", 1, False, "gcp:us-east1"),
+        ("udp", "udp_mbps", "sum_received", 1, True, "aws:us-east-1"),
+        ("udp_reverse", "udp_mbps", "sum_received", 1, True, "gcp:us-east1"),
+    ],
+)
+def test_what_captured_outputs_give(
+    name: str, metric: str, of: str, connections: int, warmed_up: bool, src: str
+) -> None:
+    """What the receiver counted, or the median of intervals; data flows from the server if so."""
+    test = document(f"{name}.json")
+    found = samples("iperf3", FOLDER / f"{name}.json")
+    (sample,) = (one for one in found if one.src == src)
+    assert len(found) == (2 if name == "bidir" else 1)
+    assert (sample.metric, sample.connections) == (metric, connections)
     assert sample.tool == "iperf3 3.12"
-    timestamp = document("one_stream.json")["start"]["timestamp"]["timesecs"]
-    assert sample.measured_at_s == timestamp
-    # The round-trip time under the test's own load is no path RTT: told, but not as a sample.
-    assert detail(sample)["mean_rtt_under_load_ms"] == pytest.approx(0.053)
+    assert sample.measured_at_s == test["start"]["timestamp"]["timesecs"]
+    assert sample.warmed_up == warmed_up
+    if of:
+        received = test["end"][of]
+        assert sample.value == received["bits_per_second"] / 1e6
+    else:
+        assert sample.duration_s == pytest.approx(11 if connections == 2 else 10, abs=0.01)
+    if name == "one_stream":  # of the test's own load: told, but not as a sample
+        assert detail(sample)["mean_rtt_under_load_ms"] == pytest.approx(0.053)
+    if connections == 2:
+        rates = [interval["sum"]["bits_per_second"] / 1e6 for interval in test["intervals"]]
+        assert sample.value == median(rates[1:])
+    if metric == "udp_mbps":
+        assert detail(sample)["loss_at_this_rate_pct"] == 0
+        assert detail(sample)["jitter_ms"] == received["jitter_ms"]
 
 
-def test_several_streams_give_the_median_of_intervals_after_the_transient() -> None:
-    (sample,) = samples("iperf3", TWO)
-    rates = [
-        interval["sum"]["bits_per_second"] / 1e6
-        for interval in document("two_streams.json")["intervals"]
-    ]
-    assert (sample.metric, sample.connections, sample.warmed_up) == ("aggregate_mbps", 2, True)
-    assert sample.value == median(rates[1:])
-    assert sample.duration_s == pytest.approx(11, abs=0.01)
+def test_reverse_swaps_the_ends_because_data_flows_from_the_server() -> None:
+    (sample,) = samples("iperf3", FOLDER / "reverse.json", src_vm="client", dst_vm="server")
+    assert (sample.src, sample.src_zone, sample.src_vm) == ("gcp:us-east1", "b", "server")
+    assert (sample.dst, sample.dst_zone, sample.dst_vm) == ("aws:us-east-1", "", "client")
+    assert detail(sample)["reverse"] is True
 
 
 def test_intervals_of_the_sender_count_only_while_both_sides_agree() -> None:
@@ -77,36 +98,6 @@ def test_intervals_of_the_server_are_preferred() -> None:
     assert sample.value in rates
     assert "at the receiver" in detail(sample)["steady"]
     assert detail(sample)["transient_mbps"] > 1.4 * sample.value, "the first rate was half more"
-
-
-def test_omitted_seconds_mean_warmed_up() -> None:
-    (sample,) = samples("iperf3", FOLDER / "omit.json")
-    assert sample.warmed_up
-    assert sample.duration_s == pytest.approx(10, abs=0.01)
-
-
-def test_reverse_swaps_the_ends_because_data_flows_from_the_server() -> None:
-    (sample,) = samples("iperf3", FOLDER / "reverse.json", src_vm="client", dst_vm="server")
-    assert (sample.src, sample.src_zone, sample.src_vm) == ("gcp:us-east1", "b", "server")
-    assert (sample.dst, sample.dst_zone, sample.dst_vm) == ("aws:us-east-1", "", "client")
-    assert detail(sample)["reverse"] is True
-
-
-def test_both_directions_at_once_give_a_sample_each() -> None:
-    forth, back = samples("iperf3", FOLDER / "bidir.json")
-    end = document("bidir.json")["end"]
-    assert (forth.src, back.src) == ("aws:us-east-1", "gcp:us-east1")
-    assert forth.value == end["sum_received"]["bits_per_second"] / 1e6
-    assert back.value == end["sum_received_bidir_reverse"]["bits_per_second"] / 1e6
-
-
-@pytest.mark.parametrize("name", ["udp.json", "udp_reverse.json"])
-def test_udp_gives_the_rate_received_with_loss_and_jitter_at_that_rate(name: str) -> None:
-    (sample,) = samples("iperf3", FOLDER / name)
-    received = document(name)["end"]["sum_received"]
-    assert (sample.metric, sample.value) == ("udp_mbps", received["bits_per_second"] / 1e6)
-    assert detail(sample)["loss_at_this_rate_pct"] == 0
-    assert detail(sample)["jitter_ms"] == received["jitter_ms"]
 
 
 def test_old_versions_give_udp_only_at_the_sender_and_its_loss_is_taken_off() -> None:
@@ -162,20 +153,14 @@ def test_documents_one_after_another_are_read_whether_pretty_or_one_a_line() -> 
     )
 
 
-def test_the_same_test_written_twice_counts_once() -> None:
+def test_a_test_written_twice_counts_once_and_one_that_is_cut_off_is_refused() -> None:
     found = outcomes("iperf3", ONE + ONE)
     assert isinstance(found[0], Sample)
     assert found[1:] == [(ONE.count("\n") + 1, iperf3.SAME_TEST_AGAIN)]
-
-
-def test_a_document_that_another_interrupts_is_refused_with_both_lines() -> None:
     cut = ONE[: len(ONE) // 2].rstrip() + "\n"
     line = cut.count("\n") + 1
     with pytest.raises(FormatError, match=f"line 1 is cut off by another one on line {line}"):
         outcomes("iperf3", cut + TWO)
-
-
-def test_documents_run_together_on_a_line_are_refused() -> None:
     with pytest.raises(FormatError, match="second document begins inside line"):
         outcomes("iperf3", ONE.rstrip() + TWO)
 
@@ -227,13 +212,17 @@ def test_json_that_is_not_of_iperf3_or_not_valid_is_refused(content: str, messag
         outcomes("iperf3", content)
 
 
-def test_regions_must_be_stated_and_differ() -> None:
-    with pytest.raises(InputError, match="--src"):
-        outcomes("iperf3", ONE, src="")
-    with pytest.raises(InputError, match="same region"):
-        outcomes("iperf3", ONE, dst="aws:us-east-1")
-    with pytest.raises(InputError, match="not provider:region"):
-        outcomes("iperf3", ONE, dst="us-east")
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"src": ""}, "--src"),
+        ({"dst": "aws:us-east-1"}, "same region"),
+        ({"dst": "us-east"}, "not provider:region"),
+    ],
+)
+def test_regions_must_be_stated_and_differ(stated: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        outcomes("iperf3", ONE, **stated)
 
 
 def _leaves(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

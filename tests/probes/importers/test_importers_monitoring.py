@@ -155,15 +155,12 @@ def test_labels_name_regions_and_one_file_else_holds_one_target() -> None:
         ("aws:eu-west-1", "gcp:us-east1"),
     ]
     assert reasons(found) == {"src and dst are the same region": 1}
-    both = answer(({**rtt, "instance": "a"}, [(T, 0.02)]), ({**rtt, "instance": "b"}, [(T, 0.02)]))
-    with pytest.raises(FormatError, match=r"several targets \(a, b\)"):
-        outcomes("blackbox", both)
-    assert len(samples("blackbox", both, force=True)) == 2
-
-
-def test_an_answer_without_data_says_what_prometheus_said() -> None:
     refused = '{"status":"error","errorType":"bad_data","error":"parse error: unexpected end"}\n'
     with pytest.raises(FormatError, match="parse error: unexpected end"):
         outcomes("blackbox", refused)
     with pytest.raises(FormatError, match="no series of the blackbox exporter"):
         outcomes("blackbox", answer())
+    both = answer(({**rtt, "instance": "a"}, [(T, 0.02)]), ({**rtt, "instance": "b"}, [(T, 0.02)]))
+    with pytest.raises(FormatError, match=r"several targets \(a, b\)"):
+        outcomes("blackbox", both)
+    assert len(samples("blackbox", both, force=True)) == 2

@@ -39,11 +39,8 @@ def test_both_forms_give_the_printed_rate(name: str, connections: int, metric: s
     assert printed
     assert sample.value == float(printed[1] or printed[2])
     assert (sample.metric, sample.connections) == (metric, connections)
-
-
-def test_the_number_of_streams_must_be_stated_where_the_file_does_not_tell() -> None:
     with pytest.raises(InputError, match="--connections 1"):
-        outcomes("nuttcp", text("plain"))
+        outcomes("nuttcp", text(name))
 
 
 def test_a_verbose_run_tells_its_streams_and_gives_the_receivers_side() -> None:

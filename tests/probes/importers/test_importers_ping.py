@@ -81,10 +81,8 @@ def test_no_reply_at_all_is_a_loss_and_no_round_trip_time() -> None:
     ("line", "meaning"),
     [
         ("ping: relay.example.net: Name or service not known", "does not resolve"),
-        ("ping: bad address 'relay.example.net'", "does not resolve"),
         ("ping: cannot resolve relay.example.net: Unknown host", "does not resolve"),
         ("connect: Network is unreachable", "no route"),
-        ("ping: sendto: No route to host", "no route"),
         ("ping: socket: Operation not permitted", "may not open its socket"),
     ],
 )
@@ -100,6 +98,20 @@ def test_decimal_commas_are_read_as_points() -> None:
         "min/avg/max/stddev = 12.310/17.138", "min/avg/max/stddev = 12,310/17,138"
     )
     assert samples("ping", german) == samples("ping", MACOS)
+
+
+@pytest.mark.parametrize("received", [0, 4])
+def test_counts_that_can_not_be_are_skipped(received: int) -> None:
+    counts = f"{received and 3} packets transmitted, {received} packets received, 0.0% packet loss"
+    text = f"--- relay.example.net ping statistics ---\n{counts}\n"
+    assert outcomes("ping", text) == [(1, ping.ODD_COUNTS)]
+
+
+def test_what_is_slower_than_a_minute_or_in_another_language_is_not_believed() -> None:
+    found = outcomes("ping", MACOS.replace("time=12.", "time=99912."))
+    assert not any(isinstance(o, Sample) and o.value > 60_000 for o in found)
+    with pytest.raises(FormatError, match="LC_ALL=C ping"):
+        outcomes("ping", "PING-Statistik\n5 Pakete uebertragen\n")
 
 
 def test_several_runs_give_their_own_samples() -> None:
@@ -129,30 +141,6 @@ def test_a_truncated_run_gives_true_figures_or_none(length: int) -> None:
             assert outcome.value == 20.0
         elif outcome.metric == "rtt_ms":
             assert outcome.value in times_ms or 12.31 <= outcome.value <= 12.49
-
-
-@pytest.mark.parametrize(
-    ("counts", "reason"),
-    [
-        ("0 packets transmitted, 0 packets received, 0.0% packet loss", ping.ODD_COUNTS),
-        ("3 packets transmitted, 4 packets received, 0.0% packet loss", ping.ODD_COUNTS),
-    ],
-)
-def test_counts_that_can_not_be_are_skipped(counts: str, reason: str) -> None:
-    text = f"--- relay.example.net ping statistics ---\n{counts}\n"
-    assert outcomes("ping", text) == [(1, reason)]
-
-
-def test_a_path_slower_than_a_minute_is_not_believed() -> None:
-    text = MACOS.replace("time=12.", "time=99912.")
-    found = outcomes("ping", text)
-    assert not any(isinstance(o, Sample) and o.value > 60_000 for o in found)
-
-
-def test_text_in_another_language_is_refused_with_what_to_do() -> None:
-    text = "PING-Statistik\n5 Pakete uebertragen\n"
-    with pytest.raises(FormatError, match="LC_ALL=C ping"):
-        outcomes("ping", text)
 
 
 @patient
