@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
-import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from planner.transfer.optimum import fastest, least_cost, least_value
@@ -213,7 +212,6 @@ class WholeModel:
         return value
 
 
-@pytest.mark.thorough
 def test_random_requests_equal_the_whole_model() -> None:
     feasible = relayed = 0
     for seed in range(max(25, cases(REQUESTS))):

@@ -54,12 +54,6 @@ def test_half_hours_are_judged_by_samples_that_are_minutes_apart(
     assert found >= SERIES // 3 - 1
 
 
-def test_samples_at_the_same_minute_say_nothing_of_half_hours() -> None:
-    for step_s in (1800.0, 3600.0):
-        with pytest.raises(TooFewError, match=r"2 different times within 1800 s.* there are 1"):
-            periodicity(np.arange(720) * step_s, np.arange(720.0), HALF_HOUR_S)
-
-
 def test_a_short_dip_that_comes_back_has_its_own_period_and_not_a_part_of_it() -> None:
     """Its harmonics are as strong: five minutes of each half hour, two hours of each day."""
     generator = np.random.default_rng(13)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.model.estimate import Estimate, EstimateDrift, Origin, Prior
 from planner.model.network import Network, Snapshot
-from planner.model.throughput import AGGREGATE_LAWS, LawSpread
+from planner.model.throughput import LawSpread
 from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
 from probes.estimation.laws import class_law
@@ -60,16 +60,11 @@ def test_one_odd_short_test_moves_a_link_little_and_ten_good_ones_wholly() -> No
     assert again.expected == pytest.approx(0.225, rel=0.01)
 
 
-def test_one_odd_test_among_good_ones_is_outvoted() -> None:
+def test_a_steady_test_is_believed_alone_and_good_ones_outvote_an_odd_one() -> None:
+    assert aggregate(cold(1.0)._replace(warmed_up=True)).expected == 1.0
     good = [cold(5.0 + 0.01 * n, at_s=WHEN_S + n) for n in range(4)]
     found = aggregate(*good, cold(0.22, at_s=WHEN_S + 9))
     assert found.expected == pytest.approx(5.0, rel=0.02)
-
-
-def test_a_steady_test_is_believed_alone() -> None:
-    found = aggregate(replaced := cold(1.0)._replace(warmed_up=True))
-    assert found.expected == 1.0
-    assert replaced.warmed_up
 
 
 def test_one_freak_link_does_not_move_its_providers() -> None:
@@ -145,11 +140,6 @@ def test_without_a_law_bounds_widen_to_what_a_quantity_wanders() -> None:
     aged = new.aged(WHEN_S + 99 * YEAR_S, otherwise=EstimateDrift(0.2, 10.0))
     assert aged.expected == pytest.approx(100.0)
     assert aged.high == pytest.approx(100 * math.exp(0.2), rel=1e-3)
-
-
-def test_laws_are_those_of_all_large_providers() -> None:
-    names = {name for pair in AGGREGATE_LAWS for name in pair}
-    assert len(AGGREGATE_LAWS) == len(names) ** 2
 
 
 def test_an_interval_of_a_share_is_wilsons() -> None:
