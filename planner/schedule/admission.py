@@ -23,15 +23,13 @@ import numpy as np
 from planner.fields.shared import MOST_VMS
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
-from planner.schedule.solver import WHOLE, Relaxation, ScheduleProgram
+from planner.schedule.solver import WHOLE, ScheduleProgram
 
 # Iterations of the solver times rows, and what a node takes besides, after which a search stops:
 # about five seconds of a core. Ten transfers with windows of their own take a tenth at most.
 MOST_WORK = 200_000_000
 WORK_OF_NODE = 100_000
 PRECISION = 1e-6
-# Of equal choices, the one is found first that prefers earlier transfers: by this part of a unit.
-PREFERENCE = 0.25
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Contest:
     Attributes
     ----------
     worth : dict
-        Above 0, by transfer; earlier ones are preferred among equals.
+        Above 0, by transfer.
     """
 
     worth: Mapping[int, float]
@@ -59,16 +57,6 @@ class Contest:
             return 0.0
         return gcd(*cents) / 100
 
-    @cached_property
-    def preferred(self) -> dict[int, float]:
-        """The worths, those of earlier ones more by next to nothing: less than a unit in all."""
-        many = len(self.worth)
-        step = PREFERENCE * self.unit / many**2
-        return {
-            number: worth + step * (many - at)
-            for at, (number, worth) in enumerate(self.worth.items())
-        }
-
     def of(self, numbers: Iterable[int]) -> float:
         """Return what some of them are worth."""
         return fsum(self.worth[number] for number in numbers)
@@ -79,13 +67,6 @@ class Contest:
         if self.unit <= bound * PRECISION:
             return bound
         return floor(bound / self.unit) * self.unit
-
-    def beaten_at(self, reached: float) -> float:
-        """Return a bound under which nothing is worth more than what is reached."""
-        if self.unit <= reached * PRECISION:
-            return reached
-        return (reached + self.unit) * (1.0 - 2 * PRECISION)
-
 
 @dataclass(frozen=True)
 class Admission:
@@ -171,12 +152,11 @@ class _AdmissionSearch:
             relaxed = self._relaxed(decided)
             if relaxed is None:
                 return
-            bound = min(bound, relaxed.bound)
-            self._take(relaxed.shares)
-            decided = {**self._settled(relaxed, bound), **decided}
+            bound = min(bound, relaxed[0])
+            self._take(relaxed[1])
             parts = {
                 number: self._contest.worth[number] * min(share, 1.0 - share)
-                for number, share in relaxed.shares.items()
+                for number, share in relaxed[1].items()
                 if 1.0 - WHOLE < share < WHOLE and number not in decided
             }
             if not parts or self._is_beaten(bound):
@@ -185,12 +165,12 @@ class _AdmissionSearch:
             self._leave(bound, {**decided, branch: False})
             decided = {**decided, branch: True}
 
-    def _relaxed(self, decided: Mapping[int, bool]) -> Relaxation | None:
+    def _relaxed(self, decided: Mapping[int, bool]) -> tuple[float, dict[int, float]] | None:
         for state, taken in (("in", True), ("out", False), ("wanted", None)):
             numbers = [n for n in self._contest.worth if decided.get(n) is taken]
             self._program.put(numbers, state)
-        beaten, before = self._contest.beaten_at(self._reached), self._program.work
-        relaxed = self._program.most_worth(self._contest.preferred, beaten)
+        before = self._program.work
+        relaxed = self._program.most_worth(self._contest.worth)
         self._work += self._program.work - before + WORK_OF_NODE
         return relaxed
 
@@ -200,14 +180,6 @@ class _AdmissionSearch:
         worth = self._contest.of(whole)
         if worth > self._reached:
             self._best, self._reached = frozenset(whole), worth
-
-    def _settled(self, relaxed: Relaxation, bound: float) -> dict[int, bool]:
-        """Return how better choices below a node decide, by reduced costs."""
-        return {
-            number: gain > 0
-            for number, gain in relaxed.gains.items()
-            if self._is_beaten(bound - abs(gain))
-        }
 
     def _is_beaten(self, bound: float) -> bool:
         """Whether nothing under a bound is worth more than the best choice."""

@@ -13,8 +13,7 @@ slot and tariff is what is charged by it, ``y L (fee - price)`` less than its fe
 
     sum_paths over the link x >= sum_tariffs y            (for each slot and link with tariffs)
 
-Of a path's two rows, the one of the end with more VMs is left out until VMs may be added. Direct
-paths are there from the beginning; :mod:`planner.schedule.solver` adds relays.
+Direct paths are there from the beginning; :mod:`planner.schedule.solver` adds relays.
 
 A relay with disk may keep what it receives in one slot and send it in a later one (Laoutaris et
 al., *Inter-Datacenter Bulk Transfers with NetStitcher*, SIGCOMM 2011). For a transfer and a relay
@@ -160,7 +159,6 @@ class SlotProgram:
         # By slot and link, and what is charged by tariffs: slot, USD less for a Gbit, variable.
         self._link_rows: dict[tuple[int, int, int], int] = {}
         self._charged: list[tuple[int, float, int]] = []
-        self._spare = frozenset(resources.spare_path_rows.tolist())
         self._fees_row: Any = None
         self._split: tuple[int, int, int] | None = None
         self._usd_scale = 1.0
@@ -188,7 +186,6 @@ class SlotProgram:
         self._whole: set[int] = set()
         self.values = np.zeros(0)
         self.prices = np.zeros(0)
-        self.costs = np.zeros(0)
         self.work = 0  # iterations of the solver, times rows
         for number, commodity in enumerate(self.commodities):
             for site in self._stores(number):
@@ -266,8 +263,7 @@ class SlotProgram:
         held = self._all_variables[column.variable]
         self._count(column)
         for position, load in loads.items():
-            if position not in self._spare:
-                self._all_rows[self._row_of(slot, position)].SetCoefficient(held, load)
+            self._all_rows[self._row_of(slot, position)].SetCoefficient(held, load)
         if self.bands[slot]:
             for link in pairwise(route):
                 if link in self.bands[slot]:
@@ -307,15 +303,6 @@ class SlotProgram:
         """Put what a tariff takes off into the row of fees."""
         less = less_usd * self.lengths_s[slot] / self._usd_scale
         self._fees_row.SetCoefficient(self._all_variables[variable], -less)
-
-    def _limit_paths_at_both_ends(self) -> None:
-        """Add the rows of paths that bind only where VMs are added."""
-        spare, self._spare = self._spare, frozenset()
-        for column in self._columns if spare else ():
-            for position, load in self.along(column.route)[0].items():
-                if position in spare:
-                    row = self._all_rows[self._row_of(column.slot, position)]
-                    row.SetCoefficient(self._all_variables[column.variable], load)
 
     # ---- storage -------------------------------------------------------------------------
 

@@ -33,37 +33,11 @@ RELAY_SLIVER = 1e-6
 # early rather than earliest.
 FEES_GAP = 1e-6
 TIME_GAP = 1e-3
-# Of what more could be had than is: to know it better is worth less than to branch.
-WORTH_GAP = 0.1
+# What is worth how much is known this well: branching proves the rest.
+WORTH_GAP = 1e-3
 TIME_ROUNDS = 5
 # Of what fees would be without tariffs.
 ABSOLUTE_ROOM = 1e-9
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When to stop adding relays.
-
-    Attributes
-    ----------
-    enough : float, optional
-        An objective that is good enough.
-    settled_at : float, optional
-        Stop as soon as the bound is above this.
-    gap : float
-        Between objective and bound, at which to stop: a part of what the objective is above 0, or
-        above `settled_at`.
-    rounds : int
-        Most times to solve.
-    fees_row : int, optional
-        The row that limits fees.
-    """
-
-    enough: float | None = None
-    settled_at: float | None = None
-    gap: float = 0.0
-    rounds: int = MOST_ROUNDS
-    fees_row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,63 +50,39 @@ class Flow:
     rate_gbps: float
 
 
-@dataclass(frozen=True)
-class Relaxation:
-    """What transfers are worth at most, were parts of them worth as much.
-
-    Attributes
-    ----------
-    bound : float
-        No choice of whole transfers is worth more.
-    shares : dict
-        By transfer; those that are whole can be moved side by side.
-    gains : dict
-        By transfer, what it is worth beyond the price of what it takes; negative if it is less.
-        The bound falls by at least this much if the transfer is left out, or by its negative if it
-        is taken. Empty if all are whole.
-    """
-
-    bound: float
-    shares: dict[int, float]
-    gains: dict[int, float]
-
-
 class ScheduleProgram(SlotProgram):
     """The program, what solves it, and the questions of a schedule."""
 
-    def most_worth(self, worth: Mapping[int, float], least: float) -> Relaxation | None:
-        """Return what transfers are worth together at most, each in proportion to its share.
-
-        None if what is in does not fit, or if it is proven that no more than `least` can be had.
+    def most_worth(self, worth: Mapping[int, float]) -> tuple[float, dict[int, float]] | None:
+        """Return what transfers are worth together at most, were parts of them worth as much.
 
         Parameters
         ----------
         worth : mapping
             By transfer that is in, wanted or out.
-        least : float
+
+        Returns
+        -------
+        tuple
+            A bound that no choice of whole transfers is above, and the share of each; those that
+            are whole can be moved side by side. None if what is in does not fit.
         """
         scale = max(worth.values())
-        total = sum(usd for number, usd in worth.items() if number in self._in) / scale
         self._aim({self.shares[number]: -usd / scale for number, usd in worth.items()})
-        found = self._attempt(Stop(enough=-total * WHOLE, settled_at=-least / scale, gap=WORTH_GAP))
-        if found is None or -found[1] <= least / scale:
+        found = self._attempt(WORTH_GAP)
+        if found is None:
             return None
         shares = {number: float(self.values[self.shares[number]]) for number in worth}
-        if -found[0] >= total * WHOLE:
-            return Relaxation(total * scale, shares, {})
-        gains = {number: usd - float(self.costs[number]) * scale for number, usd in worth.items()}
-        return Relaxation(-found[1] * scale, shares, gains)
+        return -found[1] * scale, shares
 
     def fits(self, number: int) -> bool:
         """Whether a wanted transfer can be moved whole beside all that is in."""
-        self._aim({self.shares[number]: -1.0})
-        value, _ = self._optimise(Stop(enough=-WHOLE, settled_at=-WHOLE))
-        return bool(-value >= WHOLE)
+        return self.most_moved(number) >= WHOLE
 
     def most_moved(self, number: int) -> float:
         """Return the greatest share of a wanted transfer that can be moved."""
         self._aim({self.shares[number]: -1.0})
-        self._optimise(Stop(enough=-WHOLE))
+        self._optimise()
         return float(self.values[self.shares[number]])
 
     def least_fees(self, *, with_storage: bool = True) -> tuple[float, float]:
@@ -150,7 +100,7 @@ class ScheduleProgram(SlotProgram):
         self._usd_scale = cheapest or 1.0
         self._storage_counts = with_storage
         self._aim_at_columns(1.0 / self._usd_scale, 0.0)
-        least, bound = self._optimise(Stop(gap=FEES_GAP))
+        least, bound = self._optimise(FEES_GAP)
         return least * self._usd_scale, bound * self._usd_scale
 
     def earliest(self, fees_usd: float) -> None:
@@ -166,7 +116,7 @@ class ScheduleProgram(SlotProgram):
             self._fees_row.SetCoefficient(self._all_variables[column.variable], fees)
         self._charge_stocks()
         self._aim_at_columns(0.0, 1.0 / max(float(self.cuts_s[-1]), 1e-9))
-        self._optimise(Stop(fees_row=row, gap=TIME_GAP, rounds=TIME_ROUNDS))
+        self._optimise(TIME_GAP, TIME_ROUNDS, row)
 
     def fewest_vms(self, fixed: dict[int, float]) -> tuple[Floats, float] | None:
         """Return how many VMs more, in fractions, let all that is in be moved; and their sum.
@@ -176,11 +126,10 @@ class ScheduleProgram(SlotProgram):
         fixed : dict
             Site to the most that it may get.
         """
-        self._limit_paths_at_both_ends()
         for site, variable in enumerate(self.more_vms):
             self._all_variables[variable].SetBounds(0.0, fixed.get(site, self._solver.infinity()))
         self._aim(dict.fromkeys(self.more_vms, 1.0))
-        found = self._attempt(Stop())
+        found = self._attempt()
         for variable in self.more_vms:
             self._all_variables[variable].SetBounds(0.0, 0.0)
         if found is None:
@@ -271,38 +220,45 @@ class ScheduleProgram(SlotProgram):
         self.prices = np.array([row.dual_value() for row in rows])
         return float(solver.Objective().Value())
 
-    def _optimise(self, stop: Stop = Stop()) -> tuple[float, float]:
+    def _optimise(
+        self, gap: float = 0.0, rounds: int = MOST_ROUNDS, fees_row: int | None = None
+    ) -> tuple[float, float]:
         """Solve, adding relays while they pay; return the objective and a bound on it.
+
+        Parameters
+        ----------
+        gap : float
+            Between objective and bound, at which to stop, as a part of the objective.
+        rounds : int
+            Most times to solve.
+        fees_row : int, optional
+            The row that limits fees.
 
         Raises
         ------
         RelaydError
             If what is in does not fit.
         """
-        found = self._attempt(stop)
+        found = self._attempt(gap, rounds, fees_row)
         if found is None:
             raise RelaydError("What was admitted is not found to fit any more.")
         return found
 
-    def _attempt(self, stop: Stop) -> tuple[float, float] | None:
+    def _attempt(
+        self, gap: float = 0.0, rounds: int = MOST_ROUNDS, fees_row: int | None = None
+    ) -> tuple[float, float] | None:
         """Do the same; None if what is in does not fit."""
         value = below = 0.0
-        for _ in range(stop.rounds):
+        for _ in range(rounds):
             solved = self._solve()
             if solved is None and self._make_room():
                 solved = self._solve()
             if solved is None:
                 return None
             value = solved
-            if stop.enough is not None and value <= stop.enough:
-                return value, value
-            limit = 0.0
-            if stop.fees_row is not None:
-                limit = float(self.prices[stop.fees_row]) / self._usd_scale
+            limit = 0.0 if fees_row is None else float(self.prices[fees_row]) / self._usd_scale
             added, below = self._add_relays(self._weights[0] - limit, self._weights[1])
-            if not added or -below <= stop.gap * abs(value - (stop.settled_at or 0.0)):
-                break
-            if stop.settled_at is not None and value + below > stop.settled_at:
+            if not added or -below <= gap * abs(value):
                 break
         return value, value + below
 
@@ -317,8 +273,7 @@ class ScheduleProgram(SlotProgram):
         for share in whole:
             self._all_variables[share].SetLb(0.0)
         self._aim(dict.fromkeys(whole, -1.0))
-        missing = 1.0 - NEARLY_WHOLE
-        self._optimise(Stop(enough=-float(len(whole)), settled_at=missing - len(whole)))
+        self._optimise()
         least = min((float(self.values[share]) for share in whole), default=1.0)
         fits = least >= NEARLY_WHOLE
         for share in whole:
@@ -333,8 +288,7 @@ class ScheduleProgram(SlotProgram):
         """Add the relays that pay at the last prices; return how many, and what they could bring.
 
         No solution is below the objective by more than the sum, over all transfers, of what the
-        best path pays for the whole of each. What the whole of each costs at these prices is then
-        in `costs`.
+        best path pays for the whole of each.
         """
         resources = self.resources
         row_prices: dict[int, Floats] = {}
@@ -376,7 +330,6 @@ class ScheduleProgram(SlotProgram):
         for worth_now, number, slot, route in found[:MOST_COLUMNS_A_ROUND]:
             if worth_now <= PAYS_ENOUGH * found[0][0]:
                 self._column(number, slot, route)
-        self.costs = share_prices + best_of
         return len(found), float(best_of.sum())
 
     def _taken_off(self, slot: int, link: tuple[int, int], fees_weight: float) -> float:
