@@ -13,16 +13,16 @@ from math import inf
 import numpy as np
 
 from planner.broadcast.packing import Packing
-from planner.broadcast.problem import BroadcastProblem
+from planner.broadcast.problem import broadcast_problem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import BroadcastCandidate, Search
 from planner.model.errors import DataError
 from planner.model.network import Network
+from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats
 from planner.model.vm_limits import SAME_TIME, too_late
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.solvers.joint import Gain, compared
-from planner.solvers.steiner import closure
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,9 @@ class BroadcastDecision:
 class BroadcastDecider:
     """Decides one broadcast."""
 
-    def __init__(
-        self, request: BroadcastRequest, problem: BroadcastProblem, network: Network
-    ) -> None:
-        self.request, self.problem = request, problem
+    def __init__(self, request: BroadcastRequest, network: Network, prices: Prices) -> None:
+        self.request, self.problem = request, broadcast_problem(request, network, prices)
+        problem, self._network, self._prices = self.problem, network, prices
         self.search = Search(request, problem)
         self._drawn = problem.drawn_times(network, request.connections)
 
@@ -150,15 +149,17 @@ class BroadcastDecider:
 
     def _without_relays(self, request: BroadcastRequest) -> BroadcastCandidate | None:
         """Return the best candidate in which only destinations forward, if any keeps the limits."""
-        problem, sites = self.problem.of_ends()
-        reached = closure(problem.usd_per_gbit).distance[problem.root, list(problem.terminals)]
-        if not np.isfinite(reached).all():
+        own = replace(request, relays="ends")
+        try:
+            problem = broadcast_problem(own, self._network, self._prices)
+        except DataError:
             return None
-        search = Search(replace(request, relays="ends"), problem)
+        search = Search(own, problem)
         quickest = request.hour_usd == inf
         found = search.least_duration() if quickest else search.least_value()[0]
         if found is None or self._late(found):
             return None
+        sites = [self.problem.regions.index(region) for region in problem.regions]
         trees = tuple(tuple((sites[u], sites[v]) for u, v in arcs) for arcs in found.trees)
         packing = Packing(trees, found.shares)
         return self.search.candidate(packing, found.transfer_s)

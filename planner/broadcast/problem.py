@@ -57,27 +57,6 @@ class BroadcastProblem(SharedFigures):
         found[[self.root, *self.terminals]] = False
         return found
 
-    def of_ends(self) -> tuple[BroadcastProblem, list[int]]:
-        """Return the problem without relays, and the position here of each site there."""
-        sites = sorted([self.root, *self.terminals])
-        square = np.ix_(sites, sites)
-        problem = BroadcastProblem(
-            tuple(self.regions[site] for site in sites),
-            self.resources.of_sites(sites),
-            self.low.of_sites(sites),
-            self.high.of_sites(sites),
-            self.fees.of_sites(sites),
-            self.rtt_ms[square],
-            self.vm_usd_per_h[sites],
-            self.vm_start_s,
-            sites.index(self.root),
-            tuple(sites.index(site) for site in self.terminals),
-            self.volume_gbit,
-            self.usd_per_gbit[square],
-            self.most_gbps[square],
-        )
-        return problem, sites
-
 
 def broadcast_problem(
     request: BroadcastRequest, network: Network, prices: Prices

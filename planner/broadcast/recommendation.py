@@ -25,7 +25,6 @@ from planner.broadcast.plan import (
     TreeLink,
     TreePlan,
 )
-from planner.broadcast.problem import broadcast_problem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import BroadcastCandidate
 from planner.model.answer import Advice, Bottleneck, identified
@@ -67,9 +66,8 @@ def recommend_broadcast(
     DataError
         If a destination can't be reached over known links.
     """
-    problem = broadcast_problem(request, network, prices)
-    decider = BroadcastDecider(request, problem, network)
-    decision = decider.decide()
+    decider = BroadcastDecider(request, network, prices)
+    problem, decision = decider.problem, decider.decide()
     chosen = decision.chosen
     answer = _BroadcastAnswer(decider, decision, network, prices)
     low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_s)

@@ -185,11 +185,6 @@ class SiteResources:
         return self.with_path_rows(self.path_rows_above(np.ones_like(self.rate_gbps), 0.0))
 
     @cached_property
-    def spare_path_rows(self) -> Integers:
-        """Positions in :attr:`rows` of what :attr:`with_fixed_vms` leaves out."""
-        return np.nonzero(~np.isin(self.rows, self.with_fixed_vms.rows))[0]
-
-    @cached_property
     def paths(self) -> tuple[Integers, Integers]:
         """Source and destination of all rows of paths in :attr:`rows`; they come last."""
         n = self.count
@@ -349,24 +344,6 @@ class SiteResources:
         if row.link and self.vms[row.link[0]] == self.vms[row.link[1]]:
             return row.link
         return (row.site,)
-
-    def of_sites(self, sites: list[int]) -> SiteResources:
-        """Return the same of some of the sites, in their order."""
-        square = np.ix_(sites, sites)
-        return SiteResources(
-            self.rate_gbps[square],
-            self.connections_gbps[square],
-            self.egress_gbps[sites],
-            self.ingress_gbps[sites],
-            self.vms[sites],
-            self.may_relay[sites],
-            egress_weights=_of_square(self.egress_weights, square),
-            ingress_weights=_of_square(self.ingress_weights, square),
-        )
-
-
-def _of_square(weights: Floats, square: tuple[Integers, ...]) -> Floats:
-    return weights if weights.size == 1 else weights[square]
 
 
 def _inverse(rate_gbps: Floats) -> Floats:

@@ -13,16 +13,12 @@ OR-Tools' SCIP proves how far from the best it can be. ``x_au`` says that task a
                         sum_v y_abuv = x_au,   sum_u y_abuv = x_bv
                         sum_ab,v D_ab y_abuv / E_u <= T   (and the other rows of each VM)
                         sum_ab D_ab y_abuv / P_uv <= T    (for each pair of VMs)
-
-Products of the CPU rows with ``x`` (Sherali and Adams, 1990) make its relaxation tighter: they say
-that a VM which holds b has only the rest for b's partners.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -384,7 +380,6 @@ def best_assignment(
     rows = [solver.Constraint(-solver.infinity(), 0.0) for _ in resources.rows]
     for constraint in rows:
         constraint.SetCoefficient(time, -1.0)
-    both: dict[tuple[int, int, int, int], Any] = {}
     for a, b in pairs:
         volume = float(problem.traffic_gbit[a, b]) / scale
         grid = [[solver.NumVar(0.0, 1.0, "") for _ in range(m)] for _ in range(m)]
@@ -392,12 +387,10 @@ def best_assignment(
             solver.Add(sum(grid[u]) == on[a][u])
             solver.Add(sum(grid[v][u] for v in range(m)) == on[b][u])
             for v in range(m):
-                both[a, b, u, v] = grid[u][v]
                 if u == v:
                     continue
                 for row, need in resources.link_rows(u, v):
                     rows[row].SetCoefficient(grid[u][v], volume * need)
-    _tighten(problem, solver, pairs, on, both)
     solver.Minimize(time)
     if start is not None:
         flat = [variable for of in on for variable in of]
@@ -414,30 +407,6 @@ def best_assignment(
     if not problem.fits(found) or problem.time_s(found) >= start_s:
         return start, min(bound_s, start_s)
     return found, min(bound_s, problem.time_s(found))
-
-
-def _tighten(
-    problem: TaskProblem,
-    solver: Any,
-    pairs: list[tuple[int, int]],
-    on: list[list[Any]],
-    both: dict[tuple[int, int, int, int], Any],
-) -> None:
-    """Add the products of CPU rows with the place of a task."""
-    m = len(problem.slots)
-    for b in range(len(problem.cpus)):
-        partners = {a: 0 for a, other in pairs if other == b} | {
-            other: 1 for a, other in pairs if a == b
-        }
-        partners.pop(b, None)
-        for v in range(m) if partners else ():
-            for u in range(m):
-                used = sum(
-                    float(problem.cpus[a]) * (both[a, b, u, v] if kind == 0 else both[b, a, v, u])
-                    for a, kind in partners.items()
-                )
-                room = float(problem.slots[u]) - (float(problem.cpus[b]) if u == v else 0.0)
-                solver.Add(used <= room * (1 + ROUNDING) * on[b][v])
 
 
 def _together_s(problem: TaskProblem) -> float:

@@ -68,6 +68,7 @@ class Contest:
             return bound
         return floor(bound / self.unit) * self.unit
 
+
 @dataclass(frozen=True)
 class Admission:
     """Who is admitted of a contest.

@@ -70,20 +70,6 @@ class LinkTariffs:
         for of in self._of.values():
             of.sort(key=lambda numbered: numbered[1].per_gb_usd)
 
-        self._usd_per_gbit = [tariff.per_gb_usd / BITS_PER_BYTE for tariff in tariffs]
-
-    def __bool__(self) -> bool:
-        """Whether there is any."""
-        return bool(self._of)
-
-    def has(self, src: int, dst: int) -> bool:
-        """Whether a link has any."""
-        return (src, dst) in self._of
-
-    def usd_per_gbit(self, number: int) -> float:
-        """Return what a Gbit costs by a tariff."""
-        return self._usd_per_gbit[number]
-
     def changes_s(self, from_s: float, to_s: float) -> Floats:
         """Return when one begins or ends, strictly between two times.
 
@@ -95,20 +81,12 @@ class LinkTariffs:
         times = self._first_changes_s(from_s, to_s)
         if len(times) > MOST_CHANGES:
             of = [tariff for numbered in self._of.values() for _, tariff in numbered]
-            tariff = max(of, key=lambda tariff: _turns(tariff, from_s, to_s)[1])
-            many = _turns(tariff, from_s, to_s)[1]
-            if many > MOST_CHANGES:
-                raise InputError(
-                    f"tariffs {tariff.id}, every_s",
-                    f"makes it begin {many:.0f} times in what is scheduled, at most "
-                    f"{MOST_CHANGES} are taken",
-                    value=tariff.every_s,
-                    remedy="Give hours rather than seconds, or schedule a shorter time.",
-                )
+            most = max(of, key=lambda tariff: _turns(tariff, from_s, to_s)[1])
             raise InputError(
                 "tariffs",
-                f"change {len(times)} times in what is scheduled, at most {MOST_CHANGES} are taken",
-                remedy="Give fewer of them, or schedule a shorter time.",
+                f"change more than {MOST_CHANGES} times in what is scheduled, {most.id} most often",
+                remedy="Give hours rather than seconds in every_s, fewer tariffs, or schedule a "
+                "shorter time.",
             )
         return times
 

@@ -130,14 +130,26 @@ class Usage:
 
     @cached_property
     def _charged(self) -> list[tuple[int, Pair, float, float]]:
-        """Of each transfer's volume on a link, what no tariff covers, in GB, and the rest's USD."""
-        regions, found = self._problem.regions, []
+        """Of each transfer's volume on a link, what no tariff covers, in GB, and the rest's USD.
+
+        Those that send over a link at once have equal parts of each Gbit/s.
+        """
+        regions, lengths_s, found = self._problem.regions, np.diff(self.cuts_s).tolist(), []
         for item in self._sending:
+            first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s)).tolist()
             for u, v, rate in item.links:
-                outside_gb, usd = rate * (item.end_s - item.start_s) / BITS_PER_BYTE, 0.0
-                if self._tariffs.has(u, v):
-                    outside_gb, usd = self._beside_tariffs(item, (u, v), rate)
-                found.append((item.number, (regions[u], regions[v]), outside_gb, usd))
+                outside_gbit = usd = 0.0
+                for period in range(first, last):
+                    gbps = self._links_gbps[period][u, v]
+                    by_tariff = self._by_tariff[period].get((u, v), {})
+                    gbit = lengths_s[period] * rate / gbps  # for each Gbit/s of the link
+                    outside_gbit += gbit * max(0.0, gbps - fsum(by_tariff.values()))
+                    usd += gbit * fsum(
+                        rate * self._request.tariffs[number].per_gb_usd / BITS_PER_BYTE
+                        for number, rate in by_tariff.items()
+                    )
+                link = regions[u], regions[v]
+                found.append((item.number, link, outside_gbit / BITS_PER_BYTE, usd))
         return found
 
     @cached_property
@@ -152,30 +164,6 @@ class Usage:
         """Return what meters charge for volumes on links."""
         usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
         return fsum(gb * usd_per_gb[link] for link, gb in links_gb.items())
-
-    def _beside_tariffs(
-        self, item: RoutedRates, link: tuple[int, int], rate_gbps: float
-    ) -> tuple[float, float]:
-        """Return of a transfer's volume on a link what no tariff covers, in GB, and the USD of it.
-
-        Those that send over a link at once have equal parts of each Gbit/s.
-        """
-        first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
-        outside_gbit = usd = 0.0
-        for period in range(first, last):
-            length_s = float(self.cuts_s[period + 1] - self.cuts_s[period])
-            whole = self._links_gbps[period][link]
-            by_tariff, part = self._by_tariff[period].get(link, {}), rate_gbps / whole
-            covered = fsum(by_tariff.values())
-            outside_gbit += part * max(0.0, whole - covered) * length_s
-            usd += (
-                part
-                * length_s
-                * fsum(
-                    rate * self._tariffs.usd_per_gbit(number) for number, rate in by_tariff.items()
-                )
-            )
-        return outside_gbit / BITS_PER_BYTE, usd
 
     @cached_property
     def _by_tariff(self) -> list[dict[tuple[int, int], dict[int, float]]]:

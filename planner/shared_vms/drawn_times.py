@@ -10,7 +10,6 @@ so that a further region in the network changes none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
@@ -28,33 +27,6 @@ EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
 # SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 _STEP, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _MOST_LOGARITHM = 700.0
-
-
-@dataclass(frozen=True)
-class _Factors:
-    """Factors by which figures differ from what is expected of them.
-
-    Attributes
-    ----------
-    keys : array of uint64
-        Equal keys have equal draws.
-    below, above : arrays
-        Spreads of the logarithm on either side.
-    shared : tuple of arrays, optional
-        Keys and spreads, below and above, of a factor that each has besides.
-    """
-
-    keys: NDArray[np.uint64]
-    below: Floats
-    above: Floats
-    shared: tuple[NDArray[np.uint64], Floats, Floats] | None = None
-
-    def drawn(self) -> Floats:
-        """Return the factors in each draw, shape (draws, factors)."""
-        logarithms = _logarithms(self.keys, self.below, self.above)
-        if self.shared:
-            logarithms += _logarithms(*self.shared)
-        return _exp(logarithms)
 
 
 class DrawnTimes:
@@ -83,8 +55,6 @@ class DrawnTimes:
         self.network, self.regions = network, regions
         self.resources, self._low, self._high = resources, low, high
         self._connections = connections
-        # Whether a window holds a link's connections, and what one VM pair reaches.
-        self._held: dict[tuple[int, int], tuple[bool, bool]] = {}
         self._names = np.array([crc32(name.encode()) for name in regions], dtype=np.uint64)
 
     def times_s(self, links_gbit: Floats, vms: Floats) -> Floats:
@@ -107,8 +77,8 @@ class DrawnTimes:
             (_over(sent, at.egress_gbps * used), self._caps("egress_gbps", EGRESS)),
             (_over(received, at.ingress_gbps * used), self._caps("ingress_gbps", INGRESS)),
         ]
-        times = [(time / factors.drawn()).max(axis=1, initial=0.0) for time, factors in alone]
-        together = gbit * at.connections_s_per_gbit[src, dst] / flows.drawn()
+        times = [(time / factors).max(axis=1, initial=0.0) for time, factors in alone]
+        together = gbit * at.connections_s_per_gbit[src, dst] / flows
         for ends in (src, dst):
             sites = (ends[:, None] == np.arange(at.count)) / used
             times.append((together @ sites).max(axis=1))
@@ -116,18 +86,19 @@ class DrawnTimes:
 
     # ---- factors -----------------------------------------------------------------------------
 
-    def _caps(self, name: str, kind: int) -> _Factors:
+    def _caps(self, name: str, kind: int) -> Floats:
+        """Return the factors of caps in each draw, shape (draws, sites)."""
         figures = (getattr(at, name) for at in (self.resources, self._low, self._high))
-        return _Factors(_keys(self._names, kind), *_spreads(*figures))
+        return _exp(_logarithms(_keys(self._names, kind), *_spreads(*figures)))
 
-    def _link_factors(self, name: str, src: np.ndarray, dst: np.ndarray) -> _Factors:
-        """Return the factors of links: their own, and those of receivers' windows that count."""
+    def _link_factors(self, name: str, src: np.ndarray, dst: np.ndarray) -> Floats:
+        """Return the factors of links in each draw, those of receivers' windows included."""
         bounds = self.resources, self._low, self._high
         below, above = _spreads(*(getattr(at, name)[src, dst] for at in bounds))
         keys = _keys(_keys(self._names[src], 0) + self._names[dst], 0)
         windows = self._windows(name, src, dst)
         if not windows.any():
-            return _Factors(keys, below, above)
+            return _exp(_logarithms(keys, below, above))
         sites = [self.network.sites[region].window_mb for region in self.regions]
         figures = (np.array([getattr(site, b) for site in sites]) for b in _BOUNDS)
         window_below, window_above = (spread[dst] * windows for spread in _spreads(*figures))
@@ -136,21 +107,19 @@ class DrawnTimes:
             np.minimum(above, window_above),
         )
         own = np.sqrt(below**2 - shared_below**2), np.sqrt(above**2 - shared_above**2)
-        return _Factors(keys, *own, (_keys(self._names[dst], WINDOW), shared_below, shared_above))
+        windows_drawn = _logarithms(_keys(self._names[dst], WINDOW), shared_below, shared_above)
+        return _exp(_logarithms(keys, *own) + windows_drawn)
 
     def _windows(self, name: str, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
         """Return which links' rates rest on a window that was inferred for all senders."""
         count = min(self._connections, PAIR_CONNECTIONS)
         found = []
-        for pair in zip(src.tolist(), dst.tolist(), strict=True):
-            if pair not in self._held:
-                link = self.network.link(*(self.regions[site] for site in pair))
-                by_window = link.per_flow_mbps.origin.method == "window-over-rtt"
-                flows_gbps = count * link.per_flow_mbps.expected / MBPS_PER_GBPS
-                of_pair = by_window and flows_gbps <= link.aggregate_gbps.expected
-                self._held[pair] = by_window, of_pair
-            of_connections, of_pair = self._held[pair]
-            found.append(of_connections if name == "connections_gbps" else of_pair)
+        for a, b in zip(src.tolist(), dst.tolist(), strict=True):
+            link = self.network.link(self.regions[a], self.regions[b])
+            flows_gbps = count * link.per_flow_mbps.expected / MBPS_PER_GBPS
+            of_window = link.per_flow_mbps.origin.method == "window-over-rtt"
+            reaches = name == "connections_gbps" or flows_gbps <= link.aggregate_gbps.expected
+            found.append(of_window and reaches)
         return np.array(found, dtype=bool)
 
 

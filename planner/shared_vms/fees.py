@@ -10,7 +10,6 @@ meters count.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,12 +71,6 @@ class LinkFees:
             if tiered:
                 self._tiered[number] = pair
         self._list_of[src, dst] = number
-
-    def of_sites(self, sites: list[int]) -> LinkFees:
-        """Return the fees of links among some of the sites, in their order."""
-        among = copy(self)
-        among._list_of = self._list_of[np.ix_(sites, sites)]
-        return among
 
     def usd_per_gbit(self, links_gbit: Floats, missing: float = 0.0) -> Floats:
         """Return the mean fee of each link where all carry these volumes in the same month.
