@@ -82,7 +82,7 @@ def main() -> None:
             )
             everyone = list(range(len(figures.commodities)))
             program.put(everyone, "wanted")
-            program.most_worth(dict.fromkeys(everyone, 1.0), 0.0)
+            program.most_worth(dict.fromkeys(everyone, 1.0))
             plain.append(time.process_time() - start)
             start = time.process_time()
             quick = ScheduleRequest(request.transfers, explain=0)
