@@ -1,4 +1,4 @@
-"""How numbers are obtained: samples, importers that read them, estimates made of them."""
+"""Measurements: samples, importers that read them, estimates made of them."""
 
 from __future__ import annotations
 

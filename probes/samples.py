@@ -41,7 +41,7 @@ class Sample(NamedTuple):
     src, dst : str
         Region ids (``provider:region``), without a zone.
     metric : Metric
-        What was measured; the name ends in the unit of ``value``.
+        The name ends in the unit of ``value``.
     value : float
         As the tool gave it at the receiving side, not corrected.
     measured_at_s : float
@@ -59,13 +59,13 @@ class Sample(NamedTuple):
     src_vm, dst_vm : str
         VM type name, or ``""``.
     detail : str
-        JSON object with what else the tool said, or ``""``: see :meth:`read_detail`.
+        JSON object with further figures of the tool, or ``""``: see :meth:`read_detail`.
     address : AddressKind | None
-        Over which kind of address it was measured, where that is known.
+        Kind of address that it was measured over, where that is known.
     new_level : bool
         Whether a verification measured twice and found that the link has changed its level.
     intervals : int | None
-        How many intervals of the test its value is the median of; None where they were not kept.
+        Number of the test's intervals whose median the value is; None where they were not kept.
     """
 
     src: str
@@ -96,19 +96,19 @@ class Sample(NamedTuple):
 
 
 def read_detail(text: str) -> dict[str, Any]:
-    """Return a sample's detail as an object; empty where there is none, or it is none.
+    """Return a sample's detail as an object; empty where there is none, or it is malformed.
 
-    What clients have sent may hold anything.
+    Clients may have sent anything.
     """
     try:
-        found = json.loads(text) if text else {}
+        detail = json.loads(text) if text else {}
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return detail if isinstance(detail, dict) else {}
 
 
 OWN = ""
-"""The source that is this store's own prober, or what its operator vouches for: it is trusted."""
+"""The source of this store's own prober and of batches that its operator vouches for: trusted."""
 
 
 ROW = np.dtype(
@@ -138,7 +138,7 @@ ROW = np.dtype(
         ("vouched", "?"),
     ]
 )
-"""A row of :class:`Samples`, with the fields of a :class:`Sample`, and who reported it.
+"""A row of :class:`Samples`, with the fields of a :class:`Sample`, and its reporter.
 
 Texts are numbers of names, the detail one of details, and 0 is the empty one. A metric is a place
 in :data:`METRICS`, an address in :data:`ADDRESSES`. Without a notion of connections, duration or
@@ -177,7 +177,7 @@ class Samples:
     rows : structured array, length n
         Of :data:`ROW`.
     names, details : NameTable
-        What texts and details are numbers of; parts of samples share them.
+        Texts and details by their numbers; parts of samples share them.
     """
 
     rows: Rows = field(default_factory=lambda: np.zeros(0, ROW))
@@ -206,14 +206,14 @@ class Samples:
     @classmethod
     def concat(cls, parts: Iterable[Samples]) -> Samples:
         """Return samples one after the other, with tables of their own unless all share them."""
-        given = list(parts)
-        if not given:
+        listed = list(parts)
+        if not listed:
             return cls()
-        first = given[0]
-        if all(one.names is first.names and one.details is first.details for one in given):
-            return cls(np.concatenate([one.rows for one in given]), first.names, first.details)
+        first = listed[0]
+        if all(one.names is first.names and one.details is first.details for one in listed):
+            return cls(np.concatenate([one.rows for one in listed]), first.names, first.details)
         names, details, rows = NameTable(), NameTable(), []
-        for one in given:
+        for one in listed:
             copied = one.rows.copy()
             number = names.numbers(one.names)
             for text in TEXTS:
@@ -306,14 +306,14 @@ def _metric_number(name: str) -> int:
 
 
 class Quarantined(NamedTuple):
-    """A sample that can't be a measurement, and why: kept apart, and nothing rests on it."""
+    """A sample that can't be a measurement, and the reason: stored elsewhere, used nowhere."""
 
     sample: Sample
     reason: str
 
 
 class Skipped(NamedTuple):
-    """A row that an importer left out, and why."""
+    """A row that an importer left out, and the reason."""
 
     row: int
     reason: str

@@ -1,4 +1,4 @@
-"""Tests of what many connections of one VM pair carry together."""
+"""Tests of the aggregate throughput of many connections of one VM pair."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ SHORT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class AggregateTests:
-    """The tests of m links that count, in Gbit/s without what slow start cost.
+    """The tests of m links that count, in Gbit/s, corrected for slow start.
 
     Attributes
     ----------
     pairs : (array, array)
         Numbers of the ends of each link.
     alone : EstimateArray
-        What they say by themselves.
+        Estimates from the tests alone.
     values : array
         Of all tests.
     groups : Groups
-        Which of these are of each link.
+        Those of each link.
     connections : array of int
-        0 where they do not say.
+        0 where they are not known.
     is_lone : array of bool
         Whether there is one test alone, and it is short and from a cold start.
     fallen : Samples
@@ -89,7 +89,7 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     bounds = groups.bounds(values, _noises(samples, counted))
     alone = measured(counted, samples.marks, bounds, origins, extra, figures_of)
     short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
-    # Two runs that agreed began a new level: what is left of them is no odd one.
+    # Two runs that agreed began a new level: a test that remains of them is no odd one.
     is_lone = (groups.counts == 1) & short & ~first["new_level"]
     return AggregateTests(ends, alone, values, groups, connections, is_lone, fallen)
 
@@ -97,7 +97,7 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
 def _with_cuts(
     samples: LinkSamples, counted: CountedSamples
 ) -> tuple[dict[tuple[int, int], RateCut], Samples, CountedSamples]:
-    """Return the falls of links' rates, the tests that show them, and the tests of what lasts."""
+    """Return the falls of links' rates, the tests that show them, and those of lasting rates."""
     cuts: dict[tuple[int, int], RateCut] = {}
     fallen: list[int] = []
     kept = np.ones(len(counted.rows), np.bool_)
@@ -115,7 +115,7 @@ def _with_cuts(
 
 
 def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> list[slice]:
-    """Return the places of links of which a detail has some word."""
+    """Return the places of links with a word in a detail."""
     has = np.array([word in detail for detail in samples.samples.details], np.bool_)
     shown = counted.groups.reduced(np.logical_or, has[counted.rows["detail"]])
     begins = counted.groups.begins.tolist()
@@ -127,17 +127,17 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
     providers = np.array([name.partition(":")[0] for name in samples.names])
     src, dst = counted.ends
     private = counted.groups.reduced(np.minimum, counted.rows["address"]) == PRIVATE
-    found = np.full(len(src), UNKNOWN_NOISE)
+    noises = np.full(len(src), UNKNOWN_NOISE)
     for pair in {*zip(providers[src].tolist(), providers[dst].tolist(), strict=True)}:
         between = (providers[src] == pair[0]) & (providers[dst] == pair[1])
         for address in ADDRESS_KINDS:
             if law := law_of(*pair, address):
-                found[between & (private == (address == "private"))] = law.noise
-    return found
+                noises[between & (private == (address == "private"))] = law.noise
+    return noises
 
 
 def saturated_links(samples: LinkSamples) -> Pairs:
-    """Return the links of which a ramp has shown that more connections bring nothing.
+    """Return the links whose ramp has shown that more connections bring nothing.
 
     The steps of a ramp are in the detail of its sample; samples with different numbers of
     connections are steps, too.

@@ -1,12 +1,14 @@
-"""Whose samples of a link count where several report it: one source alone can't move its level.
+"""Agreement of sources that report the same link: one source alone can't move its level.
 
 A figure rests on the *reference*: the own prober, where it has measured the link within the memory
-of estimates; else whoever has reported the link longest. What others send is compared with it:
+of estimates; else the source that has reported the link longest. Samples of others are compared
+with it:
 
-- What agrees counts only where the reference has fewer than :data:`ENOUGH` samples, and of each
-  source at most as many as the reference has: a hundred samples of one source are no hundred votes.
-- What contradicts is *disputed*: it is kept, counted and named, and changes nothing, whatever its
-  number and whatever its time stamps.
+- Samples that agree count only where the reference has fewer than :data:`ENOUGH` samples, and of
+  each source at most as many as the reference has: a hundred samples of one source are no hundred
+  votes.
+- Samples that contradict are *disputed*: they are kept, counted and named, and change nothing,
+  whatever their number and their time stamps.
 - A new level counts once a second source claims the same one, or once the reference finds it. It
   does not against the own prober's newer measurements, nor against as many other sources that have
   measured since and still see the old level.
@@ -36,7 +38,7 @@ NOISES = 2.0
 DEVIATIONS = 3.0
 
 
-class FromSource(NamedTuple):
+class SourceSamples(NamedTuple):
     """Samples of a link and metric that one source reported and that may count, oldest first.
 
     Attributes
@@ -46,11 +48,11 @@ class FromSource(NamedTuple):
     first_id : int
         In the order of arrival, the first of its level.
     places : array of int
-        Which samples of the link these are.
+        Their places among the samples of the link.
     at_s : array
         Seconds since 1970 (UTC).
     logs : array
-        Logarithm of what each says of the quantity, so that samples can be compared.
+        Logarithms of the values, so that samples can be compared.
     """
 
     source: str
@@ -59,21 +61,21 @@ class FromSource(NamedTuple):
     at_s: Floats
     logs: Floats
 
-    def where(self, chosen: Bools | Ints) -> FromSource:
+    def where(self, chosen: Bools | Ints) -> SourceSamples:
         """Return some of the samples."""
         return self._replace(
             places=self.places[chosen], at_s=self.at_s[chosen], logs=self.logs[chosen]
         )
 
 
-class Disputed(NamedTuple):
+class DisputedSamples(NamedTuple):
     """Samples of one source that contradict a link's level, and do not count.
 
     Attributes
     ----------
     places : array of int
     of : int
-        How many of this source may have counted.
+        Number of this source's samples that may have counted.
     """
 
     source: str
@@ -82,31 +84,31 @@ class Disputed(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Which samples of a link and metric count.
+    """The samples of a link and metric that count.
 
     Attributes
     ----------
     places : array of int
         Oldest first.
     reported_by : tuple of str
-        Whose these are, where the own prober's are not among them; else empty.
-    disputed : tuple of Disputed
+        Their sources, where the own prober is not among them; else empty.
+    disputed : tuple of DisputedSamples
     is_shift : bool
         Whether they are a new level that the reference has not found yet.
     """
 
     places: Ints
     reported_by: tuple[str, ...] = ()
-    disputed: tuple[Disputed, ...] = ()
+    disputed: tuple[DisputedSamples, ...] = ()
     is_shift: bool = False
 
 
-def agreed(found: Sequence[FromSource], noise: float) -> Agreement:
+def agreed(found: Sequence[SourceSamples], noise: float) -> Agreement:
     """Return the samples of a link and metric that count.
 
     Parameters
     ----------
-    found : sequence of FromSource
+    found : sequence of SourceSamples
         Each source once, with at least one sample.
     noise : float
         Of one test about the level: 90 % lie within it, as a logarithm.
@@ -127,7 +129,7 @@ def agreed(found: Sequence[FromSource], noise: float) -> Agreement:
     for one in others:
         near = np.abs(one.logs - level) <= tolerance
         if not near.all():
-            disputed.append(Disputed(one.source, one.places[~near], len(near)))
+            disputed.append(DisputedSamples(one.source, one.places[~near], len(near)))
         if len(reference.places) < ENOUGH and near.any():
             nearest = np.flatnonzero(near)[-len(reference.places) :]
             counting.append(one.where(nearest))
@@ -136,26 +138,26 @@ def agreed(found: Sequence[FromSource], noise: float) -> Agreement:
     )
 
 
-def reference_of(found: Sequence[FromSource]) -> FromSource:
-    """Return the own prober's samples, else those of whoever has reported longest."""
+def reference_of(found: Sequence[SourceSamples]) -> SourceSamples:
+    """Return the own prober's samples, else those of the source that has reported longest."""
     return min(found, key=lambda one: (one.source != OWN, one.first_id, one.source))
 
 
-def _by_time(found: Sequence[FromSource]) -> Ints:
+def _by_time(found: Sequence[SourceSamples]) -> Ints:
     at_s = np.concatenate([one.at_s for one in found])
     places = np.concatenate([one.places for one in found])
     return places[np.argsort(at_s, kind="stable")]
 
 
 class _NewLevel(NamedTuple):
-    """A level that newest samples claim, since when, and by whom."""
+    """A level that newest samples claim, its begin, and its sources."""
 
     level: float
     since_s: float
     sources: frozenset[str]
 
 
-def _claimed(one: FromSource, level: float, tolerance: float, needed: int) -> _NewLevel | None:
+def _claimed(one: SourceSamples, level: float, tolerance: float, needed: int) -> _NewLevel | None:
     """Return another level that a source's newest samples claim, all of one run; else None."""
     middle = float(np.median(one.logs[-needed:]))
     if len(one.logs) < needed or abs(middle - level) <= tolerance:
@@ -169,13 +171,13 @@ def _claimed(one: FromSource, level: float, tolerance: float, needed: int) -> _N
 
 
 def _confirmed(
-    claims: Sequence[_NewLevel], found: Sequence[FromSource], tolerance: float
+    claims: Sequence[_NewLevel], found: Sequence[SourceSamples], tolerance: float
 ) -> _NewLevel | None:
     """Return the new level that more than one source has found, if there is one."""
     best: _NewLevel | None = None
     for claim in claims:
         allies = [ally for ally in claims if abs(ally.level - claim.level) <= tolerance]
-        # When a second one had seen it: what measured before may have seen the old level rightly.
+        # From when a second one had seen it: earlier samples of the old level may be right.
         since = sorted(ally.since_s for ally in allies)[:2]
         behind = set[str]().union(*(ally.sources for ally in allies))
         against: set[str] = set()
@@ -192,16 +194,16 @@ def _confirmed(
     return best
 
 
-def _after_shift(shift: _NewLevel, found: Sequence[FromSource], tolerance: float) -> Agreement:
-    """Return the samples of a new level; those of before are of the old one."""
-    near: dict[str, FromSource] = {}
+def _after_shift(shift: _NewLevel, found: Sequence[SourceSamples], tolerance: float) -> Agreement:
+    """Return the samples of a new level; earlier ones are of the old one."""
+    near: dict[str, SourceSamples] = {}
     disputed = []
     for one in found:
         since = one.where(one.at_s >= shift.since_s)
         fits = np.abs(since.logs - shift.level) <= tolerance
         near[one.source] = since.where(fits)
         if one.source != OWN and not fits.all():
-            disputed.append(Disputed(one.source, since.places[~fits], len(one.places)))
+            disputed.append(DisputedSamples(one.source, since.places[~fits], len(one.places)))
     own = len(near[OWN].places) if OWN in near else 0
     sources = {OWN} if own >= ENOUGH else shift.sources
     names = () if own else tuple(sorted(shift.sources))
@@ -222,7 +224,7 @@ def mark_of(found: Agreement) -> Figures | None:
 
 
 def figures_with(figures: Figures | None, mark: Figures | None) -> Figures | None:
-    """Return the figures of an estimate with whose samples it rests on."""
+    """Return the figures of an estimate with the sources that it rests on."""
     if figures is None or mark is None:
         return figures or mark
     told = {name: value for name, value in mark._asdict().items() if value is not None}
@@ -230,7 +232,7 @@ def figures_with(figures: Figures | None, mark: Figures | None) -> Figures | Non
 
 
 def is_own(mark: Figures | None) -> bool:
-    """Whether samples of the own prober are behind an estimate, or there is but one source."""
+    """Tell whether samples of the own prober are behind an estimate, or there is one source."""
     return mark is None or not mark.reported_by
 
 

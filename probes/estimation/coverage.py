@@ -9,7 +9,7 @@ from probes.analysis.evidence import share_bounds
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The share of predictions of which bounds of 90 % held.
+    """The share of predictions whose bounds of 90 % held.
 
     Attributes
     ----------
@@ -17,7 +17,7 @@ class Coverage:
     share : float | None
         Of later measurements that lay within the bounds; None without any.
     low, high : float | None
-        Between which the share of many more lies with 95 %, if they were independent.
+        The 95 % confidence interval of the share, if predictions are independent.
     """
 
     predictions: int
@@ -27,7 +27,7 @@ class Coverage:
 
     @classmethod
     def of(cls, held: int, predictions: int) -> Coverage:
-        """Return the coverage of so many predictions, of which some held."""
+        """Return the coverage of a number of predictions, some of which held."""
         if not predictions:
             return cls(0, None, None, None)
         return cls(predictions, held / predictions, *share_bounds(held, predictions))

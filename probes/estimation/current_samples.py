@@ -1,7 +1,7 @@
-"""Which samples still count: those since a link last changed its level.
+"""The samples that still count: those since a link last changed its level.
 
-A change is found in a series of samples, or shown by a verification that looked twice. Public and
-private addresses are links of their own, and each source is by itself: what one reports does not
+A change is found in a series of samples, or shown by a verification that measured twice. Public and
+private addresses are links of their own, and each source is on its own: a report of one does not
 make another's samples old.
 """
 
@@ -37,7 +37,7 @@ class LinkShift(NamedTuple):
     Attributes
     ----------
     at_s, found_at_s : float
-        When the first sample of the new level was measured, and the one that settled it.
+        Times of the first sample of the new level, and of the one that settled it.
     before, after : float
         In the metric's unit.
     """
@@ -71,7 +71,7 @@ class SeriesError(Exception):
 
 @contextmanager
 def evaluated(samples: Samples, place: int) -> Iterator[None]:
-    """Name the series of a sample in whatever goes wrong while it is evaluated.
+    """Name the series of a sample in any error while it is evaluated.
 
     Raises
     ------
@@ -89,8 +89,8 @@ class CurrentSamples(NamedTuple):
     Attributes
     ----------
     samples : Samples
-        By source, destination, metric, kind of address and who reported them, the oldest first;
-        of each such part the newest.
+        By source, destination, metric, kind of address and reporter, the oldest first; of each
+        such part the newest.
     first_id : array of int
         Of each sample, the lowest order of arrival of its part since then.
     shifts : list of LinkShift
@@ -98,7 +98,7 @@ class CurrentSamples(NamedTuple):
     before : int
         Samples from before a change.
     since_s : float
-        When the first sample since the changes was measured; infinity where there is none.
+        Time of the first sample since the changes; infinity where there is none.
     """
 
     samples: Samples
@@ -117,11 +117,11 @@ class CurrentSamples(NamedTuple):
 
     def reporters(self) -> dict[tuple[int, int], set[str]]:
         """Return the sources that reported each link, by the numbers of its ends."""
-        found: dict[tuple[int, int], set[str]] = defaultdict(set)
+        reporters: dict[tuple[int, int], set[str]] = defaultdict(set)
         names = list(self.samples.names)
         for src, dst, source in np.unique(self.samples.rows[["src", "dst", "source"]]).tolist():
-            found[src, dst].add(names[source])
-        return found
+            reporters[src, dst].add(names[source])
+        return reporters
 
 
 def current_samples(samples: Samples) -> CurrentSamples:
@@ -174,7 +174,7 @@ def _parts(rows: Rows) -> Groups:
 
 
 def _tell_of_shifts(rows: Rows, parts: Groups) -> Bools:
-    """Return of which parts changes count: others may lie where the own prober has measured."""
+    """Mark the parts whose changes count: others may lie where the own prober has measured."""
     first = rows[parts.first]
     series = Groups.of(first["src"], first["dst"], first["metric"], first["address"] == PRIVATE)
     tell: Bools = series.spread(series.counts) == 1

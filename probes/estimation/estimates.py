@@ -1,4 +1,4 @@
-"""EstimateArray that are made at once, as structured arrays, and their few origins."""
+"""Arrays of estimates that are made at once, and their few origins."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def estimate_at(estimates: EstimateArray, place: int, origins: Origins) -> Estim
 
 def are_known(estimates: EstimateArray) -> Bools:
     """Return True where there is an estimate."""
-    found: Bools = ~np.isnan(estimates["expected"])
-    return found
+    known: Bools = ~np.isnan(estimates["expected"])
+    return known
 
 
 def with_bounds(
@@ -96,7 +96,7 @@ def measured(
         Of each link.
     origins : Origins
     extra : array of int, optional
-        Of each link, what makes its figures other ones than those of another link.
+        Of each link, a number that tells its figures from those of other links.
     figures_of : callable
         Returns the figures for such a number.
     """
@@ -118,7 +118,7 @@ def measured(
 
 
 def _address_places(rows: Rows, groups: Groups) -> Ints:
-    """Return over which kinds of address the samples of each group are."""
+    """Return the places in :data:`_ADDRESSES` of each group's kinds of address."""
     least = groups.reduced(np.minimum, rows["address"]).astype(np.int64)
     most = groups.reduced(np.maximum, rows["address"])
     return np.where(least == 0, 0, np.where(least == most, least, 3))
@@ -151,8 +151,8 @@ def _hold(test: Callable[[Origin], bool], origins: Origins, numbers: NDArray[Any
 def own_first(origins: Origins, numbers: NDArray[Any]) -> Bools:
     """Return the estimates to go by, as a mask: the own prober's, or all where it has none.
 
-    What is learned of a class of links must not follow from links that somebody else alone has
-    reported, while the own prober has measured others of the class.
+    A class of links must not be judged by links that another source alone has reported, while the
+    own prober has measured others of the class.
     """
     own = are_own(origins, numbers)
     return own if own.any() else np.ones(len(own), np.bool_)
@@ -161,7 +161,7 @@ def own_first(origins: Origins, numbers: NDArray[Any]) -> Bools:
 def of_many(
     method: Method, behind: EstimateArray, origins: Origins, figures: Figures | None = None
 ) -> Origin:
-    """Return the origin of what was inferred from several links."""
+    """Return the origin of an estimate inferred from several links."""
     newest_s, oldest_s = np.fmax.reduce(behind["newest_s"]), np.fmin.reduce(behind["oldest_s"])
     return Origin(
         "inferred",
@@ -176,7 +176,7 @@ def of_many(
 
 
 def of_rows(rows: Rows, kind: Kind, method: Method, figures: Figures | None = None) -> Origin:
-    """Return the origin of what was made from samples of any links."""
+    """Return the origin of an estimate made from samples of any links."""
     pairs = len(np.unique(rows[["src", "dst"]]))
     at_s = rows["measured_at_s"]
     address = _joined({_ADDRESSES[place] for place in np.unique(rows["address"]).tolist()})

@@ -34,13 +34,13 @@ class Dispute(NamedTuple):
     Attributes
     ----------
     sources : tuple of str
-        Who reported them.
+        Their reporters.
     samples, of : int
-        How many contradict, of how many that are recent.
+        Number of those that contradict, and of those that are recent.
     value : float
         Their median.
     level : float | None
-        The median of what counts; None where nothing does.
+        The median of the samples that count; None without any.
     counts : bool
         Whether these samples count, because several sources agree.
     """
@@ -58,7 +58,7 @@ class Dispute(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """All links and VMs, as they are believed to be.
+    """The estimates of all links and VMs.
 
     Attributes
     ----------
@@ -91,8 +91,8 @@ class Estimator:
         Region or provider to VM type. Without it, a region's VM type is the one that most of
         its throughput samples name, else the catalogue's default.
     stated_gbps : mapping, optional
-        Region to the egress and ingress cap of its VM where that is not as its type has it; None
-        where it is. They hold until caps are measured.
+        Region to the egress and ingress cap of its VM where it differs from its type's; None where
+        not. They hold until caps are measured.
     votes : iterable of VmVote, optional
         Throughput samples that are no longer there, for the VM types that they name.
 
@@ -164,9 +164,9 @@ class Estimator:
     def _samples(
         self, sites: Mapping[str, Site], current: CurrentSamples, address: AddressKind
     ) -> LinkSamples:
-        found = LinkSamples(current, sites, is_mixed=self._is_mixed)
-        self._of_kind[address] = found
-        return found
+        samples = LinkSamples(current, sites, is_mixed=self._is_mixed)
+        self._of_kind[address] = samples
+        return samples
 
     def _estimated(
         self,
@@ -200,7 +200,7 @@ class Estimator:
         by_laws, lost_pct = law.unmeasured(inferred), losses_pct(samples)
         by_windows = flows_of_windows(sites, rtts, flows, was_known, catalogue, origins)
         links = links_of(sites, rtts, by_windows, by_laws, measured, lost_pct, address, origins)
-        # Last: laws and limits of links are of what short tests show.
+        # Last: laws and limits of links follow from short tests.
         return with_buckets(sites, tests.fallen), links
 
     def disputes(self) -> list[Dispute]:
@@ -245,11 +245,11 @@ class Estimator:
 
     @cached_property
     def _are_claims(self) -> Bools:
-        """Which samples over private addresses one source alone has reported of their link.
+        """Mask of samples over private addresses that one source alone has reported of their link.
 
-        Where others reported it over public ones. Taken as told, they would be used in place of
-        what the others measured. Where the catalogue says that both ends share a private network,
-        no confirmation is needed.
+        These are only links that others reported over public ones: such samples would replace the
+        measurements of the others. Between ends that share a private network in the catalogue, no
+        confirmation is needed.
         """
         rows = self._over_private.samples.rows
         claims = np.zeros(len(rows), np.bool_)

@@ -24,7 +24,7 @@ Pairs: TypeAlias = tuple[Ints, Ints]
 
 
 class MeasuredFlows(NamedTuple):
-    """Links of which single flows were measured.
+    """Links whose single flows were measured.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class MeasuredFlows(NamedTuple):
 
 
 def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> MeasuredFlows:
-    """Return the links of which single flows were measured.
+    """Return the links whose single flows were measured.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ def flows_of_windows(
         Of n regions, with their windows calibrated.
     rtts_ms : EstimateArray, shape (n, n)
     flows : MeasuredFlows
-        They show how tests lie about what windows promise.
+        They show the spread of tests about the rates that windows promise.
     teaches : array of bool, shape (n, n)
-        Of which links they do.
+        Links whose tests count for that.
     catalogue : Catalogue
     origins : Origins
     """
@@ -116,7 +116,7 @@ def flows_of_windows(
 def _spreads(
     sites: list[Site], rtts_ms: Floats, promised: Floats, flows: MeasuredFlows, origins: Origins
 ) -> FlowSpreads:
-    """Return the spreads of measured flows about what the windows of their receivers promise."""
+    """Return the spreads of measured flows about the rates that windows promise."""
     pairs, mbps = flows
     chosen = own_first(origins, mbps["origin"]) if len(mbps) else np.zeros(0, np.bool_)
     chosen &= ~np.isnan(promised[pairs]) & (mbps["expected"] > 0)
@@ -126,7 +126,7 @@ def _spreads(
 
 
 def _widen(flows: Records, spreads: FlowSpreads, vm_type: str, rtts_ms: Floats) -> None:
-    """Widen the bounds of flows into a site by how tests lie about windows."""
+    """Widen the bounds of flows into a site by the spread of tests about windows."""
     classes = np.searchsorted(CLASSES_MS, rtts_ms, side="right")
     for place in range(len(CLASSES_MS) + 1):
         at = np.flatnonzero((classes == place) & ~np.isnan(rtts_ms))
@@ -139,7 +139,7 @@ def _widen(flows: Records, spreads: FlowSpreads, vm_type: str, rtts_ms: Floats) 
 
 
 def _origins_of_flows(sites: list[Site], rtts_ms: EstimateArray, origins: Origins) -> Ints:
-    """Return the origin of each flow by what its window and its round-trip time are."""
+    """Return the origin of each flow by the sources of its window and its round-trip time."""
     of_origin = np.array([KINDS.index(one.kind) for one in origins.all])
     of_window = np.array([KINDS.index(site.window_mb.source) for site in sites])
     made = np.empty((len(KINDS), len(KINDS)), np.int64)
@@ -153,7 +153,7 @@ def _origins_of_flows(sites: list[Site], rtts_ms: EstimateArray, origins: Origin
 
 
 def held_to(limit: HeldTo, origins: Origins, numbers: Ints) -> NDArray[np.int32]:
-    """Return the origins of flows that something holds below what windows allow."""
+    """Return the origins of flows that a limit holds below the rates of their windows."""
 
     def held(origin: Origin) -> Origin:
         return origin._replace(figures=(origin.figures or Figures())._replace(held_to=limit))

@@ -18,7 +18,7 @@ MAD_TO_SIGMA = 1.4826
 
 
 class Groups(NamedTuple):
-    """Where groups begin, and where the last one ends.
+    """Begins of groups, and the end of the last one.
 
     Attributes
     ----------
@@ -51,15 +51,15 @@ class Groups(NamedTuple):
         return np.diff(self.begins)
 
     def numbers(self) -> Ints:
-        """Return the number of its group for each value."""
+        """Return each value's number of its group."""
         return np.repeat(np.arange(len(self.first)), self.counts)
 
     def spread(self, of_groups: NDArray[Any]) -> NDArray[Any]:
-        """Repeat what is of each group for each of its values."""
+        """Repeat a figure of each group for each of its values."""
         return np.repeat(of_groups, self.counts)
 
     def newest(self, most: int) -> Bools:
-        """Return True for the last values of each group, at most so many."""
+        """Mark the last values of each group, up to a number."""
         found: Bools = self.spread(self.begins[1:]) - np.arange(self.begins[-1]) <= most
         return found
 
@@ -69,7 +69,7 @@ class Groups(NamedTuple):
         return found
 
     def differ(self, values: NDArray[Any]) -> Bools:
-        """Return True for groups that have several values."""
+        """Mark the groups that have several values."""
         found: Bools = self.reduced(np.minimum, values) != self.reduced(np.maximum, values)
         return found
 

@@ -1,7 +1,7 @@
 """Throughput of many connections of VM pairs: providers' laws, tests, and both combined.
 
-A law (:mod:`planner.model.throughput`) is what VMs of one provider reached towards another
-provider's, by distance. Measured links show how links of their class lie about it: the same
+A law (:mod:`planner.model.throughput`) is the rate that VMs of one provider reached towards another
+provider's, by distance. Measured links show the spread of their class about it: links of the same
 providers and kind of address, at such a distance. A class has a law with a spread, both learned
 from its links that were measured: the fewer these are, the more of ours. Where a class is wide,
 links between the same two parts of the world tell more: on the January 2022 grid, another pair of
@@ -57,7 +57,7 @@ NEIGHBOUR_MS = 25.0
 FARTHEST_NEIGHBOUR_MS = 80.0
 NEIGHBOUR_FROM_SPREAD = 0.5
 NEIGHBOUR_SHARE = 0.4
-"""Of the spread, what neighbours take away at most."""
+"""The most of the spread that neighbours take away."""
 LEAST_GBPS = 1e-6
 LAW_COUNTS_AS = 3
 """Links, in the median of a class: a few odd ones do not move it."""
@@ -82,7 +82,7 @@ class ClassLaw(NamedTuple):
     Attributes
     ----------
     shift : float
-        Median of what was measured over the law, as a logarithm.
+        Median of measured over law, as a logarithm.
     spread : LawSpread
     """
 
@@ -117,7 +117,7 @@ def _median_with_law(ratios: Floats) -> float:
 
 
 def least_caps(sites: Collection[Site], address: AddressKind | None = None) -> Records:
-    """Return the lower of what VMs send and receive, of all pairs of n sites, shape (n, n).
+    """Return the lower of egress and ingress cap of all pairs of n sites, shape (n, n).
 
     Without a kind of address, of their usual caps.
     """
@@ -143,7 +143,7 @@ class MeasuredLaw:
     pairs : (array, array)
         Sources and destinations of the m links that were measured.
     alone : EstimateArray
-        What was measured of these.
+        Their estimates from measurements alone.
     origins : Origins
     """
 
@@ -219,7 +219,7 @@ class MeasuredLaw:
         return self._class_laws[key]
 
     def _laws_of(self, pairs: Pairs) -> tuple[list[int], Ints, Floats]:
-        """Return classes of links, which of them each is of, and shift and spread of each link."""
+        """Return the classes of links, each link's class among them, and its shift and spread."""
         keys, number = np.unique(self._key[pairs], return_inverse=True)
         laws = [self._class_law(key) for key in keys.tolist()]
         figures = np.array([(law.shift, *law.spread) for law in laws]).reshape(-1, 3)
@@ -232,14 +232,13 @@ class MeasuredLaw:
     def measured(self, tests: AggregateTests) -> tuple[EstimateArray, Floats]:
         """Combine tests of links with the laws of their classes.
 
-        And what would be believed of them without their tests, the four numbers of a
-        :class:`.Prior` by row.
+        Also return the estimates without tests: the four numbers of a :class:`.Prior` by row.
         """
         middles = tests.alone["expected"]
         deviations = MAD_TO_SIGMA * tests.groups.deviations(tests.values, middles)
         kind = self._key[self._pairs] // CLASSES
         models = [self._models[one] for one in kind.tolist()]
-        # Of nothing but caps: what was measured, and as little sure as where nothing is known.
+        # With caps alone: the measured rates, with the bounds of links of which nothing is known.
         rates = np.maximum(middles, LEAST_GBPS)
         unknown = rates * exp(-UNKNOWN_SPREAD.below), rates, rates * exp(UNKNOWN_SPREAD.above)
         has_law = np.array([model is not None for model in models], np.bool_)
@@ -266,14 +265,12 @@ class MeasuredLaw:
         return with_bounds(tests.alone, low, expected, high, origin), priors
 
     def unmeasured(self, wanted: np.ndarray) -> EstimateArray:
-        """Return the saturated throughput to expect of links; none where nothing is known.
-
-        By what links of their classes, and their neighbours, show.
+        """Return the saturated throughput to expect of links, by their classes and neighbours.
 
         Parameters
         ----------
         wanted : array of bool, shape (n, n)
-            Of which links; of others it is not said.
+            Links to estimate; others get their law alone, or none.
         """
         found = self._laws
         is_learned = np.isin(self._key // CLASSES, list(self._learned))
@@ -312,7 +309,7 @@ class MeasuredLaw:
         return links[near], np.exp(-squares / (2 * NEIGHBOUR_MS**2))
 
     def links_behind(self, src: int, dst: int, estimate: Estimate) -> list[tuple[int, int]]:
-        """Return the measured links that shift the law for another, given what was made of it."""
+        """Return the measured links that shift the law for another, given its estimate."""
         links = self.links_of_class(int(self._key[src, dst]))
         if estimate.origin.method == "neighbouring-links":
             links, _ = self._neighbours(src, dst, links)
@@ -322,7 +319,7 @@ class MeasuredLaw:
 
 
 def _proportion(site: Site, typed: Site) -> float:
-    """Return the share of its type's cap that a VM of another size was found to have; else 1."""
+    """Return the share of its type's cap that a VM of another size has; else 1."""
     of_type_gbps = typed.egress_gbps.expected
     share = site.egress_gbps.expected / of_type_gbps if isfinite(of_type_gbps) else 1.0
     return share if not 1 / OTHER_SIZE <= share <= OTHER_SIZE else 1.0
@@ -344,18 +341,18 @@ def combined(
     level : array
         Of the median of each link's tests; minus infinity where nothing got through.
     noise : array
-        How far one test lies from the level: 90 % of them within it.
+        Distance from the level within which 90 % of tests lie.
     repeats : array of int
-        How many tests there are.
+        Number of tests.
     is_lone : array of bool
         Whether there is one alone, and it is short and from a cold start.
     expected, below, above : arrays
-        By the law, and how far the 5th and the 95th percentile of links are from it.
+        By the law, and the distances of the 5th and the 95th percentile of links from it.
 
     Returns
     -------
     expected, below, above : arrays
-        Of what is believed, with the percentiles of later tests.
+        The estimate, with the percentiles of later tests.
     doubted : array of bool
         Whether the only test contradicts the law so much that it is to be repeated.
     """
@@ -366,7 +363,7 @@ def combined(
     of_level = np.maximum(spread**2 - noise**2, spread**2 / 4)
     of_median = noise**2 / np.maximum(repeats, 1)
     weight = np.where(far, 1.0, of_level / (of_level + of_median))
-    # Of a link unlike its class, the class's noise says little.
+    # For a link unlike its class, the class's noise means little.
     unlike = np.where(far, UNKNOWN_NOISE**2 / np.maximum(repeats, 1), 0.0)
     error = np.sqrt(weight * of_median + noise**2 + unlike)
     doubted = far & is_lone

@@ -1,4 +1,4 @@
-"""Which samples of each metric and link count, and for whom they speak."""
+"""The samples of each metric and link that count, and their sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.single_flow.spreads import REPEAT_ERROR
 from probes.analysis.cold_tests import steady_rates
 from probes.estimation.agreement import (
     Agreement,
-    FromSource,
+    SourceSamples,
     agreed,
     is_own,
     mark_of,
@@ -55,7 +55,7 @@ class CountedSamples(NamedTuple):
     groups : Groups
         One for each link.
     marks : array of int
-        For each link, which of :attr:`LinkSamples.marks` says whose samples these are.
+        For each link, the place of its sources in :attr:`LinkSamples.marks`.
     """
 
     places: Ints
@@ -83,7 +83,7 @@ def number_of(regions: np.ndarray) -> Ints:
 
 
 def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
-    """Return values of samples without what slow start cost.
+    """Return values of samples, corrected for slow start.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ class LinkSamples:
     marks : list of Figures or None
         The first is None: of the own prober, or of the only source that there is.
     agreements : dict
-        Metric, source and destination to which samples count, where several sources have reported;
-        their places are among `samples`.
+        Metric, source and destination to the samples that count, where several sources have
+        reported; places are among `samples`.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class LinkSamples:
         self._counted: dict[Metric, CountedSamples] = {}
 
     def known_metrics(self) -> list[Metric]:
-        """Return the metrics of which there are samples."""
+        """Return the metrics that have samples."""
         return [METRICS[number] for number in np.unique(self.samples.rows["metric"]).tolist()]
 
     def recent(self, metric: Metric) -> CountedSamples:
@@ -151,14 +151,14 @@ class LinkSamples:
         return found if recent.all() else found.where(recent)
 
     def pairs(self) -> Bools:
-        """Return of which links there are samples, shape (n, n)."""
+        """Mark the links that have samples, shape (n, n)."""
         rows = self.samples.rows
-        found = np.zeros((len(self.names), len(self.names)), np.bool_)
-        found[number_of(rows["src"]), number_of(rows["dst"])] = True
-        return found
+        pairs = np.zeros((len(self.names), len(self.names)), np.bool_)
+        pairs[number_of(rows["src"]), number_of(rows["dst"])] = True
+        return pairs
 
     def of_reference(self, recent: CountedSamples, link: slice) -> Ints:
-        """Return places of a link's samples: those of whom its estimates go by, of its VM types."""
+        """Return places of a link's samples: those of its reference, taken with its VM types."""
         places = recent.places[link]
         reference = reference_of(self.from_sources(places, np.zeros(len(places)))).source
         taken = self.samples.rows["source"][places] == self._sources.index(reference)
@@ -182,12 +182,12 @@ class LinkSamples:
     def _count(self, metric: Metric, rtts_ms: Floats) -> CountedSamples:
         found = self.recent(metric)
         if metric == "loss_pct":
-            # All lost is what a filter for ICMP looks like: it says nothing of the path's loss.
+            # A filter for ICMP looks like total loss, which does not show the path's loss.
             found = found.where(found.rows["value"] < ALL_LOST_PCT)
         elif metric in THROUGHPUT:
             found = found.where(self._fits[found.places])
         if metric == "aggregate_mbps":
-            # What fewer connections reached may not have saturated the pair.
+            # Tests with fewer connections may not have saturated the pair.
             parts = Groups.of(found.groups.numbers(), found.rows["source"])
             most = parts.reduced(np.maximum, found.rows["connections"])
             found = found.where(found.rows["connections"] == parts.spread(most))
@@ -238,11 +238,11 @@ class LinkSamples:
         comparable = judged.places[connections[judged.places] == wanted]
         return judged._replace(places=comparable if len(comparable) else judged.places)
 
-    def from_sources(self, places: Ints, logs: Floats) -> list[FromSource]:
-        """Return the samples of one link by who reported them."""
+    def from_sources(self, places: Ints, logs: Floats) -> list[SourceSamples]:
+        """Return the samples of one link by source."""
         rows = self.samples.rows[places]
         return [
-            FromSource(
+            SourceSamples(
                 self._sources[rows["source"][one.start]],
                 int(self._first_id[places[one.start]]),
                 places[one],

@@ -1,6 +1,6 @@
-"""Links over one kind of address, from what is known of each, and those of both kinds together.
+"""Links over one kind of address, and those of both kinds together.
 
-A sample over private addresses says nothing of public ones, which have paths and caps of their own.
+A sample over private addresses does not count for public ones, with paths and caps of their own.
 To estimate links over private addresses, the caps of these stand in for a site's own.
 """
 
@@ -35,14 +35,14 @@ class MeasuredLinks(NamedTuple):
     ----------
     flows : MeasuredFlows
     pairs : (array, array)
-        Links of which many connections were measured.
+        Links whose aggregate was measured.
     aggregates : EstimateArray
-        Of these, in Gbit/s, with what is believed of their class.
+        Of these, in Gbit/s, combined with the laws of their classes.
     priors : array, shape (4, m)
     connections : array of int
-        0 where tests do not say.
+        0 where they are not known.
     saturated : (array, array)
-        Links of which a ramp has shown that more connections bring nothing.
+        Links whose ramp has shown that more connections bring nothing.
     """
 
     flows: MeasuredFlows
@@ -63,7 +63,7 @@ def links_of(
     address: AddressKind,
     origins: Origins,
 ) -> LinkArray:
-    """Return all links of which anything is known.
+    """Return all links that have an estimate.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def links_of(
     has_flow[measured.flows.pairs] = is_saturated[measured.saturated] = True
     all_opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
     all_opened[measured.pairs], priors[:, *measured.pairs] = measured.connections, measured.priors
-    # No VM type, no law: there is nothing to go by.
+    # Without a VM type there is no law, and no estimate.
     present = are_known(rtts_ms) & (are_known(aggregates) | tested[:, None] | tested)
     src, dst = np.nonzero(present & ~np.eye(len(sites), dtype=bool))
     ends = src, dst
@@ -97,7 +97,7 @@ def links_of(
     windows, known = flow.copy(), are_known(aggregate)
     _infer_flows(flow, aggregate, opened, ~has_flow[ends], origins)
     aggregate[~known] = _of_one_flow(flow[~known], origins)
-    # Windows are the limit only of what was measured with connections that are known.
+    # Windows are the limit only of tests whose number of connections is known.
     at_windows = known & (opened != 0)
     connections = np.where(opened > 0, opened, LAW_CONNECTIONS) / MBPS_PER_GBPS
     for bound in ("low", "expected"):
@@ -113,7 +113,7 @@ def links_of(
 def _infer_flows(
     flow: EstimateArray, aggregate: EstimateArray, opened: Ints, inferred: Bools, origins: Origins
 ) -> None:
-    """Correct single flows by what many flows of the same link carried, where these were measured.
+    """Correct single flows by the measured aggregate of the same link.
 
     Parameters
     ----------
@@ -122,9 +122,9 @@ def _infer_flows(
     aggregate : EstimateArray
         In Gbit/s.
     opened : array of int
-        With how many connections the latter were measured.
+        Connections with which the latter were measured.
     inferred : array of bool
-        Which flows were not measured.
+        Flows that were not measured.
     """
     is_measured = are_known(aggregate) & are_of("measured", origins, aggregate["origin"])
     at = np.flatnonzero(inferred & is_measured)
@@ -136,7 +136,7 @@ def _infer_flows(
     found["high"][over] = np.maximum(most, highest)[over]
     found["expected"][over] = most[over]
     found["origin"][over] = held_to("aggregate", origins, found["origin"][over])
-    # k connections together carried this much, so one alone carries at least a k-th.
+    # k connections carried this much together, so one alone carries at least a k-th.
     count = np.maximum(opened[at], 1)
     more = (opened[at] > 0) & (most / count > found["expected"])
     shared = with_bounds(
@@ -203,10 +203,10 @@ def part_of(network: Network, address: AddressKind) -> Network:
 
 
 def joined(public: LinkArray, private: LinkArray) -> tuple[LinkArray, LinkArray]:
-    """Return the links in use, and the others of pairs of which both kinds are known.
+    """Return the links in use, and the others of pairs with estimates of both kinds.
 
-    Private ones are in use where anything was measured of their throughput or that of others of
-    their kind: then both ends are known to reach each other by them.
+    Private ones are in use where their throughput or that of others of their kind was measured:
+    then both ends are known to reach each other by them.
     """
     private = private.among(public.regions)
     modelled = private.kinds(private.whole, "aggregate_gbps") == KINDS.index("baseline")
@@ -217,7 +217,7 @@ def joined(public: LinkArray, private: LinkArray) -> tuple[LinkArray, LinkArray]
 
 
 def caps_joined(public: Mapping[str, Site], private: Mapping[str, Site]) -> dict[str, Site]:
-    """Return sites with the caps over private addresses that were found by measuring over them."""
+    """Return sites with the caps over private addresses that were measured over them."""
     sites = dict(public)
     for name, found in private.items():
         caps = found.egress_gbps, found.ingress_gbps

@@ -1,8 +1,8 @@
-"""From what each figure of a link was made: which samples, of which links, by which rule.
+"""Provenance of each figure of a link: its samples, their links, and the rule.
 
-An estimate's origin says by which method it was made; here the links and samples that took part are
-found again. Which of a link's samples count is decided by the function that estimates use
-(:func:`.series.counted`).
+An estimate's origin names its method; this module finds the links and samples that took part. The
+function that estimates use decides which of a link's samples count
+(:meth:`.LinkSamples.counted`).
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ class FigureProvenance:
     Attributes
     ----------
     region : str
-        Whose VM it is of; empty for the link itself.
+        Region of its VM; empty for the link itself.
     estimate : Estimate | None
         None for loss, which has no bounds.
     kind : str
         ``samples`` of this very quantity, ``inference`` from others, ``model`` alone, ``stated`` by
         the operator, or ``nothing`` is known.
     rule : str
-        How, in a sentence.
+        The rule in a sentence.
     rests_on : tuple of str
-        Other quantities of this link that went in.
+        Other quantities of this link that it depends on.
     series : tuple of UsedSeries
     """
 
@@ -94,7 +94,7 @@ class Provenance:
         As it was estimated: neither widened for age nor with states of links laid over it.
     catalogue : Catalogue
     address : AddressKind, optional
-        Over which all its links are; without it, links of both kinds may be in use.
+        Kind of address of all its links; without it, links of both kinds may be in use.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Round-trip times and loss: measured, or from what is nearest to a measurement."""
+"""Round-trip times and loss: measured, or inferred from the nearest measurement."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A site's caps and window: measured, or as measured on other VMs of its type.
 
 Caps come from one-to-many and many-to-one probes, where the peers did not hold these back. Of
-burstable VMs, what lasts counts: tests out of one, towards any destination, draw on one token
+burstable VMs, the lasting rate counts: tests out of one, towards any destination, draw on one token
 bucket. Short ones find its peak, which plans of long transfers can't have. Where tests that ran
 until the bucket was empty show one (:mod:`probes.analysis.falls`), the VM's cap is
 the rate after that.
@@ -44,7 +44,7 @@ from probes.estimation.link_samples import (
 from probes.samples import Rows, Sample, Samples
 
 HELD_BACK = 0.93
-"""The sum of what peers take is the VM's limit if it stays this far below what they could."""
+"""The sum of the peers' rates is the VM's limit if it stays this far below their capacity."""
 OPEN_ABOVE = 2.0
 """A cap that was not reached may be anything above; its high bound is twice the value."""
 FEWEST_DESTINATIONS = 2
@@ -125,22 +125,22 @@ def _raised(cap: Estimate, origin: Origin, raised_from: Method) -> Estimate:
 def _busiest_links(
     regions: Ints, tests: AggregateTests, origins: Origins, count: int
 ) -> tuple[Ints, Ints]:
-    """Return each region's link that carried most, and that surely did; -1 for none.
+    """Return each region's link that carried most, and the one that surely did; -1 for none.
 
     A link of which there is one short test alone is sure only if another carried as much. The most
     of many such tests would be the luckiest of them, and a cap is shared by all paths of a plan.
     """
     order = np.argsort(-tests.alone["expected"], kind="stable")
     own = are_own(origins, tests.alone["origin"])
-    # What others alone report of one link raises no cap of all.
+    # A link that others alone report raises no cap of all.
     measured = np.zeros(count, np.bool_)
     measured[regions[own]] = True
     ranked = order[(own | ~measured[regions])[order]]
 
     def first_of_each(ranked: Ints) -> Ints:
-        found = np.full(count, -1)
-        found[regions[ranked[::-1]]] = ranked[::-1]  # the last to be written stays
-        return found
+        first = np.full(count, -1)
+        first[regions[ranked[::-1]]] = ranked[::-1]  # the last to be written stays
+        return first
 
     most = first_of_each(ranked)
     # The first is sure unless it is a lone test; after one, any other is.
@@ -368,7 +368,7 @@ def with_windows(
         window_mb = by_type.get(site.vm_type, site.window_mb)
         if number in into:
             used = into[number]
-            # Tests lie about it by their own noise besides.
+            # Tests spread about it by their own noise, too.
             error = 1 + window_error(distances[used].tolist())
             expected = median(windows[used].tolist())
             origin = of_rows(rows[used], "measured", "flows-into-region")

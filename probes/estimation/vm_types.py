@@ -1,4 +1,4 @@
-"""Which VM types samples were taken with, and which one most samples of a region name."""
+"""The VM types that samples were taken with, and the one that most samples of a region name."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class VmVote(NamedTuple):
 
 
 Votes: TypeAlias = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Region to who reported to VM type to how many samples named it."""
+"""Region to source to VM type to the number of samples that name it."""
 
 
 def votes_of(samples: Samples, further: Iterable[VmVote] = ()) -> Votes:
     """Count the VM types that samples name, and those that are no longer there."""
-    found: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(Counter))
+    votes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(Counter))
     rows, names = samples.rows, list(samples.names)
     rows = rows[np.isin(rows["metric"], [METRICS.index(name) for name in THROUGHPUT])]
     for end in ("src", "dst"):
@@ -41,15 +41,15 @@ def votes_of(samples: Samples, further: Iterable[VmVote] = ()) -> Votes:
         shape = (len(names),) * len(keys)
         unique, counts = np.unique(np.ravel_multi_index(keys, shape), return_counts=True)
         for region, source, vm, count in zip(*np.unravel_index(unique, shape), counts, strict=True):
-            found[names[region]][names[source]][names[vm]] += int(count)
+            votes[names[region]][names[source]][names[vm]] += int(count)
     for vote in further:
-        found[vote.src][vote.source][vote.src_vm] += vote.samples
-        found[vote.dst][vote.source][vote.dst_vm] += vote.samples
-    return found
+        votes[vote.src][vote.source][vote.src_vm] += vote.samples
+        votes[vote.dst][vote.source][vote.dst_vm] += vote.samples
+    return votes
 
 
 def taken_with(samples: Samples, sites: Mapping[str, Site]) -> Bools:
-    """Return True for samples taken with the VM types of sites, the first of their names."""
+    """Mark the samples taken with the VM types of sites, the first of their names."""
     plain = NameTable()
     sampled = plain.numbers(map(plain_name, samples.names))
     assumed = plain.numbers(["", *(site.vm_type.partition(":")[2] for site in sites.values())])

@@ -6,8 +6,8 @@ lazily and in bounded memory. Two kinds of trouble are kept apart:
 - a row that can't be used is a :class:`~probes.samples.Skipped` with its line number and a reason
   out of a small set, so that a report can count them;
 - a file that can't be trusted as a whole raises :class:`~planner.model.errors.FormatError`. It may
-  do so after samples were yielded (a file is damaged where it is damaged), so whoever stores
-  them does it in one transaction.
+  do so after samples were yielded (a file may be damaged anywhere), so the caller stores them in
+  one transaction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "looks_like",
 
 
 class _Format(NamedTuple):
-    """A format: the module and the function that read it, and how messages call it."""
+    """A format: the module and the function that read it, and its name in messages."""
 
     module: str
     reader: str
@@ -52,7 +52,7 @@ _FORMATS = {
 FORMATS: tuple[str, ...] = tuple(_FORMATS)
 """The formats that :func:`read` knows, as the command line spells them."""
 HEAD_BYTES = 65_536
-"""Of a file, by which its format is recognised."""
+"""First bytes of a file, by which its format is recognised."""
 
 _PING = re.compile(r"^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", re.MULTILINE)
 _NUTTCP = re.compile(r"^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)", re.MULTILINE)
@@ -80,7 +80,7 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
         Opened for reading bytes; read once from its current position, without seeking, except for
         ``parquet``, which is read from its end.
     options : ImportOptions
-        What the file itself does not contain.
+        Facts that the file itself does not contain.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
         rows = getattr(import_module(f"probes.importers.{module}"), reader)(buffered, options)
         yield from addressed(rows, options)
     finally:
-        buffered.detach()  # whoever opened the stream closes it
+        buffered.detach()  # the caller opened the stream, and closes it
 
 
 def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:
@@ -167,16 +167,16 @@ def _refuse_another(head: bytes, wanted: str, name: str) -> None:
     Raises
     ------
     FormatError
-        Naming what the file looks like and the command that reads it.
+        Naming the format that the file seems to have, and the command that reads it.
     """
-    found = looks_like(head)
-    if found == wanted:
+    likely = looks_like(head)
+    if likely == wanted:
         return
-    if found:
+    if likely:
         raise FormatError(
             name,
-            f"looks like {_FORMATS[found].described}, not {_FORMATS[wanted].described}",
-            remedy=f"Use `relayd import {found}`.",
+            f"looks like {_FORMATS[likely].described}, not {_FORMATS[wanted].described}",
+            remedy=f"Use `relayd import {likely}`.",
         )
     text = head.decode("utf-8", errors="replace")
     if _WINDOWS_PING.search(text):

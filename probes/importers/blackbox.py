@@ -87,9 +87,9 @@ def _take(
             remedy="Ask /api/v1/query for a range, such as probe_success[7d].",
         )
     for series in text.list_field(content, "data", "result"):
-        found = text.field(series, "metric")
-        labels = found if isinstance(found, dict) else {}
-        labels = {key: label for key, label in labels.items() if isinstance(label, str)}
+        of_series = text.field(series, "metric")
+        listed = of_series.items() if isinstance(of_series, dict) else ()
+        labels = {key: label for key, label in listed if isinstance(label, str)}
         metric, phase = labels.get("__name__", ""), labels.get("phase", "")
         is_rtt = _ROUND_TRIPS.get(metric) == phase
         if not is_rtt and metric != _SUCCESS:
@@ -130,7 +130,7 @@ def _outcomes(target: _Target, options: ImportOptions) -> Iterator[ImportedRow]:
             lost_pct = 100.0 * told.count(False) / len(told)
             replies = {"packets": len(told), "replies": told.count(True)}
             yield options.sample("loss_pct", lost_pct, at_s, tool, replies)
-        # A probe that failed says 0, or how long it waited.
+        # A probe that failed reports 0, or the time that it waited.
         times_ms = [rtt_ms[at_s] for at_s in times_s if at_s in rtt_ms and success.get(at_s, True)]
         times_ms = [value for value in times_ms if not limits.fault("rtt_ms", value, "")]
         detail = {"median_of": len(times_ms)}

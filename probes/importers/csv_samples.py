@@ -1,4 +1,4 @@
-"""A person's own CSV: one row a pair of regions, one column a quantity, in any order.
+"""CSV files of users: one row a pair of regions, one column a quantity, in any order.
 
 Known columns, with the spellings accepted, stand in :data:`FIGURES` and :data:`OTHERS`; the unit
 is part of a figure's name and converted by the factor next to it, here and nowhere else.
@@ -86,7 +86,7 @@ class CsvTable:
     stream : BinaryIO
         The file.
     options : ImportOptions
-        What messages call the file, and whether a last line without a line end is whole.
+        Name of the file in messages, and whether a last line without a line end is whole.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class CsvTable:
             )
 
     def rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        """Yield line number and cells, or what is wrong with the row."""
+        """Yield line number and cells, or the fault of the row."""
         width, number = len(self.header), 0
         for number, line in self._numbered:
             cells = line.split(",") if '"' not in line else self._cells(number, line)
@@ -155,7 +155,7 @@ class CsvTable:
 
 
 class _Figure(NamedTuple):
-    """A column that has a figure, and how its unit becomes that of the metric."""
+    """A column that has a figure, and the factor from its unit to that of the metric."""
 
     at: int
     column: str
@@ -249,13 +249,13 @@ def _time_s(written: str, _: float) -> float | None:
 
 
 def _duration_s(cell: str, factor: float) -> float | None:
-    found = (limits.number(cell) or 0.0) * factor
-    return found if 0 < found <= limits.MAX_DURATION_S else None
+    seconds = (limits.number(cell) or 0.0) * factor
+    return seconds if 0 < seconds <= limits.MAX_DURATION_S else None
 
 
 def _volume_gb(cell: str, factor: float) -> float | None:
-    found = limits.number(cell) or 0.0
-    return found * factor if 0 < found < inf else None
+    volume = limits.number(cell) or 0.0
+    return volume * factor if 0 < volume < inf else None
 
 
 _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
@@ -281,11 +281,11 @@ def _setting(
     for name, (reader, fault) in _CELLS.items():
         at, factor = others.get(name, (None, 1.0))
         cell = "" if at is None else cells[at].strip()
-        found: Any = reader(cell, factor) if cell else usual.get(name)
-        if found is None and (cell or name in ("src", "dst", "measured_at")):
+        value: Any = reader(cell, factor) if cell else usual.get(name)
+        if value is None and (cell or name in ("src", "dst", "measured_at")):
             return fault if cell or name != "measured_at" else NO_TIME
-        setting[name] = found
-        if name == "dst" and setting["src"][0] == found[0]:
+        setting[name] = value
+        if name == "dst" and setting["src"][0] == value[0]:
             return SAME_REGION
     return setting
 
@@ -293,13 +293,13 @@ def _setting(
 def _figures_of(
     number: int, cells: Sequence[str], figures: Sequence[_Figure], setting: Mapping[str, Any]
 ) -> Iterator[ImportedRow]:
-    """Yield the samples of one row, and what is wrong with it."""
-    found = False
+    """Yield the samples of one row, and its faults."""
+    is_empty = True
     for at, column, metric, factor in figures:
         cell = cells[at].strip()
         if not cell:
             continue
-        found = True
+        is_empty = False
         value = limits.number(cell)
         if value is not None:
             value *= factor
@@ -310,7 +310,7 @@ def _figures_of(
             yield Skipped(number, problem)
         else:
             yield _sample(metric, value, setting)
-    if not found:
+    if is_empty:
         yield Skipped(number, NO_FIGURE)
 
 

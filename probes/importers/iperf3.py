@@ -1,8 +1,8 @@
 """iperf3's JSON output (``-J``), of one or many streams, of the client or the server.
 
 The figure of a TCP test is the steady rate at the receiver: the median of the intervals after the
-transient where there are enough (:mod:`.rates`), else what the receiver counted
-over the whole test. Intervals are the receiver's where the file has them; the sender's stand in
+transient where there are enough (:mod:`.rates`), else the receiver's mean over the whole test.
+Intervals are the receiver's where the file has them; the sender's stand in
 only if the totals of both sides agree, because bytes in a send buffer have arrived nowhere.
 """
 
@@ -92,8 +92,8 @@ def rows_of(
 def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield each test as one object, and a reason for each line to leave out.
 
-    With ``--json-stream`` (since 3.17) a test is a line of JSON an event; they are put together
-    to what ``-J`` would have written.
+    With ``--json-stream`` (since 3.17) a test is a line of JSON an event; together they make the
+    document that ``-J`` would have written.
     """
     begun, test = 0, dict[str, Any]()
     for line, content in documents(stream, name, NOISE):
@@ -165,19 +165,19 @@ def samples_of_test(
     if isinstance(field(test, "end", "sum_received_bidir_reverse"), dict):
         flows.append(_Flow(test, "_bidir_reverse", not reverse))
     for flow in flows:
-        found: RateTest | str = OTHER_PROTOCOL
+        rates: RateTest | str = OTHER_PROTOCOL
         if protocol in ("TCP", "UDP"):
-            found = _tcp(begun, flow) if protocol == "TCP" else _udp(begun, flow)
-        if isinstance(found, str):
-            yield Skipped(line, found)
+            rates = _tcp(begun, flow) if protocol == "TCP" else _udp(begun, flow)
+        if isinstance(rates, str):
+            yield Skipped(line, rates)
             continue
         way = {"bidir": len(flows) > 1, "reverse": flow.reverse}
-        found = found._replace(way={name: True for name, holds in way.items() if holds})
-        yield found.row(line, options)
+        rates = rates._replace(way={name: True for name, holds in way.items() if holds})
+        yield rates.row(line, options)
 
 
 class _Flow(NamedTuple):
-    """One direction of a test. ``suffix`` is what iperf3 adds to its keys for ``--bidir``."""
+    """One direction of a test. iperf3 adds ``suffix`` to its keys for ``--bidir``."""
 
     test: dict[str, Any]
     suffix: str
@@ -192,7 +192,7 @@ class _Flow(NamedTuple):
         return number_field(self.test, "start", "test_start", name) or 0.0
 
     def target_mbps(self) -> float:
-        """Return the rate that was asked for: of each stream; older versions do not state it."""
+        """Return the target rate of all streams; 0 in older versions, which do not state it."""
         return self.setting("target_bitrate") * (self.setting("num_streams") or 1) / BITS_PER_MBIT
 
     def received(self) -> list[Interval]:
@@ -203,27 +203,27 @@ class _Flow(NamedTuple):
         return self.intervals(field(self.test, "server_output_json"))
 
     def counted(self) -> tuple[list[Interval], str]:
-        """Return the intervals that show what arrived, and the side that counted them."""
-        if found := self.received():
-            return found, "receiver"
-        sent, received = (
+        """Return the intervals that show the rate of arrival, and the side that counted them."""
+        if received := self.received():
+            return received, "receiver"
+        sent, arrived = (
             number_field(self.total(name), "bytes") for name in ("sum_sent", "sum_received")
         )
-        if not sent or not received or abs(sent - received) > SIDES_AGREE_WITHIN * sent:
+        if not sent or not arrived or abs(sent - arrived) > SIDES_AGREE_WITHIN * sent:
             return [], ""
         return self.intervals(self.test), "sender"
 
     def intervals(self, document: object, *, omitted: bool = False) -> list[Interval]:
         """Return the intervals that count, or those that were left out as a warm-up."""
-        found = []
+        intervals = []
         for interval in list_field(document, "intervals"):
             total = field(interval, "sum" + self.suffix)
             if (field(total, "omitted") is True) is not omitted:
                 continue
             seconds, mbps = number_field(total, "seconds"), _mbps(total)
             if seconds is not None and mbps is not None and seconds > 0 and mbps >= 0:
-                found.append(Interval(seconds, mbps))
-        return found
+                intervals.append(Interval(seconds, mbps))
+        return intervals
 
     def loaded_rtt_ms(self) -> float | None:
         """Return the mean over the sending streams of the round-trip time under this test's load.

@@ -1,8 +1,8 @@
 """Text output of iperf 2 and iperf 3, of the client or the server, with or without intervals.
 
-Each test is put together to the document that ``iperf3 -J`` would have written, and read as that.
-Text has figures of three digits, which is at most 0.5 % off. iperf 2 tells a TCP client no figure
-of the receiver: the client's own is taken, which counts what was in its send buffer at the end.
+Each test becomes the document that ``iperf3 -J`` would have written, and is read as that. Text has
+figures of three digits, which is at most 0.5 % off. iperf 2 gives a TCP client no figure of the
+receiver: the client's own is taken, with the bytes in its send buffer at the end.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | 
             test.streams |= early
             recognised, start, early = True, {}, set()
         elif (found := _STREAM.match(line)) and not listening and _is_over(test):
-            # On a busy machine, threads of iperf 2 say this before the header of their test.
+            # On a busy machine, threads of iperf 2 print this before the header of their test.
             early.add(found[1])
             start = _start(found) or start
         elif (found := _STREAM.match(line)) and (test or listening):
             if test is None or (not test.is_client and not test.is_iperf3 and test.rows):
-                # A server of iperf 2 says nothing else when the next test begins.
+                # A server of iperf 2 prints nothing else when the next test begins.
                 if test:
                     yield test.line, test.document()
                 test = _TestText(number, is_iperf3=False, is_client=False, peer=found[2])
@@ -162,7 +162,7 @@ def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | 
 
 
 def _is_over(test: _TestText | None) -> bool:
-    """Whether what a client of iperf 2 says next is of another test."""
+    """Tell whether the next lines of a client of iperf 2 are of another test."""
     return test is None or (test.is_client and not test.is_iperf3 and bool(test.rows))
 
 
@@ -176,7 +176,7 @@ def _start(stream: re.Match[str]) -> dict[str, Any]:
 
 
 def _take(test: _TestText, line: str) -> None:
-    """Take what a line says of a test that has begun."""
+    """Take up a line of a test that has begun."""
     if row := _ROW.match(line):
         test.both_ways |= row[2] is not None
         _take_row(test, row)

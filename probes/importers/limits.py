@@ -1,4 +1,4 @@
-"""Which figures can be a measurement at all."""
+"""Limits of figures that can be a measurement at all."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def connections(cell: str) -> int | None:
 
 
 def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return in which of these values :func:`fault` finds none."""
+    """Mark the values in which :func:`fault` finds none."""
     above_zero = values >= 0 if metric in _MAY_BE_ZERO else values > 0
     return above_zero & (values <= _most(metric)[0])
 
 
 def fault(metric: Metric, value: float | None, column: str) -> str:
-    """Why a figure can't be a measurement of this metric; ``""`` if it can.
+    """Explain why a figure can't be a measurement of this metric; ``""`` if it can.
 
     Parameters
     ----------
     value : float | None
         In the unit of the metric; None if it was no number.
     column : str
-        What the file calls the figure.
+        Name of the figure in the file.
     """
     if value is None:
         return f"{column} is not a number"

@@ -186,7 +186,7 @@ def _outcome(
             f"is needed, because {options.name} does not say how many streams nuttcp used",
             remedy="Add --connections 1 (nuttcp's default), or the value of -N.",
         )
-    found = RateTest(
+    rates = RateTest(
         options.start_s(),
         f"nuttcp {test.version}".strip(),
         streams,
@@ -197,4 +197,4 @@ def _outcome(
         paced_at_mbps=test.paced_at_mbps,
         detail=test.detail,
     )
-    yield found.row(test.line, options)
+    yield rates.row(test.line, options)

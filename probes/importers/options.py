@@ -1,4 +1,4 @@
-"""Options of importing a file, names of regions as files write them, and what readers return."""
+"""Options of importing a file, names of regions as files write them, and rows of readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME_REGION = "src and dst are the same region"
 
 _REGION = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}:[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # gcp:europe-west6-a is zone a of europe-west6; aws:us-east-1a is zone a of us-east-1. Azure
-# numbers its zones per subscription and writes them apart from the region.
+# numbers its zones per subscription and does not write them into the region.
 _GCP_ZONE = re.compile(r"(gcp:[a-z0-9-]+\d)-([a-z])")
 _AWS_ZONE = re.compile(r"(aws:[a-z]{2}(?:-[a-z]+)+-\d)([a-z])")
 
@@ -43,8 +43,8 @@ class ImportOptions:
     src, dst : str
         Region ids, with or without a zone. Needed for formats whose files name no regions, and for
         ``blackbox`` where its series have no labels ``src`` and ``dst``; the other formats name
-        them row by row and ignore these. For
-        ``iperf3``, ``src`` is where the client ran, whichever way the data flowed.
+        them row by row and ignore these. For ``iperf3``, ``src`` is the client's region, whichever
+        way the data flowed.
     src_vm, dst_vm : str
         VM type names, for files that name none.
     measured_at_s : float | None
@@ -59,9 +59,9 @@ class ImportOptions:
         Keep what is readable but not to be trusted: contaminated rows of a latency file, a last
         line that may be cut off, paced tests, tests of several hosts in one file.
     address : AddressKind | None
-        Over which kind of address it was measured; no format says so itself.
+        Kind of address that it was measured over; no format states it.
     name : str
-        What error messages call the file.
+        Name of the file in error messages.
     """
 
     src: str = ""
@@ -76,16 +76,16 @@ class ImportOptions:
     address: AddressKind | None = None
     name: str = "input"
 
-    def start_s(self, found: float | None = None) -> float:
-        """Start of a measurement: the file's own time if it has one, else the stated one.
+    def start_s(self, of_file: float | None = None) -> float:
+        """Return the start of a measurement: the file's own time if it has one, else the stated.
 
         Raises
         ------
         InputError
             If neither is there: a sample without a time could not be aged.
         """
-        if found is not None:
-            return found
+        if of_file is not None:
+            return of_file
         if self.measured_at_s is None:
             raise InputError(
                 "--measured-at",
@@ -111,10 +111,10 @@ class ImportOptions:
                 f"is needed, because {self.name} is {tool} output, which names no regions",
                 remedy=f"Say {field} provider:region, such as {field} aws:us-east-1.",
             )
-        if (found := split(region)) is None:
+        if (end := split(region)) is None:
             problem, remedy = "is not provider:region", "Such as aws:us-east-1."
             raise InputError(field, problem, value=region, remedy=remedy)
-        return found
+        return end
 
     def sample(
         self,

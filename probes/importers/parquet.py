@@ -97,7 +97,7 @@ def read_batches(
     stream : BinaryIO
         That can be sought in.
     name : str
-        What messages call the file.
+        Name of the file in messages.
     columns : collection of str
         Of :data:`TYPES`; those that the file lacks are left out.
 
@@ -153,7 +153,7 @@ class _Batch(NamedTuple):
     file: str
 
     def texts(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the texts of a column, and which of them each row has; ``""`` for none."""
+        """Return the texts of a column, and each row's place among them; ``""`` for none."""
         values = self._of_type(column, "string").dictionary_encode()
         names = [*values.dictionary.to_pylist(), ""]
         codes = values.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
@@ -165,11 +165,9 @@ class _Batch(NamedTuple):
         return np.array(values.to_numpy(zero_copy_only=False))
 
     def are_missing(self, column: str) -> NDArray[np.bool_]:
-        """Return in which rows a column has no value."""
-        found: NDArray[np.bool_] = (
-            self._of_type(column, TYPES[column]).is_null().to_numpy(zero_copy_only=False)
-        )
-        return found
+        """Mark the rows in which a column has no value."""
+        values = self._of_type(column, TYPES[column])
+        return np.array(values.is_null().to_numpy(zero_copy_only=False))
 
     def _of_type(self, column: str, alias: str) -> pyarrow.Array:
         import pyarrow
@@ -192,7 +190,7 @@ class _Batch(NamedTuple):
 
 
 class _Faults(dict[int, str]):
-    """Why rows are no samples, by their places; the first reason counts."""
+    """Faults of rows that are no samples, by their places; the first one counts."""
 
     def add(self, wrong: NDArray[np.bool_], reason: str) -> None:
         for place in np.flatnonzero(wrong).tolist():
@@ -202,14 +200,14 @@ class _Faults(dict[int, str]):
 def samples_of(
     rows: pyarrow.RecordBatch, options: ImportOptions, tables: Samples | None = None
 ) -> tuple[Samples, dict[int, str]]:
-    """Return the rows of a batch, and why some of them are no samples, by their places.
+    """Return the rows of a batch, and the faults of those that are no samples, by their places.
 
     Parameters
     ----------
     options : ImportOptions
-        What messages call the file, and VM types for rows that name none.
+        Name of the file in messages, and VM types for rows that name none.
     tables : Samples, optional
-        Whose names and details the rows share.
+        Samples with which the rows share names and details.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Values that no measurement has: above a VM's network card, faster than light, in the future.
 
-One gate for all samples that others send. What it stops is kept apart with the reason (in
-quarantine), because it says more about who sent it than about the network.
+One gate for all samples that others send. Samples that it stops go into quarantine with the
+reason, because they tell more about their sender than about the network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.samples import METRICS, Sample, Samples
 
 CLOCK_SKEW_S = 60.0
-"""By which the clock of a host may be ahead; hosts with NTP keep within a second."""
+"""Tolerance for the clock of a host that is ahead; hosts with NTP keep within a second."""
 FIBRE_RTT_MS_PER_KM = 2 * 1.468 / 299.792458
 """There and back in single-mode fibre: ITU-T G.652, group index 1.468 at 1,550 nm."""
 OFF_PLACE_KM = 200.0
@@ -31,11 +31,11 @@ D32_v5 (16 Gbit/s) were over 1.1 times as fast, the fastest 1.65 times."""
 BURSTING_VCPUS = 16
 """AWS sizes up to this burst beyond their baseline (EC2 user guide), often without a figure."""
 FAULTS = ("in the future", "faster than light", "network card")
-"""Words of which each reason has one."""
+"""Words, one of which is in each reason."""
 MOST_KEPT = 65_536
 """Kinds of samples, and VM types, whose limits are remembered."""
 _CAPS = {"egress_cap_mbps": 0, "ingress_cap_mbps": 1}
-"""Metrics of one VM, and which end of the sample it is."""
+"""Metrics of one VM, and its end of the sample."""
 _RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
@@ -57,13 +57,13 @@ class PhysicalGate:
         self._card = lru_cache(MOST_KEPT)(self._smallest_card)
 
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
-        """Return why a sample can't be a measurement; None if it can.
+        """Explain why a sample can't be a measurement; None if it can.
 
         Parameters
         ----------
         sample : Sample
         arrived_at_s : float, optional
-            When it was stored, if it was: seconds since 1970 (UTC).
+            Time at which it was stored, if it was: seconds since 1970 (UTC).
         """
         if sample.measured_at_s > min(arrived_at_s, time.time()) + CLOCK_SKEW_S:
             return f"its time is over {CLOCK_SKEW_S:g} s in the future"
@@ -85,12 +85,12 @@ class PhysicalGate:
         )
 
     def are_possible(self, samples: Samples) -> NDArray[np.bool_]:
-        """Return in which of many stored samples :meth:`fault` finds none."""
+        """Mark the stored samples in which :meth:`fault` finds none."""
         rows = samples.rows
         latest_s = np.minimum(rows["arrived_at_s"], time.time()) + CLOCK_SKEW_S
         found: NDArray[np.bool_] = rows["measured_at_s"] <= latest_s
         is_rtt = rows["metric"] == METRICS.index("rtt_ms")
-        # Of many links, what providers and VM types allow is looked up for few.
+        # The limits of providers and VM types are looked up once for many links.
         providers = (samples.mapped(end, _provider_of) for end in ("src", "dst"))
         numbers = [np.unique(names, return_inverse=True)[1] for names in providers]
         vms = rows["metric"], rows["src_vm"], rows["dst_vm"]

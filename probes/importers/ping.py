@@ -13,8 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import fsum, sqrt
-from statistics import median
+from statistics import median, pstdev
 from typing import BinaryIO
 
 from planner.model.errors import FormatError
@@ -125,7 +124,7 @@ def _one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
 
 
 def _take(run: _PingRun, line: str) -> None:
-    """Take up what a line of a run contains; skip lines of no use."""
+    """Take up a line of a run; skip lines of no use."""
     if reply := _REPLY.match(line):
         if run.start_s is None and reply[1] and not run.replies:
             run.start_s = limits.number(reply[1])
@@ -189,19 +188,13 @@ def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float | None, floa
     later = run.replies_ms[1:]
     if later:
         detail |= {"first_ms": run.replies_ms[0], "median_of": len(later)}
-        return median(later), _deviation(later) if len(later) >= 2 else None
+        return median(later), pstdev(later) if len(later) >= 2 else None
     rtt_ms = printed.get("avg_ms")
     if rtt_ms is None and run.replies_ms:
         rtt_ms = run.replies_ms[0]
     if rtt_ms is not None:
         detail["first_included"] = True
     return rtt_ms, printed.get("mdev_ms") if run.received >= 2 else None
-
-
-def _deviation(values: array[float]) -> float:
-    """Return the standard deviation as ping computes it (of the population)."""
-    mean = fsum(values) / len(values)
-    return sqrt(fsum((value - mean) ** 2 for value in values) / len(values))
 
 
 def _figure(cell: str) -> float | None:

@@ -1,9 +1,8 @@
-"""The figure of one test of throughput, and what its intervals show: one way for all tools.
+"""The rate of one test, and the changes in its intervals: one way for all tools.
 
 TCP: a median after the transient (:mod:`probes.analysis.steady_state`); where the rate falls,
 rises or goes back and forth for good later on, the level that lasts, and the changes are kept with
-the sample (:mod:`probes.analysis.steady_state`), as campaigns keep them. UDP: what arrived in the
-best five seconds.
+the sample, as campaigns keep them. UDP: the rate of arrival in the best five seconds.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ class RateTest(NamedTuple):
     tool : str
         Its name, with its version after a space.
     streams : int | None
-        None where the file does not say, of UDP alone.
+        None where the file does not state it, of UDP alone.
     mbps, seconds : float | None
-        What arrived over the whole test, and how long that took.
+        Rate of arrival over the whole test, and its length.
     intervals : sequence of Interval
         In order of time, without omitted ones; of UDP the receiver's.
     side : str
-        Who counted them.
+        The side that counted them.
     warmed_up : bool
         Whether slow start was left out already.
     paced_at_mbps : float
-        What was asked for; 0 where nothing was.
+        Target rate; 0 without one.
     sent_mbps : float | None
         Of UDP, where it is known.
     detail, more : mapping
-        For the sample's detail, before and after what the intervals show.
+        For the sample's detail, before and after the figures of intervals.
     omitted : sequence of Interval
         Those left out as a warm-up.
     way : mapping
@@ -81,7 +80,7 @@ class RateTest(NamedTuple):
     way: Mapping[str, Any] = {}
 
     def row(self, line: int, options: ImportOptions) -> ImportedRow:
-        """Return the sample of the test, or why it is none."""
+        """Return the sample of the test, or the reason why it is none."""
         if self.seconds is None or not 0 < self.seconds <= limits.MAX_DURATION_S:
             return Skipped(line, NO_DURATION)
         metric: Metric = "aggregate_mbps"
@@ -89,37 +88,37 @@ class RateTest(NamedTuple):
             metric = "udp_mbps"
         elif self.streams == 1:
             metric = "per_flow_mbps"
-        found = self._best_window() if self.is_udp else self._steady(self.seconds)
-        if problem := limits.fault(metric, found.mbps, "the rate"):
+        rate = self._best_window() if self.is_udp else self._steady(self.seconds)
+        if problem := limits.fault(metric, rate.mbps, "the rate"):
             return Skipped(line, problem)
-        detail = {**self.detail, **found.detail, **self.more}
-        if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= found.mbps:
+        detail = {**self.detail, **rate.detail, **self.more}
+        if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= rate.mbps:
             if not options.force:
                 return Skipped(line, PACED)
             detail["paced_at_mbps"] = self.paced_at_mbps
         return options.sample(
             metric,
-            found.mbps,
+            rate.mbps,
             self.at_s,
             self.tool,
             {**detail, **self.way},
             reverse="reverse" in self.way,
             connections=self.streams,
-            duration_s=found.duration_s,
-            warmed_up=self.is_udp or self.warmed_up or found.intervals is not None,
-            intervals=found.intervals,
+            duration_s=rate.duration_s,
+            warmed_up=self.is_udp or self.warmed_up or rate.intervals is not None,
+            intervals=rate.intervals,
         )
 
     def _steady(self, seconds: float) -> _Rate:
-        found = steady_tcp_rate(self.intervals, self.side, warmed_up=self.warmed_up)
-        if found is None:
+        steady = steady_tcp_rate(self.intervals, self.side, warmed_up=self.warmed_up)
+        if steady is None:
             return _Rate(self.mbps, seconds, None, {})
-        detail = {"received_mbps": self.mbps, **found.detail}
+        detail = {"received_mbps": self.mbps, **steady.detail}
         if "findings" in detail and self.omitted:
             detail["omitted_s"] = round(sum(interval.seconds for interval in self.omitted), 3)
             megabits = sum(interval.seconds * interval.mbps for interval in self.omitted)
             detail["omitted_gb"] = round(megabits / MBPS_PER_GBPS / BITS_PER_BYTE, 6)
-        return found._replace(detail=detail)
+        return steady._replace(detail=detail)
 
     def _best_window(self) -> _Rate:
         """Return the rate of the best five seconds; without as many, the mean."""
@@ -138,9 +137,9 @@ class _Rate(NamedTuple):
     Attributes
     ----------
     mbps, duration_s : float
-        The rate that lasts, and how long it was seen.
+        The rate that lasts, and the time for which it was seen.
     intervals : int | None
-        That it is the median of.
+        Number of intervals whose median it is.
     detail : dict
         For the sample.
     """

@@ -1,8 +1,9 @@
 """Files that Skyplane's profiler writes: raw throughput and raw latency.
 
 A row of ``throughput.csv`` is one iperf3 test between two VMs over many connections.
-``throughput_received`` is the figure to use: ``throughput_sent`` counts what is still in send
-buffers and does not repeat (rank correlation between two months 0.995 against 0.54 on AWS pairs).
+``throughput_received`` is the figure to use: ``throughput_sent`` counts bytes that are still in
+send buffers and does not repeat (rank correlation between two months 0.995 against 0.54 on AWS
+pairs).
 The tests are short and cold, so they lose slow start; that is left for the estimator to correct,
 which knows the round-trip time: here they are only marked ``warmed_up=False`` with their duration.
 
@@ -58,7 +59,7 @@ class _Row(NamedTuple):
     number : int
         Its line.
     sample : Sample
-        Without what was measured.
+        Without its measured value.
     tiers : dict
         For the detail: empty where both are the default.
     cells : list of str
@@ -108,7 +109,7 @@ def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[Import
 
 def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``rtt_ms`` (the mean) a row; rows from GCP come after the others."""
-    held: list[_Held] = []
+    held: list[_LatencyRow] = []
     for row in _rows(stream, options, ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")):
         if isinstance(row, Skipped):
             yield row
@@ -126,7 +127,7 @@ def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedR
         if options.force or not sample.src.startswith("gcp:"):
             yield sample
             continue
-        held.append(_Held(row.number, min_ms, max_ms, sample))
+        held.append(_LatencyRow(row.number, min_ms, max_ms, sample))
         if len(held) >= HELD_ROWS:
             yield from _judge(held)
             held.clear()
@@ -136,7 +137,7 @@ def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedR
 def _rows(
     stream: BinaryIO, options: ImportOptions, columns: tuple[str, ...]
 ) -> Iterator[_Row | Skipped]:
-    """Yield what both files have in common of each row, or why it is left out.
+    """Yield the common columns of both files by row, or the reason to leave a row out.
 
     Parameters
     ----------
@@ -182,11 +183,11 @@ def _tier_not_kept(tier: str) -> str:
 
 
 def _duration_s(cell: str) -> float | None:
-    found = limits.number(cell)
-    return found if found is not None and 0 < found <= limits.MAX_DURATION_S else None
+    seconds = limits.number(cell)
+    return seconds if seconds is not None and 0 < seconds <= limits.MAX_DURATION_S else None
 
 
-class _Held(NamedTuple):
+class _LatencyRow(NamedTuple):
     """A row of a latency file that waits for its neighbours."""
 
     number: int
@@ -199,8 +200,8 @@ class _Held(NamedTuple):
         """Its source and rounded figures."""
         return self.sample.src, int(self.min_ms / SAME_MS), int(self.max_ms / SAME_MS)
 
-    def repeats(self, other: _Held) -> bool:
-        """Whether it has the figures of another destination."""
+    def repeats(self, other: _LatencyRow) -> bool:
+        """Tell whether it has the figures of another destination."""
         return (
             other.sample.dst != self.sample.dst
             and abs(other.min_ms - self.min_ms) <= SAME_MS
@@ -209,7 +210,7 @@ class _Held(NamedTuple):
 
 
 def _figures(*cells: str) -> tuple[float, float, float] | str:
-    """Read min, avg and max in ms, or return what is wrong with them."""
+    """Read min, avg and max in ms, or return their fault."""
     figures = []
     for cell, column in zip(cells, ("min_rtt", "avg_rtt", "max_rtt"), strict=True):
         if not cell.strip():
@@ -222,11 +223,11 @@ def _figures(*cells: str) -> tuple[float, float, float] | str:
     return (low, mean, high) if low <= mean <= high else OUT_OF_ORDER
 
 
-def _judge(held: list[_Held]) -> Iterator[ImportedRow]:
+def _judge(held: list[_LatencyRow]) -> Iterator[ImportedRow]:
     """Tell clean rows from contaminated ones; rows of one source are compared with each other."""
     # Rows are put into cells as wide as the tolerance, so that only the nine around a row can hold
     # its like; two destinations a cell are enough to find another than one's own.
-    cells: dict[tuple[str, int, int], list[_Held]] = {}
+    cells: dict[tuple[str, int, int], list[_LatencyRow]] = {}
     for row in held:
         others = cells.setdefault(row.cell, [])
         if len(others) < 2 and all(row.sample.dst != other.sample.dst for other in others):

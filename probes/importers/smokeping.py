@@ -2,7 +2,7 @@
 
 A line is one round of pings, 20 by default: the time by which it ended, the number of pings lost,
 the median of the others, and each of them, sorted, in seconds. Older lines are averages over
-several rounds. ``-nan`` stands for what was not measured.
+several rounds. ``-nan`` stands for a missing measurement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTHING_MEASURED = "nothing was measured then (-nan)"
 NOT_A_ROUND = "not a time and a figure for each column"
 ODD_LOSS = "more pings were lost than were sent"
 MAX_LINE_BYTES = 16_384
-"""Of some 20 for each ping; Smokeping's own limit of pings is below a thousand."""
+"""About 20 bytes for each ping; Smokeping's own limit of pings is below a thousand."""
 
 _PING = re.compile(r"ping\d{1,4}")
 

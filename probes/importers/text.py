@@ -2,9 +2,9 @@
 
 A tool that appends its runs to one file starts each JSON document on a line of its own with ``{``
 in the first column, and no line inside a document does. So a file is cut before every such line,
-and each part must be a complete document. What does not divide that way is damage and refused,
-with the place: a document that another one interrupts (the tool was restarted into the same file),
-one that begins in the middle of a line, one that ends too early.
+and each part must be a complete document. A file that does not divide that way is damaged, and
+refused with the place: a document that another one interrupts (the tool was restarted into the
+same file), one that begins in the middle of a line, one that ends too early.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_DOCUMENT_BYTES = 1 << 26
 """64 MiB: 128 streams reported every second for half an hour."""
 CUT_OFF = "last line has no line end, so its last figure may be cut off"
 
-# What a file begins with when it is no text at all, and what to do about it.
+# First bytes of files that are no text, their faults, and the remedies.
 _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x1f\x8b", "is compressed with gzip", "Decompress it first: gunzip FILE."),
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Decompress it first: zstd -d FILE."),
@@ -39,7 +39,7 @@ _NUL = "holds a NUL byte", "It is binary, UTF-16 or damaged."
 
 
 def refuse_binary(head: bytes, name: str, *, is_text: bool) -> None:
-    """Refuse a file that is empty, or unmistakably not what it should be, by its first bytes.
+    """Refuse a file that is empty, or unmistakably of another kind, by its first bytes.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def documents(
     ----------
     stream : BinaryIO
     name : str
-        What messages call the file.
+        Name of the file in messages.
     noise : tuple of str
         Beginnings of lines that the tool is known to write between its documents.
 

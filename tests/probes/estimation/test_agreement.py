@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.estimation.agreement import Agreement, FromSource, agreed
+from probes.estimation.agreement import Agreement, SourceSamples, agreed
 from probes.samples import OWN, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
@@ -63,7 +63,7 @@ def _agreed(*found: _From) -> _Judged:
     ends = np.cumsum([len(one.samples) for one in found])
     judged = agreed(
         [
-            FromSource(one.source, one.first_id, places, at_s[places], np.log(values[places]))
+            SourceSamples(one.source, one.first_id, places, at_s[places], np.log(values[places]))
             for one, end in zip(found, ends, strict=True)
             for places in [np.arange(end - len(one.samples), end)]
         ],
