@@ -1,1 +1,1 @@
-"""Campaigns: which probes to run, in which rounds, at what cost, and running them to the end."""
+"""Campaigns: choosing probes, scheduling them in rounds, costing them, and running them."""

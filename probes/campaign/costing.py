@@ -1,9 +1,9 @@
-"""What a campaign costs before anything runs, what it may spend, and what it has spent.
+"""Cost of a campaign before it runs, its allowance, and its spending.
 
 Choosing links never ends by itself: where paths differ from pair to pair, each further link is
 worth a little. Without a budget, a campaign therefore stops at a thirtieth of the bytes and the
 dollars of measuring all pairs with the most connections, warm-ups included. For fleets of under 28
-regions this would be too little to distinguish providers; they may spend what 24 pairs take.
+regions this would be too little to distinguish providers; they may spend the cost of 24 pairs.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Price: TypeAlias = Callable[[str, str, float], float]
 PING_GB = 2 * 98e-9
 PINGS_PER_S = 5.0
 FORWARD, BACKWARD = 1.07, 0.03
-"""Bytes on the wire over a test's payload: with headers (1,514 bytes for 1,448 of payload) and what
-TCP sends again; and of the acknowledgements (66 bytes for two segments), which pay the other end's
+"""Bytes on the wire over a test's payload: with headers (1,514 bytes for 1,448 of payload) and
+retransmissions; and of the acknowledgements (66 bytes for two segments), which pay the other end's
 price."""
 TEST_GB, CONNECTION_GB = 5e-6, 0.5e-6
-"""What a test and each of its connections take besides, each way: opening, parameters, results."""
+"""Overhead of a test and of each of its connections, each way: opening, parameters, results."""
 
 
 @dataclass(slots=True)
 class RegionCost:
-    """What a campaign sends out of one region and into it, and the fees for what is sent."""
+    """The volume of a campaign out of one region and into it, and the fees of the former."""
 
     sent_gb: float = 0.0
     received_gb: float = 0.0
@@ -57,7 +57,7 @@ class PhaseCost:
 
 @dataclass(frozen=True, slots=True)
 class CampaignCost:
-    """What a campaign costs.
+    """The cost of a campaign.
 
     Attributes
     ----------
@@ -77,12 +77,12 @@ class CampaignCost:
 
     @property
     def volume_gb(self) -> float:
-        """What all regions send."""
+        """Volume out of all regions."""
         return sum(region.sent_gb for region in self.by_region.values())
 
     @property
     def egress_usd(self) -> float:
-        """What all regions pay."""
+        """Fees of all regions."""
         return sum(region.egress_usd for region in self.by_region.values())
 
 
@@ -111,7 +111,7 @@ def worst_usd(
     price: Callable[[str, str, float, float], float],
     all_gb: float,
 ) -> float:
-    """Return the most that it costs to send some of all that may be sent, in whichever order.
+    """Return the highest cost of some of the volumes that may be sent, in any order.
 
     Where an allowance is free, later is dearer; where there are tiers, earlier is.
     """
@@ -121,7 +121,7 @@ def worst_usd(
 class Meter:
     """Prices bytes as they are sent, at the tier that each provider's month has reached.
 
-    Serves both for costing before a campaign and for what was spent so far during one.
+    It serves for costing before a campaign, and for the spending during one.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Meter:
         return average_usd_per_gb(tiers, volume_gb, so_far) * volume_gb
 
     def add(self, src: str, dst: str, volume_gb: float) -> float:
-        """Count a volume sent between two regions; return what it costs in USD."""
+        """Count a volume sent between two regions; return its price in USD."""
         usd = self.price(src, dst, volume_gb)
         self._sent_gb[src.partition(":")[0]] += volume_gb
         return usd
@@ -167,7 +167,7 @@ def campaign_cost(
     Parameters
     ----------
     rounds : sequence of Round
-        In the order in which they run, which decides which of them reaches a price tier first.
+        In the order in which they run, which decides the price tier of each.
     region_of : mapping
         Host to region.
     meter : Meter
@@ -207,9 +207,9 @@ def all_pairs_tasks(
     duration_s: float = 5.0,
     pairs: Iterable[tuple[str, str]] = (),
 ) -> list[ProbeTask]:
-    """Return an aggregate task for some ordered pairs, else for all: what measuring all takes.
+    """Return an aggregate task for some ordered pairs, else for all.
 
-    64 connections and 5 s are what Skyplane's profiler uses.
+    Skyplane's profiler uses 64 connections and 5 s.
     """
     return [
         ProbeTask("aggregate", ((src, dst),), connections, duration_s, expected_gbps(src, dst))
@@ -220,16 +220,16 @@ def all_pairs_tasks(
 SHARE_OF_ALL_PAIRS = 1 / 30
 LEAST_LINKS = 24
 HEADROOMS = (3.0, 1.5)
-"""How much more than expected a probe may send; the less where a budget nears its end."""
+"""Factors of the expected volume that a probe may send; the last where a budget nears its end."""
 LEAST_GB = 1e-3
-"""What the smallest throughput probe may send."""
+"""Allowance of the smallest throughput probe."""
 LEAST_RTT_GB = 3e-5
-"""What any round-trip probe may send, over all tools that it may take and both ways."""
+"""Allowance of any round-trip probe, over all tools that it may take and both ways."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What may still be spent.
+    """The rest that may be spent.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class Allowance:
     name: str = "the budget"
 
     def after(self, usd: float, gb: float) -> Allowance:
-        """Return the rest after something was spent."""
+        """Return the rest after further spending."""
         return Allowance(max(0.0, self.usd - usd), max(0.0, self.gb - gb), self.name)
 
 
@@ -278,12 +278,12 @@ def frugal_allowance(
 
 
 class Ledger:
-    """What a campaign has spent, and the most that its running probes may spend.
+    """The spending of a campaign, and the most that its running probes may spend.
 
     Parameters
     ----------
     meter : Meter
-        Prices what is sent, on top of what was before.
+        Prices volumes on top of earlier ones.
     region_of : mapping
         Host to region.
     budget_usd : float
@@ -310,13 +310,13 @@ class Ledger:
         Parameters
         ----------
         times : float
-            How much more than was expected of the task is to be expected.
+            Factor of the volume that was expected of the task.
 
         Returns
         -------
         float or None
-            What it may send, in GB of payload; infinite without a budget, None where the budget
-            does not allow it.
+            Its allowance in GB of payload; infinite without a budget, None where the budget does
+            not allow the probe.
         """
         least_gb = LEAST_RTT_GB if task.phase == "rtt" else LEAST_GB
         expected_gb = max(least_gb, task_volume_gb(task)) * times
@@ -337,15 +337,15 @@ class Ledger:
         return gb, self._worst_usd(links)
 
     def release(self, task: ProbeTask) -> None:
-        """Give back what was reserved for a task."""
+        """Give back the reservation of a task."""
         del self._reserved[id(task)]
 
     def charge(
         self, task: ProbeTask, sent: Iterable[tuple[str, str, float]]
     ) -> tuple[float, float]:
-        """Count what a task has sent, as source host, destination host and GB that tools count.
+        """Count volumes of a task: source host, destination host and GB as tools count them.
 
-        Returns its GB, and its USD on the wire.
+        Returns their GB, and their USD on the wire.
         """
         sent_gb = usd = 0.0
         for src, dst, gb in sent:
@@ -357,7 +357,7 @@ class Ledger:
         return sent_gb, usd
 
     def _links(self, task: ProbeTask, volume_gb: float) -> list[tuple[str, str, float]]:
-        """Return a task's volume as what is sent on the wire."""
+        """Return a task's volume on the wire, by link."""
         tests = 2 * len(task.in_turn) + (task.connections.bit_length() if task.ramp else 0)
         answered = [(dst, src) for src, dst in task.pairs] if task.phase == "rtt" else []
         return [
@@ -367,15 +367,15 @@ class Ledger:
         ]
 
     def _worst_usd(self, links: Iterable[tuple[str, str, float]]) -> float:
-        """Return the price of what is sent on the wire, before or after all that is reserved."""
+        """Return the price of volumes on the wire, before or after all reservations."""
         ahead_gb = sum(gb for _, others in self._reserved.values() for _, _, gb in others)
         return worst_usd(links, self._meter.price, ahead_gb)
 
     def _on_wire(
         self, task: ProbeTask, src: str, dst: str, gb: float, tests: int = 1
     ) -> Sequence[tuple[str, str, float]]:
-        """Return a volume that tools count as what is sent on the wire, by regions."""
+        """Return the volume on the wire for one that tools count, by regions."""
         ends = self._region_of[src], self._region_of[dst]
-        if task.phase == "rtt":  # whole packets are counted, and replies apart
+        if task.phase == "rtt":  # whole packets are counted, and replies on their own
             return ((*ends, gb),)
         return on_wire(*ends, gb, task.connections, tests)

@@ -21,12 +21,12 @@ from probes.fleet.sessions import Sessions
 STORE_RETRIES_S = (1.0, 4.0, 10.0)
 """Waits before results are written again where the store can't take them."""
 TIMES = 4.0
-"""How much more a probe may send where what it was allowed showed too little."""
+"""Factor of a probe's next allowance where the last one was too small."""
 
 
 @dataclass
 class StageProgress:
-    """How far a stage is; one object, updated and reported again and again."""
+    """Progress of a stage; one object, updated and reported again and again."""
 
     stage: str = ""
     round: int = 0
@@ -49,7 +49,7 @@ class Engine:
     prober : Prober
     log : CampaignLog
     meter : Meter
-        Prices what is sent, on top of what was before.
+        Prices volumes on top of earlier ones.
     limits : CampaignLimits
     on_progress : callable
         Called after every change with the :class:`StageProgress`.
@@ -112,7 +112,7 @@ class Engine:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
-            self._write()  # what was measured before the interruption is kept
+            self._write()  # results from before the interruption are kept
             raise
         await self._stored(self._write)
         return self._outcomes
@@ -143,7 +143,7 @@ class Engine:
                 await self._stored(self._write)
 
     async def _second_chance(self, waiting: Sequence[Job]) -> None:
-        """Try hosts that were skipped once more, now that nothing else waits for them."""
+        """Try hosts that were skipped once more, now that no other probe waits for them."""
         if not waiting:
             return
         silent = self._skipped_hosts
@@ -178,7 +178,7 @@ class Engine:
     # ---- starting and ending -------------------------------------------------------------------
 
     def _begin(self, job: Job) -> bool:
-        """Reserve what a job may send, unless a limit or a skipped host is in the way."""
+        """Reserve a job's allowance, unless a limit or a skipped host is in the way."""
         if not self._skipped_hosts.keys().isdisjoint(job.logins):
             self._set_aside(job)
             return False
@@ -215,7 +215,7 @@ class Engine:
     async def _attempt(self, job: Job) -> None:
         if not job.is_ping:
             await asyncio.sleep(self._random.uniform(0.0, self._limits.jitter_s))
-        # Samples of a part that failed halfway are dropped; what it sent was charged.
+        # Samples of a part that failed halfway are dropped; its volume was charged.
         job.findings = job.findings.again(job.most_gb)
         job.attempts += 1
         await self._prober.probe(job.probe.task, job.findings)
@@ -272,9 +272,9 @@ class Engine:
         self._add(job, error)
 
     def _add(self, job: Job, error: ProbeError | None = None) -> None:
-        found = job.findings
-        job.samples = tuple(found.samples[: found.kept] if error else found.samples)
-        job.busy_s, job.notes = found.busy_s, (*job.notes, *found.notes)
+        findings = job.findings
+        job.samples = tuple(findings.samples[: findings.kept] if error else findings.samples)
+        job.busy_s, job.notes = findings.busy_s, (*job.notes, *findings.notes)
         job.attempts = max(1, job.attempts)
         if error:
             job.problem = f"{error.problem}. {error.remedy}".strip()
@@ -310,15 +310,15 @@ class Engine:
         self._on_progress(self.progress)
 
 
-# ---- how long the tools alone would have taken -------------------------------------------------
+# ---- the time of tools alone -------------------------------------------------------------------
 
 
 def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
     """Return the length of the critical path: a campaign's duration if tools alone took time.
 
-    Stages follow one another. Within one, a probe needs all its hosts, and no more than so many run
-    at once; the longest chain of probes that waited for one another is the critical path. What a
-    campaign took beyond it is the cost of orchestration: logins, servers that start, jitter, the
+    Stages follow one another. Within one, a probe needs all its hosts, and limits hold for probes
+    at once; the longest chain of probes that waited for one another is the critical path. The rest
+    of a campaign's time is the cost of orchestration: logins, servers that start, jitter, the
     store, choosing.
 
     Parameters

@@ -1,4 +1,4 @@
-"""One probe from beginning to end: which tool runs how often, and what its figures mean."""
+"""One probe from beginning to end: its runs of tools, and the samples made of their figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_PART_S = 5
 FIRST_INTERVALS = 5
 """Of a short first measurement of many connections: the fewest that show whether they agree."""
 FIRST_WITHIN = 0.1
-"""How far they may be off their middle: about as much as tests of many links repeat."""
+"""Spread about their middle that is allowed: about the one of repeated tests of many links."""
 EXCHANGE_ROUND_TRIPS = 8
 STEADY_SHARE = 0.95
 """The last step of a ramp counts unless fewer connections brought clearly more."""
@@ -87,7 +87,7 @@ class Prober:
         self._saturations: dict[str, Saturation] = {}
 
     async def probe(self, task: ProbeTask, findings: Findings) -> None:
-        """Run a probe, but for its parts that have ended; what it finds is added to the findings.
+        """Run the parts of a probe that have not ended, and add their results to the findings.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class Prober:
     async def _settled_early(
         self, task: ProbeTask, findings: Findings, omit_s: int
     ) -> Result | None:
-        """Measure shortly; return None unless it agrees with itself and with what is expected."""
+        """Measure shortly; return None unless the seconds agree and the rate is as expected."""
         ((src, dst),) = task.pairs
         measured_s = max(LEAST_OMIT_S, round(task.first_s) - omit_s)
         test = self._tester.make(src, dst, task.connections, measured_s, omit_s)
@@ -226,9 +226,9 @@ class Prober:
     async def _udp(
         self, task: ProbeTask, findings: Findings, src: str, dst: str, offered_mbps: float
     ) -> bool:
-        """Offer a rate, and see what arrives; a failure leaves the figures before it.
+        """Offer a rate, and measure the rate of arrival; a failure leaves the figures before it.
 
-        Returns whether it did not fail.
+        Returns False after a failure.
         """
         measured_s = task.udp_s / task.udp_rates
         if moved_gb(offered_mbps, measured_s + OVERRUN_S) > findings.left_gb:
@@ -254,5 +254,5 @@ class Prober:
 
 
 def _add_both_ways(findings: Findings, src: str, dst: str, gb: float) -> None:
-    """Add what was sent and answered."""
+    """Add the volume of requests and replies."""
     findings.sent += [(src, dst, gb / 2), (dst, src, gb / 2)]

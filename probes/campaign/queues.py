@@ -1,4 +1,4 @@
-"""Which probes of a stage may start now: each VM is in one bandwidth probe at a time.
+"""Queues of the probes of a stage: each VM is in one bandwidth probe at a time.
 
 Rounds give the order. A probe starts as soon as all its hosts are done with their earlier
 rounds, so that a slow or hanging host delays only the probes that it takes part in.
@@ -20,12 +20,12 @@ from probes.fleet.failures import ProbeError
 PING_S = 2.5
 """Usual length of a round-trip probe, with login."""
 RETRY_BUSY_S = 0.2
-"""Until a probe that is due again is tried again, if its hosts are busy."""
+"""Wait of a probe that is due again while its hosts are busy."""
 
 
 @dataclass(eq=False, kw_only=True)
 class Job(ProbeOutcome):
-    """A probe on its way through a stage, with what all its attempts so far have sent.
+    """A probe on its way through a stage, with the volume of all its attempts so far.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Job(ProbeOutcome):
     waits_for_host : bool
         Whether it waits for the end of the stage, because one of its hosts is skipped.
     times : float
-        How much more it may send than was expected, as earlier attempts have shown.
+        Factor of the expected volume that it may send, by the results of earlier attempts.
     most_gb : float
-        What the next attempt may send.
+        Allowance of the next attempt.
     error : ProbeError | None
         Of the latest attempt that failed.
     """
@@ -56,7 +56,7 @@ class Job(ProbeOutcome):
 
     @property
     def is_ping(self) -> bool:
-        """Whether it measures round-trip times."""
+        """True for a probe of round-trip times."""
         return self.probe.task.phase == "rtt"
 
     @property
@@ -75,9 +75,9 @@ class Job(ProbeOutcome):
         return frozenset({self.client}) if self.is_ping else self.hosts
 
     def one_flow_alone(self) -> bool:
-        """Leave its many connections out, where it was to measure one by itself before them.
+        """Leave the many connections out of a probe that measures one by itself before them.
 
-        Returns whether that is so: else nothing changes.
+        Returns False for other probes, which do not change.
         """
         task = self.probe.task
         if not task.flow_s or self.findings.parts:
@@ -121,7 +121,7 @@ class JobQueues:
         Parameters
         ----------
         begin : callable
-            Begins a job; returns False where something else is in the way, and the job is dropped.
+            Begins a job; returns False where a limit is in the way, and the job is dropped.
         """
         now_s = time.monotonic()
         bandwidth = [job for job in self._running if not job.is_ping]
@@ -156,7 +156,7 @@ class JobQueues:
         self._retries.append((at_s, job))
 
     def ended(self, job: Job) -> None:
-        """Take note that a job no longer runs."""
+        """Take a job out of the running ones."""
         self._running.remove(job)
 
     @property

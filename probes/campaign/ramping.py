@@ -1,8 +1,8 @@
-"""How many connections a probe of many uses: a ramp once for each kind of sender.
+"""Number of connections of a probe of many: a ramp once for each kind of sender.
 
-A ramp (1, 2, 4, ... until the gain is under 5 %) moves about three times what one probe does. Where
-it ends is mostly a matter of the sender: its VM's cap over what one flow carries, and that falls
-with the round-trip time. So the first link of each kind of sender is ramped; the others begin with
+A ramp (1, 2, 4, ... until the gain is under 5 %) moves about three times the volume of one probe.
+Its end depends mostly on the sender: its VM's cap over the rate of one flow, and that falls with
+the round-trip time. So the first link of each kind of sender is ramped; the others begin with
 as many connections as that, and go on doubling only where they get less than it did.
 """
 
@@ -31,7 +31,7 @@ UDP_S = 10
 UDP_STEP_S = 5
 """Of each of several rates: the window over which a path's capacity is taken."""
 UDP_OVER_TCP = 1.25
-"""What is offered over UDP, above what TCP reached."""
+"""Rate offered over UDP, over the rate that TCP reached."""
 
 
 def sender_kind(fleet: Fleet, src: str) -> str:
@@ -41,7 +41,7 @@ def sender_kind(fleet: Fleet, src: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """What a ramp showed of a kind of sender.
+    """The ramp of a kind of sender.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Saturation:
         return min(count, most)
 
     def suffices(self, connections: int, mbps: float, rtt_ms: float) -> bool:
-        """Whether a link's rate with so many connections is its saturated rate."""
+        """Tell whether a link's rate with these connections is its saturated rate."""
         of_flows = connections * self.ramp.per_flow_mbps * min(1.0, self.rtt_ms / rtt_ms)
         return mbps >= REACHED * self.ramp.saturated_mbps and mbps <= OWN_LIMIT * of_flows
 
@@ -83,18 +83,18 @@ def with_ramps(
     Parameters
     ----------
     link : callable
-        Source and destination host to what is known of the link.
+        Source and destination host to the estimate of the link.
     before : iterable of ProbeTask
-        Those of earlier stages: what kinds of senders they have ramped needs no other ramp.
+        Those of earlier stages: kinds of senders that they have ramped need no other ramp.
     warm_up_s : callable
         Of one test of a task.
     flow_s : float
         Longest time of one connection before many; 0 for none.
     first_s : float
-        What tasks without a ramp measure first, after a warm-up; 0 to measure once.
+        First part of tasks without a ramp, after a warm-up; 0 to measure once.
     """
     ramped = {sender_kind(fleet, task.pairs[0][0]) for task in before if task.ramp}
-    found = []
+    shaped = []
     for task in tasks:
         if task.phase == "aggregate":
             src, dst = task.pairs[0]
@@ -112,12 +112,12 @@ def with_ramps(
             if flow_s:
                 gbps = _flow_gbps(task, link(src, dst))
                 task = _with_part(task, flow_s, gbps, flow_s=flow_s, flow_gbps=gbps)
-        found.append(task)
-    return found
+        shaped.append(task)
+    return shaped
 
 
 def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
-    # Without a figure for one flow, nothing is known of when it ends: all counts are reckoned with.
+    # Without a figure for one flow, its end is not known: all counts are expected.
     flow_gbps = _flow_gbps(task, link)
     rates: dict[int, float] = {}
     while (count := next_connections(rates, most=task.connections)) is not None:
@@ -128,12 +128,12 @@ def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
 
 
 def udp_shares(rates: int) -> list[float]:
-    """Return the rates that are offered over UDP in turn, as shares of what TCP reached."""
+    """Return the rates offered over UDP in turn, as shares of the rate that TCP reached."""
     return [UDP_OVER_TCP * number / rates for number in range(1, rates + 1)]
 
 
 def _with_part(task: ProbeTask, seconds: float, gbps: float, **changes: Any) -> ProbeTask:
-    """Return a task that lasts longer, at a rate of its own for so long."""
+    """Return a task with a further part at a rate of its own."""
     duration_s = task.duration_s + seconds
     volume = task.expected_gbps * task.duration_s + gbps * seconds
     return replace(task, duration_s=duration_s, expected_gbps=volume / duration_s, **changes)
@@ -144,7 +144,7 @@ def _with_first(task: ProbeTask, link: Link, first_s: float) -> ProbeTask:
     return replace(
         task,
         first_s=first_s,
-        # What is farther off may be a test that went wrong.
+        # A rate that is farther off may be of a test that went wrong.
         least_gbps=expected * (low / expected) ** FAR if expected else 0.0,
         most_gbps=expected * (high / expected) ** FAR if expected else 0.0,
         duration_s=task.duration_s + first_s,

@@ -1,9 +1,9 @@
-"""Expected regret: what acting on expected figures loses, and which links are to blame.
+"""Expected regret: the loss from acting on expected figures, and the links that are to blame.
 
-Regret is what a scheduler loses by acting on expected figures: over all ordered pairs of the
-fleet's regions, the mean of ``1 - achieved / best`` throughput, where *best* is what direct or the
-best single relay would reach if the truth were known, and *achieved* what relayd's choice reaches:
-the relay of greatest expected rate, if its low bound beats the high one of direct by the margin.
+Regret is a scheduler's loss from acting on expected figures: over all ordered pairs of the fleet's
+regions, the mean of ``1 - achieved / best`` throughput, where *best* is the rate of direct or of
+the best single relay if the truth were known, and *achieved* that of relayd's choice: the relay of
+greatest expected rate, if its low bound beats the high one of direct by the margin.
 Truth is drawn between the bounds of each estimate.
 """
 
@@ -19,7 +19,7 @@ from planner.model.network import Network
 
 SCENARIOS = 24
 MARGIN = 0.1
-"""What a relay must surely gain before it is taken."""
+"""Sure gain from which a relay is taken."""
 # A link whose bounds are within this of its expected figure is known well enough.
 KNOWN_WELL = 0.08
 LEAST_LOSS = 1e-6
@@ -29,8 +29,8 @@ LEAST_LOSS = 1e-6
 class RateMatrices:
     """Rates of one pair of VMs, shape (n, n), capped at both VMs; 0 where there is no link.
 
-    ``drift`` is how far measured links may have drifted, as the logarithm of the ratio between
-    bounds; infinite for others.
+    ``drift`` is the possible drift of measured links, as the logarithm of the ratio between bounds;
+    infinite for others.
     """
 
     low: NDArray[np.float64]
@@ -60,7 +60,7 @@ class RateMatrices:
                 if link.aggregate_gbps.source == "measured":
                     drift[i, j] = link.aggregate_gbps.drift(network.aged_to_s or 0.0)
                 wide = figures["high"][i, j] - figures["low"][i, j]
-                # What a new test spreads by itself is no reason for another one.
+                # The spread of a new test by itself is no reason for another one.
                 unknown[i, j] = wide > KNOWN_WELL * figures["expected"][i, j] and (
                     drift[i, j] > KNOWN_WELL
                 )
@@ -70,7 +70,7 @@ class RateMatrices:
 def expected_regret(
     rates: RateMatrices, seen: NDArray[np.bool_] | None = None
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the expected regret, and how much of it each unmeasured link is to blame for.
+    """Return the expected regret, and the share of it that each unmeasured link is to blame for.
 
     The blame for a pair's loss is shared among the links that would have to be known for it to get
     its best path.
@@ -106,15 +106,15 @@ def regret_once_measured(
 ) -> float:
     """Return the expected regret once some links have been measured: their truth is then known.
 
-    This is the preposterior analysis of Raiffa and Schlaifer (1961). What a measurement tells of
-    other links is not in it, nor its own noise. Truth is drawn alike, whatever is measured.
+    This is the preposterior analysis of Raiffa and Schlaifer (1961), without the evidence of a
+    measurement on other links, and without its noise. Truth is drawn alike, whatever is measured.
 
     Parameters
     ----------
     network, regions
-        What is known now of which regions.
+        The present estimates, and the regions.
     measured : collection of (source region, destination region)
-        None for the regret as things are. Links of other regions count for nothing.
+        Empty for the present regret. Links of other regions do not count.
     connections : int
         Of a transfer.
     """
@@ -130,11 +130,11 @@ def regret_on(rates: RateMatrices, truth: NDArray[np.float64]) -> float:
 
 
 def _truths(rates: RateMatrices) -> Iterator[NDArray[np.float64]]:
-    """Draw what the rates may be in truth; always alike."""
+    """Draw possible true rates; always alike."""
     random = np.random.default_rng(0)
     # Figures of real paths spread by ratios, so the draw is even between logarithms.
     low, high = np.log(np.maximum(rates.low, 1e-9)), np.log(np.maximum(rates.high, 1e-9))
-    # A new test of a link finds what has drifted since the last; what tests spread by stays.
+    # A new test of a link finds the drift since the last; the spread of tests stays.
     middle = np.log(np.maximum(rates.expected, 1e-9))
     part = np.minimum(1.0, rates.drift / np.maximum(high - low, 1e-9))
     low, high = middle - part * (middle - low), middle + part * (high - middle)

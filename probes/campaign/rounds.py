@@ -5,7 +5,7 @@ for caps, sets) of hosts, and rounds are their colours. All pairs of n hosts are
 circle method of round-robin tournaments, with the fewest colours there can be.
 
 A round lasts as long as its longest probe. Where that ends sooner, long ones are therefore put
-together first, each into the first round with room, and shorter ones fill the seats that are left.
+together first, each into the first round with room, and shorter ones fill the remaining seats.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
     tasks : sequence of ProbeTask
         None connects a host with itself.
     gap_s : float
-        What starting a round costs; weighs fewer rounds against shorter ones.
+        Time to start a round; weighs fewer rounds against shorter ones.
 
     Returns
     -------

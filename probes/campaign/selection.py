@@ -1,4 +1,4 @@
-"""Chooses what to measure, so that decisions come out right for little money.
+"""Chooses the links to measure, so that decisions come out right for little money.
 
 The order of a campaign: :func:`rtt_tasks`, :func:`per_flow_tasks`, :func:`cap_tasks`, then
 :func:`choose_links` again and again, each time with the network estimated from the samples so far.
@@ -42,14 +42,14 @@ LEAST_PART = 1e-6  # links without a fee still take time
 
 
 class Choice(NamedTuple):
-    """What to measure next.
+    """The next links to measure.
 
     Attributes
     ----------
     tasks : list of ProbeTask
         Best first; empty when it is time to stop.
     reason : str
-        Why it goes on or stops, as a clause.
+        The reason to go on or to stop, as a clause.
     """
 
     tasks: list[ProbeTask]
@@ -62,12 +62,12 @@ def rtt_tasks(hosts: Sequence[str], *, pings_s: float = 2.0) -> list[ProbeTask]:
 
 
 def _by_type(region_of: Mapping[str, str], network: Network) -> list[list[str]]:
-    """Return the hosts of each VM type; not those of regions of which nothing was measured yet."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Return the hosts of each VM type, without those of regions that have no measurement yet."""
+    hosts: dict[str, list[str]] = defaultdict(list)
     for host, region in region_of.items():
         if region in network.sites:
-            found[network.sites[region].vm_type].append(host)
-    return list(found.values())
+            hosts[network.sites[region].vm_type].append(host)
+    return list(hosts.values())
 
 
 def per_flow_tasks(
@@ -122,7 +122,7 @@ def cap_tasks(
     region_of, network
         As in :func:`per_flow_tasks`.
     every : bool
-        Whether every host is probed, by what all links were found to carry.
+        Whether every host is probed, by the measured rates of all links.
     connections : int
         To each peer, at most.
     """
@@ -133,13 +133,13 @@ def cap_tasks(
             site = network.sites[region_of[host]]
             cap = site.egress_gbps if outwards else site.ingress_gbps
             bound: Bound = "low" if every else "expected"
-            found = _best_peers(host, region_of, network, connections, outwards, bound)
+            peers = _best_peers(host, region_of, network, connections, outwards, bound)
             if every:
-                found = _fewest(found, ENOUGH * cap.expected, uses)
-            pairs = [peer.pair for peer in found[:MOST_PEERS]]
+                peers = _fewest(peers, ENOUGH * cap.expected, uses)
+            pairs = [peer.pair for peer in peers[:MOST_PEERS]]
             if len(pairs) < FEWEST_PEERS:
                 continue  # one link alone does not distinguish a cap from a path
-            uses.update(peer.host for peer in found[:MOST_PEERS])
+            uses.update(peer.host for peer in peers[:MOST_PEERS])
             links = [network.link(region_of[a], region_of[b]) for a, b in pairs]
             flows_gbps = sum(link.rate_gbps(1, "low") for link in links)
             needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
@@ -167,24 +167,24 @@ def _best_peers(
     bound: Bound,
 ) -> list[_Peer]:
     """Return peers, the best first."""
-    found: list[_Peer] = []
+    peers: list[_Peer] = []
     for peer, region in region_of.items():
         pair = (host, peer) if outwards else (peer, host)
         link = network.links.get(region_of[pair[0]], {}).get(region_of[pair[1]])
         if region != region_of[host] and link:
             rate = link.rate_gbps(connections, bound)
-            found.append(_Peer(rate, link.rtt_ms.expected, pair, peer))
-    most = max((peer.gbps for peer in found), default=0.0)
-    good = [peer for peer in found if peer.gbps >= ALMOST * most]
+            peers.append(_Peer(rate, link.rtt_ms.expected, pair, peer))
+    most = max((peer.gbps for peer in peers), default=0.0)
+    good = [peer for peer in peers if peer.gbps >= ALMOST * most]
     good.sort(key=lambda peer: (peer.rtt_ms, peer.pair))
-    rest = sorted(set(found).difference(good), key=lambda peer: (-peer.gbps, peer.pair))
+    rest = sorted(set(peers).difference(good), key=lambda peer: (-peer.gbps, peer.pair))
     return [*good, *rest]
 
 
-def _fewest(found: Sequence[_Peer], gbps: float, uses: Mapping[str, int]) -> list[_Peer]:
+def _fewest(peers: Sequence[_Peer], gbps: float, uses: Mapping[str, int]) -> list[_Peer]:
     """Return as few of the best peers as promise a rate together, those used least first."""
     chosen: list[_Peer] = []
-    left = set(found)
+    left = set(peers)
     while left and (len(chosen) < FEWEST_PEERS or sum(peer.gbps for peer in chosen) < gbps):
         least = min(gbps / FEWEST_PEERS, ALMOST * max(peer.gbps for peer in left))
         good = (peer for peer in left if peer.gbps >= least)
@@ -206,9 +206,9 @@ def choose_links(
     connections: int = 64,
     duration_s: float = 5.0,
 ) -> Choice:
-    """Return the links whose measurement is expected to save most regret for what it takes.
+    """Return the links whose measurement is expected to save most regret for its cost.
 
-    That is its part of the allowance, in dollars or in bytes, whichever is the larger; where
+    The cost is its part of the allowance, in dollars or in bytes, whichever is the larger; where
     bytes are not limited, dollars.
 
     Parameters
@@ -234,18 +234,12 @@ def choose_links(
     regret, saving = expected_regret(rates)
     if regret < threshold:
         return Choice([], f"the expected regret of {regret:.1%} is low enough")
-    offers = []
-    for i, j in zip(*np.nonzero(saving), strict=True):
-        src, dst = regions[int(i)], regions[int(j)]
-        volume_gb = float(rates.expected[i, j]) * duration_s / BITS_PER_BYTE
-        with suppress(DataError):  # what it would cost may not be known
-            usd = price(src, dst, volume_gb)
-            worth = float(saving[i, j]) / _part(usd, volume_gb, allowance)
-            offers.append((-worth, src, dst, usd, volume_gb))
+    volumes_gb = rates.expected * duration_s / BITS_PER_BYTE
+    offers = _offers(regions, volumes_gb, saving, price, allowance)
     tasks: list[ProbeTask] = []
     left = allowance
     seats: Counter[str] = Counter()
-    for _, src, dst, usd, volume_gb in sorted(offers):
+    for _, src, dst, usd, volume_gb in offers:
         if len(tasks) == batch:
             break
         has_seat = max(seats[src], seats[dst]) < batch_of_host
@@ -261,6 +255,24 @@ def choose_links(
             why = f"{allowance.name} allows no further link; the expected regret is {regret:.1%}"
         return Choice([], why)
     return Choice(tasks, f"an expected regret of {regret:.1%} is above {threshold:.1%}")
+
+
+def _offers(
+    regions: Sequence[str],
+    volumes_gb: np.ndarray,
+    saving: np.ndarray,
+    price: Price,
+    allowance: Allowance,
+) -> list[tuple[float, str, str, float, float]]:
+    """Return links by what they save for their cost, best first, with USD and GB of each."""
+    offers = []
+    for i, j in np.argwhere(saving).tolist():
+        src, dst, volume_gb = regions[i], regions[j], float(volumes_gb[i, j])
+        with suppress(DataError):  # its price may not be known
+            usd = price(src, dst, volume_gb)
+            worth = float(saving[i, j]) / _part(usd, volume_gb, allowance)
+            offers.append((-worth, src, dst, usd, volume_gb))
+    return sorted(offers)
 
 
 def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:

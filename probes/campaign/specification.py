@@ -1,4 +1,4 @@
-"""What a campaign is to measure, and how: the tool and its settings."""
+"""Specification of a campaign: its links and phases, and the method of its probes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALGORITHM = re.compile(r"[a-z][a-z0-9_]{0,14}")  # TCP_CA_NAME_MAX is 16, with 
 
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:
-    """What a campaign measures.
+    """The links and phases of a campaign, and the lengths of its probes.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class CampaignSpec:
         Longest duration of a probe, warm-up included.
     aggregate_first_s : float
         Seconds that a probe of many connections measures first. It ends with them where they agree
-        and lie within the bounds of what is known; 0 to measure once.
+        and lie within the bounds of the estimate; 0 to measure once.
     threshold : float
         Expected regret at which to stop: share of throughput lost for lack of measurements.
     """
@@ -65,14 +65,14 @@ class CampaignSpec:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How to measure.
+    """Tool and settings of probes.
 
     Attributes
     ----------
     tool : {"iperf3", "nuttcp"}
         For throughput.
     ramp : {"first", "every", "never"}
-        Which probes of many connections try 1, 2, 4, ...: the first of each kind of sender, every
+        Probes of many connections that try 1, 2, 4, ...: the first of each kind of sender, every
         one, or none.
     full_time : bool
         Whether one-flow probes last their whole time even where the median is known sooner: a
@@ -80,7 +80,7 @@ class Method:
     udp, trace : bool
         Whether UDP capacity and the routes' hops are measured too.
     udp_rates : int
-        At how many growing rates UDP is offered.
+        Number of growing rates at which UDP is offered.
     udp_bytes : int
         Payload of each UDP packet; 0 leaves it to the tool, which fits it to the path.
     window_bytes : int
@@ -88,9 +88,10 @@ class Method:
     congestion_control : str
         TCP's algorithm to ask for; ``""`` leaves the systems' own.
     change_sysctls : bool
-        Whether what a socket can't ask for is changed for the whole host meanwhile, as root.
+        Whether settings that a socket can't ask for are changed for the whole host meanwhile, as
+        root.
     addresses : {"", "public", "private", "private-within-provider"}
-        Which of the hosts' addresses probes use; ``""`` leaves it to the fleet.
+        Addresses of the hosts that probes use; ``""`` leaves it to the fleet.
     """
 
     tool: str = "iperf3"
@@ -137,7 +138,7 @@ class Method:
 
     @property
     def sysctls(self) -> dict[str, str]:
-        """What is to be changed on each host, and to what; only what a socket can't ask for.
+        """Settings to change on each host, only those that a socket can't ask for, and values.
 
         A socket gets twice the bytes that it asks for, within ``rmem_max`` and ``wmem_max``.
         """
@@ -187,12 +188,12 @@ def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ..
 def _named(name: str, fleet: Fleet) -> list[str]:
     if name == "*":
         return list(fleet.hosts)
-    found = [host.name for host in fleet if name in (host.name, host.region)]
-    if not found:
+    names = [host.name for host in fleet if name in (host.name, host.region)]
+    if not names:
         raise InputError(
             "--pairs",
             "names neither a host nor a region of the fleet",
             value=name,
             remedy="`*` means all of them.",
         )
-    return found
+    return names

@@ -1,4 +1,4 @@
-"""The stages of a campaign: their order, their tasks, and when to stop."""
+"""The stages of a campaign: their order, their tasks, and their end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ USUAL_RTT_MS = 150.0
 
 @dataclass
 class CampaignInputs:
-    """What a campaign is to measure, and what it chooses and sizes its probes by.
+    """The specification of a campaign, and the inputs by which it chooses and sizes its probes.
 
     Attributes
     ----------
@@ -79,21 +79,21 @@ class CampaignInputs:
         *,
         batch: int = BATCH,
     ) -> tuple[list[ProbeTask], str]:
-        """Return the tasks of a stage by what is known now, and why there are no more.
+        """Return the tasks of a stage by the present estimates, and why there are no more.
 
         Parameters
         ----------
         left : Allowance
         before : iterable of Probe
-            Of earlier stages: what failed is not chosen again.
+            Of earlier stages: failed pairs are not chosen again.
         batch : int
             Most links to choose.
         """
         before = list(before)
         failed = {pair for probe in before if probe.status == "failed" for pair in probe.task.pairs}
-        found, reason = self._chosen(stage, left, failed, batch)
+        tasks, reason = self._chosen(stage, left, failed, batch)
         shaped = with_ramps(
-            found,
+            tasks,
             self.method,
             self.fleet,
             self.link,
@@ -137,7 +137,7 @@ class CampaignInputs:
             connections=spec.connections,
             duration_s=spec.aggregate_s,
         )
-        # What failed a moment ago would be chosen again and again.
+        # A pair that has just failed would be chosen again and again.
         fresh = [task for task in choice.tasks if not set(task.pairs) & failed]
         return fresh, choice.reason
 
@@ -168,7 +168,7 @@ class CampaignInputs:
 
 @dataclass
 class CampaignReport:
-    """What a run of a campaign did.
+    """The results of a campaign's run.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class CampaignReport:
     left_out : int
         Probes that the budget or the time did not allow.
     reason : str
-        Why it stopped choosing links, as a clause.
+        The reason why it stopped choosing links, as a clause.
     sent_gb, usd : float
         Of the campaign so far.
     duration_s : float
@@ -203,7 +203,7 @@ class CampaignReport:
 
     @property
     def busy_s(self) -> float:
-        """How long tools were at work, over all probes that succeeded."""
+        """Time for which tools were at work, over all probes that succeeded."""
         return sum(outcome.busy_s for outcome in self.outcomes if not outcome.problem)
 
     @property
@@ -257,7 +257,7 @@ async def run_stages(
 
 def _stages(spec: CampaignSpec) -> list[str]:
     if spec.pairs or spec.thorough:
-        # Caps last: their peers are chosen by what all pairs were found to carry.
+        # Caps last: their peers are chosen by the measured rates of all pairs.
         stages = ["rtt", "per-flow", "aggregate 1", "caps"]
     else:  # caps before aggregates: they bound what links can carry
         links = [f"aggregate {number}" for number in range(1, MOST_STAGES + 1)]

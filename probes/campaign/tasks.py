@@ -1,4 +1,4 @@
-"""What one probe of a campaign is to do, and what a campaign records and keeps to.
+"""Tasks of a campaign's probes, its limits, and its log.
 
 The log is on disk, so that a campaign can resume after any interruption.
 """
@@ -37,19 +37,19 @@ class ProbeTask:
     ramp : bool
         Whether 1, 2, 4, ... connections are tried (:mod:`probes.campaign.ramping`).
     udp_s : float
-        For how much of ``duration_s`` UDP is offered, after TCP was measured.
+        Part of ``duration_s`` in which UDP is offered, after TCP was measured.
     flow_s : float
-        For how much of ``duration_s``, at most, one connection is measured by itself, before any
+        Part of ``duration_s``, at most, in which one connection is measured by itself, before any
         other is opened.
     flow_gbps : float
-        Rate to expect in that time, which ``expected_gbps`` is also the mean of.
+        Rate to expect in that time; ``expected_gbps`` is a mean over it, too.
     udp_rates : int
-        At how many growing rates UDP is offered, each for its part of ``udp_s``.
+        Number of growing rates at which UDP is offered, each for its part of ``udp_s``.
     first_s : float
-        For how much of ``duration_s``, warm-up included, many connections are measured first. The
-        probe ends with that where its seconds agree and find what is expected; 0 to measure once.
+        Part of ``duration_s``, warm-up included, in which many connections are measured first. The
+        probe ends with it where its seconds agree and are as expected; 0 to measure once.
     least_gbps, most_gbps : float
-        Between which a first measurement is what was expected.
+        Range of rates that are as expected of a first measurement.
     """
 
     phase: Phase
@@ -73,7 +73,7 @@ class ProbeTask:
 
     @property
     def in_turn(self) -> tuple[ProbeTask, ...]:
-        """What it measures one after the other: one connection by itself, then many."""
+        """Its parts one after the other: one connection by itself, then many."""
         if not self.flow_s:
             return (self,)
         one = ProbeTask("per-flow", self.pairs, 1, self.flow_s, self.flow_gbps)
@@ -106,7 +106,7 @@ class CampaignLimits:
     pings_at_once, pings_of_host : int
         Round-trip probes at a time, in all and from one host.
     host_failures : int
-        After so many failures in a row a host is skipped until the end of the stage.
+        Failures in a row after which a host is skipped until the end of the stage.
     """
 
     budget_usd: float = float("inf")
@@ -132,7 +132,7 @@ class Probe:
         Tasks of one stage are chosen together: ``rtt``, ``per-flow``, ``caps``, ``aggregate 1``.
     status : Status
     problem : str
-        Why it failed last, or ``""``.
+        The reason of its last failure, or ``""``.
     """
 
     id: int
@@ -151,14 +151,14 @@ class ProbeOutcome:
     probe : Probe
     samples : tuple of Sample
     sent_gb, usd : float
-        What it moved in all its attempts, and what that costs on the wire.
+        Volume of all its attempts, and its cost on the wire.
     attempts : int
     problem : str
-        Why it failed; ``""`` if it did not.
+        The reason of its failure; ``""`` without one.
     cause, host : Cause | None, str
         Of the failure.
     busy_s : float
-        How long the tools were at work on the attempt that counted.
+        Time for which tools were at work on the attempt that counted.
     notes : tuple of str
         Remarks on a probe that succeeded.
     """
@@ -176,7 +176,7 @@ class ProbeOutcome:
 
 
 class CampaignLog(Protocol):
-    """Where a campaign is recorded. Everything is on disk when a method returns."""
+    """The record of a campaign. Everything is on disk when a method returns."""
 
     def probes(self) -> Sequence[Probe]:
         """Return all probes so far, in the order in which they were planned."""
@@ -191,7 +191,7 @@ class CampaignLog(Protocol):
         """Keep samples together with the fact that their probes are done: all or nothing."""
 
     def charge_lost(self) -> None:
-        """Count what is reserved as spent: by probes that an earlier run started and lost."""
+        """Count reservations as spent: those of probes that an earlier run started and lost."""
 
     def spent(self) -> tuple[float, float]:
-        """Return GB and USD so far, with what is reserved."""
+        """Return GB and USD so far, with reservations."""

@@ -38,21 +38,21 @@ from probes.tools.nuttcp import Nuttcp
 
 @dataclass
 class Findings:
-    """What a probe has found and sent so far; filled in as it runs, so that a failure keeps it.
+    """The samples and the volume of a probe so far; filled in as it runs, so a failure keeps them.
 
     Attributes
     ----------
     samples : list of Sample
     sent : list of (source host, destination host, GB)
     busy_s : float
-        How long tools were at work.
+        Time for which tools were at work.
     notes : list of str
     most_gb : float
-        What it may send; infinite for no limit.
+        Its allowance; infinite for no limit.
     parts : int
-        How many of the probe's parts have ended.
+        Number of the probe's parts that have ended.
     kept : int
-        How many samples these gave: they count, whatever becomes of the rest.
+        Number of their samples: these count, even if the rest fails.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -64,18 +64,18 @@ class Findings:
     kept: int = 0
 
     def again(self, most_gb: float) -> Findings:
-        """Return those of another attempt, which begins with what parts that ended have found."""
-        found = self.samples[: self.kept]
-        return Findings(found, most_gb=most_gb, parts=self.parts, kept=self.kept)
+        """Return those of another attempt, which begins with the samples of parts that ended."""
+        samples = self.samples[: self.kept]
+        return Findings(samples, most_gb=most_gb, parts=self.parts, kept=self.kept)
 
     @property
     def left_gb(self) -> float:
-        """What may still be sent."""
+        """Rest of the allowance."""
         return max(0.0, self.most_gb - sum(gb for _, _, gb in self.sent))
 
 
 def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
-    """Return one sample of the runs of one test; note what else they show."""
+    """Return one sample of the runs of one test; note changes of their rate."""
     sample = results[0].samples[0]
     intervals = [interval for result in results for interval in result.intervals]
     found = steady_state(intervals, warmed_up=True) if intervals else None
@@ -110,9 +110,9 @@ def steady_mbps(result: Result) -> float:
 
 LEAST_OMIT_S, LEAST_MEASURED_S = 2, 3
 TOGETHER_INTERVAL_S = 0.25
-"""Short, to leave out what a peer carried before others began and after they ended."""
+"""Short, to leave out the time before other peers began and after they ended."""
 HELD_SHARE = 0.9
-"""A test that sent this share of what it was allowed was held to it."""
+"""A test that sent this share of its allowance was held to it."""
 
 
 @dataclass
@@ -148,13 +148,13 @@ class ThroughputTester:
     async def run(self, task: ProbeTask, findings: Findings, test: Test) -> Result:
         """Run a test; add the time and the volume that it took to the findings.
 
-        It sends no more than what the findings still allow.
+        It sends no more than the rest of the findings' allowance.
 
         Raises
         ------
         ProbeError
-            Naming the host at fault; what the test may have sent is charged. With the cause
-            ``limit`` where that was too little to tell how fast the path is.
+            Naming the host at fault; the volume that the test may have sent is charged. With the
+            cause ``limit`` where that was too little to show the path's rate.
         """
         test = replace(test, most_gb=findings.left_gb)
         if moved_gb(test.held_to_mbps, test.duration_s) > test.most_gb:
@@ -204,42 +204,45 @@ class ThroughputTester:
             for src, dst in task.pairs:
                 await self.sessions.session(dst if self.tool.client_at_dst else src)
             opening_s = [task.connections * rtt_ms(src, dst) / MS_PER_S for src, dst in task.pairs]
-
-            async def loaded(test: Test, wait_s: float) -> tuple[Result, float]:
-                await asyncio.sleep(wait_s)
-                return await run_client(self.sessions, self.tool, test), time.monotonic()
-
-            busy_since_s = time.monotonic()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    running = [
-                        group.create_task(loaded(test, max(opening_s) - own_s))
-                        for test, own_s in zip(tests, opening_s, strict=True)
-                    ]
-            except* ProbeError as failed:
-                error = first_of(failed)
-                self._charge_lost(task, findings, time.monotonic() - busy_since_s, tests, error)
-                raise error from None
-            findings.busy_s += time.monotonic() - busy_since_s
-        results = [task.result()[0] for task in running]
+            waits_s = [max(opening_s) - own_s for own_s in opening_s]
+            ended = await self._run_together(task, findings, tests, waits_s)
+        results = [result for result, _ in ended]
         peers: dict[str, PeerTest] = {}
-        for test, (result, ended_s) in zip(tests, (t.result() for t in running), strict=True):
+        for test, (result, ended_s) in zip(tests, ended, strict=True):
             findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
             mean = Interval(measured_s, result.samples[0].value)
             peer = test.dst.name if outward else test.src.name
             peers[peer] = PeerTest(ended_s, result.intervals or (mean,))
         self._refuse_if_held(tests, results)
-        like = (
-            results[0]
-            .samples[0]
-            ._replace(
-                metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
-                measured_at_s=began_s,
-                connections=task.connections * len(task.pairs),
-                duration_s=measured_s,
-            )
+        like = results[0].samples[0]
+        like = like._replace(
+            metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
+            measured_at_s=began_s,
+            connections=task.connections * len(task.pairs),
+            duration_s=measured_s,
         )
         findings.samples.append(self._cap_sample(hub, peers, like))
+
+    async def _run_together(
+        self, task: ProbeTask, findings: Findings, tests: Sequence[Test], waits_s: Sequence[float]
+    ) -> list[tuple[Result, float]]:
+        """Run the clients of tests, each after a wait; return results and monotonic end times."""
+
+        async def loaded(test: Test, wait_s: float) -> tuple[Result, float]:
+            await asyncio.sleep(wait_s)
+            return await run_client(self.sessions, self.tool, test), time.monotonic()
+
+        began_s = time.monotonic()
+        try:
+            async with asyncio.TaskGroup() as group:
+                each = zip(tests, waits_s, strict=True)
+                running = [group.create_task(loaded(*one)) for one in each]
+        except* ProbeError as failed:
+            error = first_of(failed)
+            self._charge_lost(task, findings, time.monotonic() - began_s, tests, error)
+            raise error from None
+        findings.busy_s += time.monotonic() - began_s
+        return [one.result() for one in running]
 
     def _cap_sample(self, hub: str, peers: Mapping[str, PeerTest], like: Sample) -> Sample:
         """Return the sample of a VM's cap, like one of a test with a peer."""
@@ -257,27 +260,22 @@ class ThroughputTester:
             "low_mbps": round(mbps / (1 + CAP_NOISE), 3),
             "high_mbps": round(mbps * (1 + CAP_NOISE), 3),
         }
-        return Sample(
-            host.region,
-            host.region,
-            like.metric,
-            mbps,
-            like.measured_at_s,
-            like.tool,
-            connections=like.connections,
-            duration_s=like.duration_s,
+        return like._replace(
+            src=host.region,
+            dst=host.region,
+            value=mbps,
             warmed_up=True,
             src_zone=host.zone,
             dst_zone=host.zone,
             src_vm=host.vm_type,
             dst_vm=host.vm_type,
             detail=json.dumps(detail),
-            address=like.address,
+            intervals=None,
         )
 
     @staticmethod
     def _refuse_if_held(tests: Sequence[Test], results: Sequence[Result]) -> None:
-        """Refuse the results of tests at the same time that were held to what they may send.
+        """Refuse the results of tests at the same time that were held to their allowance.
 
         Raises
         ------
@@ -296,7 +294,7 @@ class ThroughputTester:
         tests: Sequence[Test],
         error: ProbeError,
     ) -> None:
-        """Charge failed tests for what they may have sent, which nothing else counted.
+        """Charge failed tests for the volume that they may have sent, which no tool counted.
 
         Where a host can't be reached, it is not known when its tools ended.
         """

@@ -1,4 +1,4 @@
-"""Why one probe failed, and whether to try again."""
+"""Failures of probes: their causes, and whether to try again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Cause: TypeAlias = Literal[
     "filtered",  # nothing comes back
     "timeout",
     "tool",  # the tool says that it failed
-    "limit",  # what it may send is too little for so fast a path
+    "limit",  # its allowance is too little for so fast a path
     "setting",  # a setting of the system can't be changed
-    "output",  # the tool says something that can't be a measurement
+    "output",  # the tool's output can't be a measurement
 ]
 
 # Trying again right away gives the same answer.
@@ -38,9 +38,9 @@ class ProbeError(RelaydError):
         Name of the host at fault.
     cause : Cause
     problem : str
-        What happened, as a clause.
+        The failure, as a clause.
     remedy : str
-        What to do about it: a full sentence, or ``""``.
+        A full sentence, or ``""``.
     """
 
     exit_code = 5
@@ -54,12 +54,12 @@ class ProbeError(RelaydError):
 
     @property
     def lasting(self) -> bool:
-        """Whether trying again right away is of no use."""
+        """True if trying again right away is of no use."""
         return self.cause in _LASTING
 
     @property
     def of_the_host(self) -> bool:
-        """Whether other probes of this host will fail the same way."""
+        """True if other probes of this host will fail the same way."""
         return self.cause in _OF_THE_HOST
 
 
@@ -75,8 +75,8 @@ def missing_tool(host: str, tool: str) -> ProbeError:
 
 def first_of(group: BaseExceptionGroup[ProbeError]) -> ProbeError:
     """Return the first error of a group of tasks: those after it are mostly its consequences."""
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, ProbeError)
-    return found
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, ProbeError)
+    return error

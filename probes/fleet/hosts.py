@@ -26,7 +26,7 @@ class Host:
     region, zone : str
         ``provider:region`` and the suffix of the zone (or ``""``).
     host, port, user : str, int, str
-        Where and as whom to log in over SSH.
+        Address, port and user of the login over SSH.
     key : Path | None
         Private key file; None for those of the SSH agent.
     known_hosts : Path
@@ -36,7 +36,7 @@ class Host:
     vm_type : str
         Name of the VM type as catalogues write it, or ``""``.
     private_address, public_address : str
-        What other hosts may reach it by; ``""`` where there is none.
+        Its addresses for other hosts; ``""`` where there is none.
     first_port, last_port : int
         Ports on which probes may listen.
     egress_usd_per_gb : float | None
@@ -79,9 +79,9 @@ class Fleet:
     hosts : mapping
         Name to :class:`Host`, in the order of the file.
     addresses : {"public", "private", "private-within-provider"}
-        Which addresses probes use.
+        Addresses that probes use.
     name : str
-        What errors call the file.
+        Name of the file in errors.
     jumps : mapping
         Hosts that are only logged in through, by name.
     """
@@ -105,15 +105,15 @@ class Fleet:
         InputError
             If it is not one of the fleet: the guard that keeps probes among its members.
         """
-        found = self.hosts.get(name)
-        if found is None:
+        host = self.hosts.get(name)
+        if host is None:
             raise InputError(
                 "host",
                 f"is not a host of {self.name}",
                 value=name,
                 remedy="Probes go only from and to hosts of the fleet file.",
             )
-        return found
+        return host
 
     def login(self, name: str) -> Host:
         """Return a host or a jump host."""

@@ -20,7 +20,7 @@ from probes.fleet.hosts import Fleet, Host
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait, in seconds, before a host counts as silent."""
+    """Times, in seconds, after which a host counts as silent."""
 
     connect_s: float = 10.0
     login_s: float = 15.0
@@ -37,7 +37,7 @@ async def connect(
     Raises
     ------
     ProbeError
-        With what to do about it.
+        With its remedy.
     """
     known = _known_hosts(host)
     began_s = time.monotonic()
@@ -105,11 +105,11 @@ async def connect(
 async def _unless_cancelled(
     connecting: Awaitable[asyncssh.SSHClientConnection],
 ) -> asyncssh.SSHClientConnection:
-    """Wait for a connection and let no cancellation get lost in that.
+    """Wait for a connection without losing a cancellation.
 
     Before Python 3.12, ``asyncio.wait_for``, which asyncssh connects with, forgets one that comes
     together with the result (https://github.com/python/cpython/issues/86296): the task would go
-    on for ever, and who waits for its end, too.
+    on for ever, and so would tasks that wait for its end.
     """
     task = asyncio.current_task()
     assert task
@@ -149,7 +149,7 @@ def _known_hosts(host: Host) -> asyncssh.SSHKnownHosts:
 
 
 def _has_known_key(host: Host, known: asyncssh.SSHKnownHosts) -> bool:
-    """Whether any key or authority is on record for a host."""
+    """Tell whether any key or authority is on record for a host."""
     keys, authorities, *_ = known.match(host.host, "", host.port)
     return bool(keys or authorities)
 

@@ -1,15 +1,15 @@
 """Processes on hosts: started under a lease, and always ended.
 
-Closing an SSH channel does not end what runs behind it, and a controller that is killed ends
-nothing at all. So every tool runs
+Closing an SSH channel does not end the processes behind it, and a controller that is killed ends
+none at all. So every tool runs
 
 - under ``timeout``, which ends it soon after its test should have ended, in any case;
 - with a lease: a small file on the host that names the process by its id, start time and boot.
-  At the next contact the leases of the same controller and host are found, what still runs of
-  them is ended, and the files are removed.
+  At the next contact, the controller finds its leases on the host, ends their processes, and
+  removes the files.
 
-What must not outlive its controller even for a minute is tethered besides: it ends, and its lease
-goes, as soon as its SSH channel closes or nothing has come through it for a while.
+A process that must not outlive its controller even for a minute is tethered, too: it ends, and its
+lease goes, as soon as its SSH channel closes or nothing has come through it for a while.
 
 Settings of the system that a campaign was asked to change are kept on record with the leases, and
 restored at the same moments.
@@ -41,7 +41,7 @@ put() { # value, file under /proc/sys
 }
 started() { set -- ${1##*) }; [ "$1" = Z ] || echo "${20}"; }
 read -r boot < /proc/sys/kernel/random/boot_id
-# $1 file in the folder, $2 its line. Whoever leaves the folder empty removes it, also just now.
+# $1 file in the folder, $2 its line. Another process may remove the folder when it is empty.
 keep() {
     tries=0
     until mkdir "$dir" 2>/dev/null; usable && { printf '%s\\n' "$2" > "$1"; } 2>/dev/null; do
@@ -212,7 +212,7 @@ def tethered(silence_s: int, command: Sequence[str]) -> list[str]:
 
 
 def end_leases(beginning: str) -> list[str]:
-    """Return the command that ends what is left of leases and removes them."""
+    """Return the command that ends the remaining processes of leases and removes these."""
     return ["sh", "-c", _END, "relayd", beginning]
 
 

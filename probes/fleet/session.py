@@ -31,12 +31,12 @@ MOST_OUTPUT_BYTES = 32 * 2**20
 CHANNELS = 8
 REOPEN_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Pauses before a refused channel is asked for again. A server that reads the end of some channels
-and requests for new ones at once counts both, and so refuses what there is room for."""
+and requests for new ones at once counts both, and so refuses channels that it has room for."""
 START_S = 10.0
-"""Within which a server must listen or end."""
+"""Time within which a server must listen or end."""
 HEARTBEAT_S, SILENCE_S = 1.5, 5
-"""How often a tethered process gets a heartbeat, and after how long without one it ends. What may
-run longer is tethered: the soonest that another controller follows one that hangs is 6.6 s."""
+"""Time between heartbeats of a tethered process, and silence after which it ends. Processes that
+may run longer are tethered: another controller follows one that hangs after 6.6 s at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class HostSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as is known."""
+        """True while the connection is open, as far as is known."""
         return not self._connection.is_closed()
 
     async def lost(self) -> ProbeError:
@@ -154,7 +154,7 @@ class HostSession:
         command : sequence of str
             The tool and its arguments.
         limit_s : float
-            How long it may take; the host ends it then.
+            Time after which the host ends it.
 
         Raises
         ------
@@ -195,10 +195,10 @@ class HostSession:
             await running.stop()
 
     async def end(self, lease: str = "") -> int | None:
-        """End what is left of one lease, or of all of this controller's on the host.
+        """End the processes of one lease, or of all of this controller's on the host.
 
-        Returns how many processes were still there; None if the host did not confirm, in which
-        case the next contact ends them.
+        Returns their number; None if the host did not confirm, in which case the next contact ends
+        them.
         """
         if not self.is_open:
             return None
@@ -226,7 +226,7 @@ class HostSession:
         Raises
         ------
         ProbeError
-            If this is not possible; what was changed by then is restored.
+            If this is not possible; settings changed by then are restored.
         """
         output = await self.ask(change_settings(self._leases, sysctls))
         if output.status != 0:
@@ -239,11 +239,11 @@ class HostSession:
             )
 
     async def sweep(self) -> None:
-        """End what an earlier run of this controller left on the host."""
+        """End the processes that an earlier run of this controller left on the host."""
         self.leftovers += await self.end() or 0
 
     async def close(self) -> bool:
-        """End what runs on the host and close the connection; return whether that is certain."""
+        """End all processes on the host and close the connection; return True if confirmed."""
         swept = self.is_open and await self.end() is not None
         self._connection.close()
         with suppress(TimeoutError, OSError, asyncssh.Error):

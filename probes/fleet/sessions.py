@@ -1,7 +1,7 @@
 """The SSH connections to a fleet: one a host, made at first use.
 
-A connection that is lost is made again at the next use, and what the lost one left running on its
-host is ended first; where there is no next use, that happens at the end.
+A lost connection is made again at the next use, which first ends the processes that the lost one
+left on its host; without a next use, that happens at the end.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Sessions:
     ----------
     fleet : Fleet
     owner : str
-        Names this controller for good, so that a later run finds what this one leaves.
+        Names this controller for good, so that a later run finds the leftovers of this one.
     at_once : int
-        How many connections may be in the making at a time.
+        Connections that may be in the making at a time.
     on_note : callable
-        Called with a line where something of an earlier run was ended at first contact.
+        Called with a line where processes of an earlier run were ended at first contact.
     sysctls : mapping
         Settings that hosts are to have for as long as they are connected to.
     visited : collection of str
-        Hosts where an earlier run of this controller, which may have been killed, was at work. What
-        it left there is ended at first contact, at the end of this run at the latest.
+        Hosts where an earlier run of this controller, which may have been killed, was at work. Its
+        leftovers are ended at first contact, at the end of this run at the latest.
     permit : callable
         Called before each tool is started; raises where this controller may not, or no longer.
     """
@@ -102,9 +102,9 @@ class Sessions:
             If the host can't be reached, is not the one it was, or refuses the login.
         """
         async with self._locks.setdefault(name, asyncio.Lock()):
-            found = self._sessions.get(name)
-            if found is not None and found.is_open:
-                return found
+            current = self._sessions.get(name)
+            if current is not None and current.is_open:
+                return current
             host = self.fleet[name]
             # A host that can't be reached now is not waited for a second time at the end.
             self._unswept.discard(name)

@@ -32,7 +32,7 @@ class FleetSite:
     egress_gbps, ingress_gbps : float | None
         Caps of one VM, where its owner states them.
     private_network : str
-        By which they reach each other over private addresses; ``""`` where they are not to.
+        Name of the network of their private addresses; ``""`` where these are not used.
     """
 
     vms: int
@@ -77,8 +77,8 @@ def _gbps(mbps: float | None) -> float | None:
 def with_fleet(network: Network, catalogue: Catalogue, fleet: Mapping[str, FleetSite]) -> Network:
     """Return a network with a fleet's VMs at the sites where it has any.
 
-    What was measured with VMs of another type gives way to models. Stated caps hold until the caps
-    of those VMs are measured.
+    Measurements with VMs of another type give way to models. Stated caps hold until the caps of
+    those VMs are measured.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Is a link up, degraded or down: a state machine fed by liveness probes and throughput samples.
+"""Health of links: a state machine fed by liveness probes and throughput samples.
 
 A link goes *down* after several liveness probes in a row without a reply, and is *degraded* while
 round trips take much longer than usual, packets are lost, or throughput has collapsed. The prober
@@ -7,8 +7,8 @@ real outage is known within seconds. A link is up again only after it has been w
 (hysteresis), so that traffic does not flap with it.
 
 A liveness probe asks for a reply, so it needs both directions, as TCP does: a direction that drops
-everything takes its opposite down too. What affects one direction only (a rate that collapses)
-shows in throughput samples, which are directed.
+everything takes its opposite down too. A fault of one direction only (a rate that collapses) shows
+in throughput samples, which are directed.
 
 Loss is judged packet by packet with Page's test on log-likelihood ratios (E. S. Page, Biometrika
 41, 1954) of ``LOSS_USUAL`` against ``LOSS_BAD``. Simulated with three packets a probe: half of the
@@ -39,7 +39,7 @@ class LivenessProbe:
     Attributes
     ----------
     at_s : float
-        When it was sent, seconds since 1970.
+        Time at which it was sent, seconds since 1970.
     sent, received : int
         Packets.
     rtt_ms : float | None
@@ -61,13 +61,13 @@ class HealthPolicy:
     confirmations : int
         Liveness probes in a row without a reply before a link is down, or slow before it is slow.
     hold_s : float
-        How long a link must be well before it is up again.
+        Time for which a link must be well before it is up again.
     slow_factor, slow_ms : float
         Round trips are slow beyond both this times the usual, and the usual plus this.
     low_share : float
         Throughput under this share of the expected low bound is a collapse.
     trust_rate_s : float
-        How long a throughput sample counts; a collapse that is not measured again by then is
+        Time for which a throughput sample counts; a collapse that is not measured again by then is
         dropped.
     """
 
@@ -87,17 +87,17 @@ class LinkHealth:
     ----------
     condition : {"up", "degraded", "down"}
     since_s : float
-        Since when; for an outage the first probe without a reply.
+        Begin of the condition; for an outage the first probe without a reply.
     reason : str
-        Why it is not up, as a clause.
+        The reason why it is not up, as a clause.
     silent, slow : int
         Probes in a row without a reply, and with a slow one.
     silent_sent, silent_lost : int
-        Packets of the silent ones, and how many of them count as lost once there is a reply.
+        Packets of the silent ones, and the number that counts as lost once there is a reply.
     bad_since_s : float
         Time of the first of these.
     well_since_s : float | None
-        Since when all is well again, while it is not yet up.
+        Time since when all is well again, while it is not yet up.
     rtt_ms : float | None
         Of the latest probe with a reply.
     loss_score : float
@@ -105,9 +105,9 @@ class LinkHealth:
     loss_sent, loss_lost : int
         Packets since there is any.
     rate_share : float
-        Throughput over what was expected; 1 where it did not fall.
+        Throughput over the expected one; 1 where it did not fall.
     rate_at_s : float
-        When that was measured.
+        Time of its measurement.
     """
 
     condition: Condition = "up"
@@ -135,7 +135,7 @@ class LinkHealth:
 
 
 def suspicious(health: LinkHealth, probe: LivenessProbe, policy: HealthPolicy) -> bool:
-    """Whether to probe again at once rather than at the next interval."""
+    """Tell whether to probe again at once rather than at the next interval."""
     if health.condition == "down":
         return False
     almost = 0 < health.silent < policy.confirmations or 0 < health.slow < policy.confirmations
@@ -222,7 +222,7 @@ def _with_losses(health: LinkHealth, probe: LivenessProbe) -> LinkHealth:
     lost, sent = probe.sent - probe.received, probe.sent
     counted = min(lost, MOST_LOSSES_PER_PROBE)
     if health.condition != "down":
-        # Silence that was no outage was loss; that of an outage says nothing of what follows.
+        # Silence that was no outage was loss; that of an outage does not count afterwards.
         counted += health.silent_lost
         lost += health.silent_sent
         sent += health.silent_sent
@@ -260,18 +260,18 @@ def _settled(
 
 
 def _problem(health: LinkHealth, policy: HealthPolicy, usual_ms: float | None) -> str:
-    """Return why a link that answers is degraded; empty where it is not."""
-    found = []
+    """Explain why a link that answers is degraded; empty where it is not."""
+    problems = []
     if health.slow >= policy.confirmations or (health.condition == "degraded" and health.slow):
         usual = f" where {usual_ms:.0f} ms are usual" if usual_ms else ""
-        found.append(f"round trips take {health.rtt_ms:.0f} ms{usual}")
+        problems.append(f"round trips take {health.rtt_ms:.0f} ms{usual}")
     # Once lossy, half of the evidence has to go before it is not.
     enough = LOSS_ALARM / 2 if health.condition == "degraded" else LOSS_ALARM
     if health.loss_score >= enough:
-        found.append(f"{100 * health.loss_lost / health.loss_sent:.0f} % of packets are lost")
+        problems.append(f"{100 * health.loss_lost / health.loss_sent:.0f} % of packets are lost")
     if health.rate_share < 1:
-        found.append(f"throughput fell to {health.rate_share:.0%} of what was expected")
-    return ", ".join(found)
+        problems.append(f"throughput fell to {health.rate_share:.0%} of what was expected")
+    return ", ".join(problems)
 
 
 def _changed(health: LinkHealth, condition: Condition, since_s: float, reason: str) -> LinkHealth:

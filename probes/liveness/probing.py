@@ -98,7 +98,7 @@ class LivenessProber:
     _shortest_ms: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def most_gb(self, src: str, dst: str, *, silent: bool) -> float:
-        """Return the most that the next probe of a host sends and is answered."""
+        """Return the most that the next probe of a host and its replies take, in GB."""
         protocol = None if silent else self._protocols.get((src, dst))
         icmp_gb = 0.0 if protocol == "tcp" else self.parameters.probe_gb
         tcp_gb = 0.0 if protocol == "icmp" else self.parameters.packets * HANDSHAKE_GB
@@ -107,7 +107,7 @@ class LivenessProber:
     async def probe(
         self, src: str, targets: Sequence[str], silent: frozenset[str] = frozenset()
     ) -> dict[str, LivenessProbe]:
-        """Probe hosts from one host; returns the result for each.
+        """Probe hosts from one host; return the result for each.
 
         Parameters
         ----------

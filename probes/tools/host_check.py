@@ -81,7 +81,7 @@ class HostReport:
 
     @property
     def fit(self) -> bool:
-        """Whether the host can take part in a campaign."""
+        """True if the host can take part in a campaign."""
         return all(finding.severity != "error" for finding in self.findings)
 
 
@@ -145,10 +145,10 @@ async def _check(session: HostSession, report: HostReport) -> None:
 
 
 def _judged(facts: dict[str, Any]) -> list[HostFinding]:
-    found: list[HostFinding] = []
+    findings: list[HostFinding] = []
 
     def note(severity: Severity, problem: str, remedy: str = "") -> None:
-        found.append(HostFinding(severity, problem, remedy))
+        findings.append(HostFinding(severity, problem, remedy))
 
     tools = facts["tools"]
     if "iperf3" not in tools:
@@ -201,7 +201,7 @@ def _judged(facts: dict[str, Any]) -> list[HostFinding]:
     free = facts["free_kib"]
     if free is not None and free < LEAST_FREE_KIB:
         note("warning", f"only {free} KiB are free in /tmp", "Free some space.")
-    return found
+    return findings
 
 
 async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, HostReport]) -> None:
@@ -273,7 +273,7 @@ def _idle_share(before: str, after: str) -> float | None:
 
 
 def unknown_hosts(reports: Sequence[HostReport]) -> list[Host]:
-    """Return the hosts of which no key is on record."""
+    """Return the hosts that have no key on record."""
     return [
         report.host
         for report in reports
@@ -285,7 +285,7 @@ def unknown_hosts(reports: Sequence[HostReport]) -> list[Host]:
 
 INSTALL_S = 300.0
 
-# Manager: the command, and what the package with ping is called.
+# Manager: the commands, and the name of the package with ping.
 _MANAGERS: dict[str, tuple[list[str], str]] = {
     "apt-get": (
         ["apt-get -q update", "apt-get -qy --no-install-recommends install"],
@@ -300,7 +300,7 @@ _MANAGERS: dict[str, tuple[list[str], str]] = {
 
 
 def install_commands(report: HostReport) -> list[list[str]]:
-    """Return the commands that would install what is missing; empty if nothing can be done.
+    """Return the commands that would install missing tools; empty if nothing can be done.
 
     Root is needed here, by login or ``sudo -n``, and nowhere else.
     """

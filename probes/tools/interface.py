@@ -1,4 +1,4 @@
-"""What every tool provides, and one test from beginning to end.
+"""The interface of all tools, and one test from beginning to end.
 
 A tool has a command, its server's command, and a way to read its output. A test brings the server
 up on its own port, runs the client, and ends the server.
@@ -25,9 +25,9 @@ from probes.importers.options import ImportOptions
 from probes.samples import Metric, Sample, Skipped
 
 LARGEST_PIECE_BYTES = 131_072
-"""What tools write at once: a rate is kept to within one for each connection."""
+"""Largest piece that tools write at once: rates are kept to within one for each connection."""
 OVERRUN_S = 1.0
-"""How much longer than asked for a sender may be at work, and a tool's whole seconds."""
+"""Time that a sender may be at work after its end, and a tool's rounding to whole seconds."""
 LEAST_MBPS = 0.1
 
 
@@ -57,9 +57,9 @@ class Test:
     most_mbps : float
         Rate of payload that all TCP connections together are held to; 0 for none.
     most_gb : float
-        What may be sent, warm-up included; infinite for no limit.
+        Allowance, warm-up included; infinite for no limit.
     interval_s : float
-        How often the tool reports.
+        Time between reports of the tool.
     """
 
     __test__ = False  # not a test of pytest
@@ -98,7 +98,7 @@ class Test:
         """Rate that the sender is held to, by `most_mbps` or by `most_gb`; 0 for none.
 
         No tool ends by bytes and by time, so bytes are limited by a rate, for the time that the
-        test takes and what its end may be late.
+        test takes and its end may be late.
         """
         rates = [self.most_mbps] if self.most_mbps else []
         if self.most_gb < inf:
@@ -152,11 +152,11 @@ class Result:
     ----------
     samples : tuple of Sample
     sent_gb : float
-        What was sent from ``src`` to ``dst``, warm-up included.
+        Volume from ``src`` to ``dst``, warm-up included.
     intervals : tuple of Interval
         Of the measured time, where the tool reports them.
     detail : dict
-        What else it reported.
+        Further figures of the tool.
     """
 
     samples: tuple[Sample, ...]
@@ -260,7 +260,7 @@ def only_samples(host: Host, tool: str, outcomes: Sequence[Sample | Skipped]) ->
 
 
 SERVER_MARGIN_S = 20.0
-"""How much longer than its client a server may run before its host ends it."""
+"""Time after its client's limit at which a server's host ends it."""
 
 
 class Ports:

@@ -1,7 +1,7 @@
 """iperf3 (3.7 or newer): TCP with 1 to 128 streams, UDP at a stated rate.
 
 The client runs where the data arrives (``-R``), so that one document holds the receiver's own
-intervals; the figures of a sender count what is still in its buffers. ``-J`` lets some failures
+intervals; the figures of a sender count bytes still in its buffers. ``-J`` lets some failures
 exit 0, so the document's ``error`` decides. A server runs one test at a time: each test has a
 server of its own (``-1``) on a port of its own.
 """
@@ -89,7 +89,7 @@ class Iperf3(Tool):
         document = read_document(output, test)
         if "error" in document:
             raise failure(test.dst, self.name, explained(document["error"]))
-        # An importer refuses tests with a rate limit; whoever set the limit can judge the rate.
+        # An importer refuses tests with a rate limit; the caller set it, and judges the rate.
         options = replace(
             test.options(measured_at_s, client_at_dst=True), force=bool(test.held_to_mbps)
         )
@@ -130,12 +130,12 @@ def _moved_gb(document: dict[str, Any]) -> float:
 
 
 def _intervals(document: dict[str, Any]) -> list[Interval]:
-    found = []
+    intervals = []
     for interval in list_field(document, "intervals"):
         total = field(interval, "sum")
         if field(total, "omitted") is True:
             continue
         seconds, bps = number_field(total, "seconds"), number_field(total, "bits_per_second")
         if seconds and bps is not None and seconds > 0:
-            found.append(Interval(seconds, bps / 1e6))
-    return found
+            intervals.append(Interval(seconds, bps / 1e6))
+    return intervals

@@ -50,7 +50,7 @@ class Nuttcp(Tool):
         text = output.stdout
         if output.status != 0 or not text.strip():
             raise failure(test.src, self.name, output.last_error_line)
-        # An importer refuses tests with a rate limit; whoever set the limit can judge the rate.
+        # An importer refuses tests with a rate limit; the caller set it, and judges the rate.
         options = replace(test.options(measured_at_s), force=bool(test.held_to_mbps))
         try:
             outcomes = list(importer.read(BytesIO(text), options))

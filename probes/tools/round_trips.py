@@ -17,10 +17,10 @@ from probes.samples import Metric, Sample
 from probes.tools.interface import Result, Test, Tool, only_samples
 
 INTERVAL_S = 0.2
-"""The shortest that ping lets anyone but root choose (iputils before 2021)."""
+"""The shortest that ping allows users other than root (iputils before 2021)."""
 WAIT_S = 2
 ROUNDING_MS = ((100.0, 0.5), (10.0, 0.05), (1.0, 0.005))
-"""From which round-trip time on a printed one may be off by how much."""
+"""Round-trip times from which on a printed one is rounded, and the error of that."""
 PACKET_GB = 2 * 98e-9
 
 # $1 address, $2 count, $3 interval, $4 seconds to wait for a reply.
@@ -38,7 +38,7 @@ class Ping(Tool):
     One packet goes first and is set apart: it pays for address resolution and cold caches. Of the
     rest, the median counts: a busy machine delays some. Lines of single replies are rounded, to
     1 ms above 100 ms, while the summary's mean has microseconds; so the value is the mean, held
-    within what the median was rounded from.
+    within the rounding of the median.
     """
 
     name = "ping"

@@ -15,7 +15,7 @@ from probes.fleet.session import Output, RemoteProcess
 from probes.tools.interface import failure
 
 ENDED = b"relayd: ended "
-"""How the line begins that says that one of several servers has ended, with its exit code."""
+"""Begin of the line with the exit code of one of several servers that has ended."""
 
 # Each argument is a command as one line.
 _SERVERS = """\
@@ -55,7 +55,7 @@ def servers(commands: Iterable[Sequence[str]]) -> list[str]:
 async def all_ready(
     running: RemoteProcess, host: Host, tool: str, ready: bytes, count: int
 ) -> None:
-    """Wait until so many servers have printed that they are ready.
+    """Wait until a number of servers have printed that they are ready.
 
     Raises
     ------
@@ -73,9 +73,9 @@ async def all_ready(
 
 
 def clients(commands: Iterable[tuple[float, Sequence[str]]]) -> list[str]:
-    """Return the command that runs others at the same time, each after so many seconds.
+    """Return the command that runs others at the same time, each after a number of seconds.
 
-    :func:`outputs` reads what it prints.
+    :func:`outputs` reads its output.
     """
     words = [
         word for after_s, command in commands for word in (f"{after_s:.3f}", remote_line(command))
@@ -86,12 +86,12 @@ def clients(commands: Iterable[tuple[float, Sequence[str]]]) -> list[str]:
 def outputs(host: str, printed: bytes) -> list[Output]:
     """Return the output of each client, in the order of their commands.
 
-    Both outputs of a client are one, which is given as either.
+    Both outputs of a client are one, which is returned as either.
 
     Raises
     ------
     ProbeError
-        If what was printed is cut off.
+        If the output is cut off.
     """
     found = []
     while printed:

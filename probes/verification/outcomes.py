@@ -1,4 +1,4 @@
-"""Which paths of runs are in doubt, and the samples of links that follow from runs."""
+"""The paths of runs that are in doubt, and the samples of links that follow from runs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def samples_of(
 
 
 def _against(path: PlanPath, link: Link | None) -> Judgement:
-    """Compare what one VM pair carried with the estimate of its link."""
+    """Compare the rate of one VM pair with the estimate of its link."""
     if link is None:
         return "above"
     count = len(path.streams)

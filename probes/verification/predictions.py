@@ -1,4 +1,4 @@
-"""What a plan predicts, as a whole and for each path: read from its JSON document."""
+"""Predictions of a plan, as a whole and for each path: read from its JSON document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RttMs: TypeAlias = Callable[[str, str], float]
 ROUNDED_DOWN = 1 - 1e-9
 """Sums of figures that are equal differ by less."""
 FULL_SHARE = 0.97
-"""A plan fills what it uses more of than this."""
+"""Share of a cap or link beyond which a plan fills it."""
 LIMITED_SHARE = 0.97
 """A path that came this near to its rate limit could have carried more."""
 EXCHANGE_ROUND_TRIPS = 8
@@ -75,7 +75,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class PlanPath:
-    """One path of a plan, or one link of a broadcast's trees; once it was run, what it carried.
+    """One path of a plan, or one link of a broadcast's trees; after its run with its samples.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class PlanPath:
         Of all links together.
     rate : RateRange
     streams : tuple of Stream
-        That it is to be run by.
+        Streams of its run.
     most_gbps : float
         Rate limit of its run; infinite without one.
     samples : tuple of Sample
@@ -107,13 +107,13 @@ class PlanPath:
 
     @property
     def setup_s(self) -> float:
-        """Until all its connections are open."""
+        """Time until all its connections are open."""
         each = max(stream.connections for stream in self.streams)
         return (each + EXCHANGE_ROUND_TRIPS) * self.rtt_ms / MS_PER_S
 
     @property
     def one_to_one(self) -> bool:
-        """Whether no VM is in two of its streams."""
+        """True if no VM is in two of its streams."""
         hosts = [host for stream in self.streams for host in stream.hosts]
         return len(set(hosts)) == len(hosts)
 
@@ -124,7 +124,7 @@ class PlanPath:
 
     @property
     def is_rate_limited(self) -> bool:
-        """Whether it reached its rate limit, so that its own limit is not known."""
+        """True if it reached its rate limit, so that its own limit is not known."""
         return self.achieved_gbps >= LIMITED_SHARE * self.most_gbps
 
     def on_wire(self, payload_gb: float) -> Iterator[tuple[str, str, float]]:
@@ -134,7 +134,7 @@ class PlanPath:
             yield from on_wire(src, dst, payload_gb, each, len(self.streams))
 
     def limits(self) -> Iterator[Limit]:
-        """Yield what it takes a part of."""
+        """Yield the caps and links that it takes a part of."""
         for src, dst in pairwise(self.regions):
             yield "egress cap", (src,)
             yield "ingress cap", (dst,)
@@ -143,7 +143,7 @@ class PlanPath:
 
 @dataclass(frozen=True, slots=True)
 class PlanPrediction:
-    """What a plan predicts, to be verified: paths that carry so much at the same time.
+    """Prediction of a plan, to be verified: the rates of its paths at the same time.
 
     Attributes
     ----------
@@ -155,9 +155,9 @@ class PlanPrediction:
     rate : RateRange
         Of all paths together.
     share : float
-        Of the plan's VMs that this is for; rates and connections are in proportion.
+        Share of the plan's VMs; rates and connections are in proportion.
     question : {"transfer", "shuffle", "broadcast"}
-        What the plan answers.
+        The question that the plan answers.
     """
 
     plan_id: str
@@ -173,7 +173,7 @@ class PlanPrediction:
 
     @property
     def sets_rates(self) -> bool:
-        """Whether paths are to keep to their rates, which leave room for each other.
+        """True if paths are to keep to their rates, which leave room for each other.
 
         A transfer has VMs of its own: its rate is the most that they carry.
         """
@@ -181,7 +181,7 @@ class PlanPrediction:
 
     @property
     def title(self) -> str:
-        """What the plan is of, for messages."""
+        """The plan's subject, for messages."""
         if self.question == "shuffle":
             pairs = {(path.regions[0], path.regions[-1]) for path in self.paths}
             return f"shuffle of {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}"
@@ -236,9 +236,9 @@ class PlanPrediction:
         return replace(self, paths=paths, vms=vms, rate=self.rate.scaled(share), share=share)
 
     def filled(self, network: Network) -> dict[Limit, RateRange]:
-        """Return the caps of a region's VMs and the links that it fills, and what is known of them.
+        """Return the caps of regions' VMs and the links that it fills, with their estimates.
 
-        Of a link, with as many connections as it takes.
+        Those of links are with as many connections as they take.
         """
         used_gbps: dict[Limit, float] = defaultdict(float)
         for path in self.paths:
@@ -318,7 +318,7 @@ def _of_transfer(plan: Mapping[str, Any], _: RttMs) -> tuple[Question, list[Plan
 
 
 def _of_shuffle(plan: Mapping[str, Any], rtt_ms: RttMs) -> tuple[Question, list[PlanPath]]:
-    # All rates are in proportion to the volumes: what is said of the duration holds for each.
+    # All rates are in proportion to the volumes: the bounds of the duration hold for each.
     duration_s = float(plan["duration_s"])
     spread = RateRange(
         duration_s / float(plan["duration_s_high"]), 1.0, duration_s / float(plan["duration_s_low"])

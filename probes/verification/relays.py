@@ -23,15 +23,15 @@ READY = b"relaying"
 HAPROXY = ("haproxy", "-db", "-q", "-f", "/dev/stdin")
 """In the foreground, with the configuration as its input."""
 SPARE_CONNECTIONS = 8
-"""iperf3's control connection, and what a peer may have to try again."""
+"""For iperf3's control connection, and further attempts of a peer."""
 
 _FIND = """\
 PATH=$PATH:/usr/sbin:/sbin
 command -v haproxy || command -v socat || exit 127
 """
 
-# $1 ports in hexadecimal, $2 the program's standard input, the rest: the program. Says when
-# something listens on all of them, which is not to be somebody else's program.
+# $1 ports in hexadecimal, $2 the program's standard input, the rest: the program. Prints a line
+# once it listens on all of them; ends if another program does.
 _RELAY = """\
 listening() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ":$1 0*:0000 0A "; }
 ports=$1 config=$2
@@ -54,7 +54,7 @@ wait
 
 @dataclass(frozen=True, slots=True)
 class RelayTask:
-    """What a relay is to do.
+    """Task of a relay on one port.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ async def relaying(
     avoid: set[int],
     limit_s: float,
 ) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
-    """Pass on what hosts send to others.
+    """Relay the connections of tests on a host.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ async def relaying(
     avoid : set of int
         Ports on which something listens there.
     limit_s : float
-        After which the relay's host ends it, whoever is left.
+        Time after which the relay's host ends it in any case.
 
     Yields
     ------
@@ -210,22 +210,22 @@ async def _peers(session: HostSession, fleet: Fleet, relay: str, dst: str) -> tu
     """Return the addresses of the host that is to connect, as the relay may see them."""
     peer: Host = fleet[dst]
     names = (fleet.target(relay, dst), peer.private_address, peer.public_address)
-    found: list[str] = []
+    addresses: list[str] = []
     for name in dict.fromkeys(name for name in names if name):
         if _is_address(name):
-            found.append(name)
+            addresses.append(name)
             continue
         output = await session.ask(["getent", "ahosts", name])
         words: Sequence[str] = output.stdout.decode(errors="replace").split()
-        found += [word for word in words if _is_address(word)]
-    if not found:
+        addresses += [word for word in words if _is_address(word)]
+    if not addresses:
         raise ProbeError(
             relay,
             "tool",
             f"the address of {dst} can't be found there",
             "Give it as `public_address` or `private_address` in the fleet file.",
         )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(addresses))
 
 
 def _is_address(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Runs of a verification on the fleet: servers and relays up, all clients together, all down.
 
-Each host has one command for all of its servers, one for all that it relays, and one for all of its
+Each host has one command for all of its servers, one for all of its relays, and one for all of its
 clients, however many paths pass it.
 """
 
@@ -52,7 +52,7 @@ class _StreamTest:
 
 
 async def run_together(sessions: Sessions, ports: Ports, what: Run) -> None:
-    """Run paths at the same time; what each carried is added to the run.
+    """Run paths at the same time; add the results of each to the run.
 
     Raises
     ------
@@ -111,7 +111,7 @@ async def _each(hosts: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> dic
 
 @asynccontextmanager
 async def _watched(sessions: Sessions, hosts: Iterable[str]) -> AsyncIterator[None]:
-    """End what is in this block when the connection to a host is lost: its flows have ended too."""
+    """Cancel this block when the connection to a host is lost: its flows have ended, too."""
 
     async def watch(host: str) -> None:
         session = await sessions.session(host)

@@ -1,4 +1,4 @@
-"""The runs that verify a plan: hosts, connections and duration, within what they may send and cost.
+"""The runs that verify a plan: hosts, connections and duration, within limits of volume and cost.
 
 Runs are shortened and held to their limits before they start.
 """
@@ -32,13 +32,13 @@ RECHECK_S = 5
 MOST_RECHECKED = 8
 """Paths of a plan whose links are rechecked: those furthest from their predictions."""
 ROOM = 1.25
-"""How far above its prediction a run may go, so that a prediction too low is noticed."""
+"""Factor of its prediction that a run may reach, so that a prediction too low is noticed."""
 MOST_ROOM, ROOM_STEP = 1e6, 1.02
-"""Rates this far above their prediction are no limit, and how closely the most is found."""
+"""Factor of the prediction that is no limit, and precision of the largest one that fits."""
 LEAST_GBPS = 1e-4
 """Least rate of one of many paths: iperf3 writes whole segments, and below it few a second."""
 LIMITS = "limits"
-"""Kind of the run that shows whether what a plan fills is full: its paths may go further."""
+"""Kind of the run that shows whether the limits that a plan fills are real: paths may exceed it."""
 AROUND_S = 4.0
 """Time for logins, servers and relays before and after a run."""
 MOST_PAIRINGS = 7
@@ -47,12 +47,12 @@ MOST_PAIRINGS = 7
 Sent: TypeAlias = tuple[str, str, float]
 """Source and destination region, and GB on the wire."""
 Price: TypeAlias = Callable[[str, str, float, float], float]
-"""What is sent, and GB of all plans that are sent before it, to USD."""
+"""Source, destination, GB, and GB of all plans that are sent before, to USD."""
 
 
 @dataclass
 class Run:
-    """Paths that are run at the same time; once that has been done, what they carried.
+    """Paths that are run at the same time, and afterwards their results.
 
     Attributes
     ----------
@@ -62,11 +62,11 @@ class Run:
     prediction : PlanPrediction
     paths : tuple of PlanPath
     omit_s, measured_s : int
-        Warm-up, and what counts.
+        Warm-up, and the time that counts.
     has_begun : bool
         Whether it may have sent anything.
     measured_at_s : float
-        When it began, seconds since 1970 (UTC); 0 unless it ended in good order.
+        Its begin, seconds since 1970 (UTC); 0 unless it ended in good order.
     relays : dict
         Relay host to the program that split TCP there.
     """
@@ -99,7 +99,7 @@ class Run:
 
     @property
     def judgement(self) -> Judgement:
-        """Whether the total is within the prediction."""
+        """The total compared with the prediction."""
         return self.prediction.rate.judged(self.achieved_gbps)
 
     def carried(self) -> dict[Limit, tuple[float, float]]:
@@ -113,9 +113,9 @@ class Run:
         return found
 
     def sent(self, *, at_most: bool = False) -> Iterator[Sent]:
-        """Yield what every link carries, both ways: as expected, or the most that it may be.
+        """Yield the volume of every link, both ways: as expected, or at most.
 
-        Senders may be late to end. Of a run that ended in good order, what it has sent.
+        Senders may be late to end. A run that ended in good order has the volume that it sent.
         """
         span_s = self.omit_s + self.measured_s + (OVERRUN_S if at_most else 0.0)
         for path in self.paths:
@@ -156,7 +156,7 @@ class VerificationLimits:
             raise InputError("--budget", "is negative", value=self.budget_usd)
 
     def allow(self, sent: Sequence[Sent], price: Price) -> bool:
-        """Whether so much may be sent."""
+        """Tell whether these volumes may be sent."""
         return volume_gb(sent) <= self.most_gb and cost_usd(sent, price) <= self.budget_usd
 
 
@@ -171,7 +171,7 @@ def volume_gb(sent: Iterable[Sent]) -> float:
 
 
 def cost_usd(sent: Sequence[Sent], price: Price) -> float:
-    """Return the fees of what is sent on the wire: what is sent in which order is not known."""
+    """Return the highest fees of volumes on the wire: their order is not known."""
     return worst_usd(sent, price, volume_gb(sent))
 
 
@@ -295,7 +295,7 @@ def apart(
 
 
 def _check_ports(paths: Sequence[PlanPath], fleet: Fleet) -> None:
-    """Refuse what one host has too few probe ports for: senders and relays listen."""
+    """Refuse paths for which a host has too few probe ports: senders and relays listen."""
     listening = Counter(host for path in paths for s in path.streams for host in s.hosts[:-1])
     for name, count in listening.items():
         ports = fleet[name].last_port - fleet[name].first_port + 1

@@ -1,4 +1,4 @@
-"""What a campaign would do and cost: the command line's dry run and the service's forecast."""
+"""Forecast of a campaign's probes and cost: the command line's dry run and the service's answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUND_GAP_S = 0.5
 
 @dataclass(frozen=True)
 class CampaignForecast:
-    """What a campaign would do, at most.
+    """The rounds and the cost of a campaign, at most.
 
     Attributes
     ----------
@@ -31,14 +31,14 @@ class CampaignForecast:
     phase_s : dict of str to float
         Seconds by phase, with the time that the tools take around measuring.
     everything : CampaignCost
-        What measuring all pairs with 64 connections for 5 s would take.
+        Of measuring all pairs with 64 connections for 5 s.
     everything_s : float
     regret, regret_after : float
         Expected share of throughput that direct transfers and those over one relay lose for lack
         of measurements, now and after all of the campaign, whatever its budget allows; the mean
-        over all ordered pairs of regions of which something is known.
+        over all ordered pairs of regions with estimates.
     unknown_regions : tuple of str
-        Regions of the fleet of which nothing is known, so that the regret is not of them.
+        Regions of the fleet without estimates, which the regret leaves out.
     """
 
     rounds: list[Round]
@@ -52,7 +52,7 @@ class CampaignForecast:
 
     @property
     def regret_saved_per_usd(self) -> float | None:
-        """What a dollar saves of the expected regret; None where that or the cost is nothing."""
+        """Expected regret saved by a dollar; None where that or the cost is zero."""
         usd, saved = self.cost.egress_usd, self.regret - self.regret_after
         return saved / usd if usd > 0 and saved > 0 else None
 
@@ -123,7 +123,7 @@ def forecast_campaign(
 
 
 def _rounds_s(rounds: list[Round], inputs: CampaignInputs) -> float:
-    """Return the duration of rounds, with what the tools do before and after measuring."""
+    """Return the duration of rounds, with the tools' time before and after measuring."""
     return sum(_round_s(one_round, inputs) for one_round in rounds)
 
 

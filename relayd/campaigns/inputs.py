@@ -1,4 +1,4 @@
-"""What a store says of a fleet: estimates and prices that campaigns rest on, and caps of VMs."""
+"""Inputs of campaigns from a store: a fleet's estimates and prices, and caps of VMs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from relayd.store import Store
 
 
 class MeasuredFleet:
-    """A fleet with what a catalogue and a store say of it.
+    """A fleet with its estimates and prices by a catalogue and a store.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class MeasuredFleet:
         }
 
     def network(self) -> Network:
-        """Return the fleet's regions as the samples so far let them stand, aged to now."""
+        """Return the network of the fleet's regions by the samples so far, aged to now."""
         if self._store and (last := self._store.samples.last_id()):
             estimator = estimated(
                 self._store,
@@ -68,7 +68,7 @@ class MeasuredFleet:
         return CampaignInputs(spec, method, self.fleet, self.network, self.meter().price)
 
     def meter(self) -> Meter:
-        """Return a meter that prices what is sent, by the fleet file and the catalogue."""
+        """Return a meter that prices volumes by the fleet file and the catalogue."""
         return Meter(self.catalogue, self._usd_per_gb)
 
 

@@ -52,14 +52,14 @@ class CampaignRunner:
     def begin(
         self, spec: CampaignSpec, method: Method, budget_usd: float | None, **metadata: Any
     ) -> StoredCampaign:
-        """Keep a new campaign, to be run now and resumed later as it was specified here.
+        """Store a new campaign, to be run now and resumed later by the same specification.
 
         Parameters
         ----------
         budget_usd : float | None
-            None for none stated.
+            None without a budget.
         **metadata
-            Kept with it, as JSON types.
+            Stored with it, as JSON types.
         """
         options = {
             "wish": asdict(spec),
@@ -79,18 +79,18 @@ class CampaignRunner:
         on_progress: Callable[[StageProgress], None] = lambda _: None,
         on_note: Callable[[str], None] = lambda _: None,
     ) -> CampaignReport:
-        """Run a campaign, or what is left of it, to its end; take a snapshot then.
+        """Run a campaign, or the rest of it, to its end; take a snapshot then.
 
-        Writes events of its start, its progress and its end to the store. Where somebody asked the
-        store to stop it, it ends as if cancelled.
+        Writes events of its start, its progress and its end to the store. After a request to stop
+        in the store, it ends as if cancelled.
 
         Parameters
         ----------
         why : str
             Reason for the start event.
         by_watcher : bool
-            Whether the watcher runs it, which would go on with it if somebody stopped it, and
-            writes the event of its end by itself.
+            Whether the watcher runs it, which would go on with it after a stop, and writes the
+            event of its end by itself.
         """
         events = CampaignEvents(self._store, campaign.id)
         campaigns = Campaigns(self._store)
@@ -187,7 +187,7 @@ class CampaignEvents:
             self._events.add(SUBJECT, self._subject, {"status": status, **detail})
 
     def progress(self, now: StageProgress) -> None:
-        """Write how far the campaign is: at each new stage, and every five seconds."""
+        """Write the progress of the campaign: at each new stage, and every five seconds."""
         if now.stage == self._stage and time.monotonic() - self._written_s < EVENT_EVERY_S:
             return
         self._written_s, self._stage = time.monotonic(), now.stage

@@ -1,4 +1,4 @@
-"""Verifies plans with the fleet: what would run, running it, and storing the results."""
+"""Verifies plans with the fleet: prepares their runs, runs them, and stores the results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from relayd.store.verifications import VerificationRow, Verifications
 
 @dataclass
 class Verification:
-    """One plan, the runs that verify it, and what they have shown.
+    """One plan, the runs that verify it, and their results.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class Verification:
     limits : VerificationLimits
     notes : list of str
     full : mapping
-        What the plan fills, with the VMs that the fleet has, to what is known of that.
+        Caps and links that the plan fills, with the VMs that the fleet has, to their estimates.
     rechecks : list of Run
         Of links that were rechecked.
     samples : list of Sample
         Of links, as they were stored.
     error : ProbeError | None
-        What ended it early.
+        The error that ended it early.
     """
 
     plan: PlanPrediction
@@ -96,7 +96,7 @@ class Verification:
 
     @property
     def is_as_predicted(self) -> bool:
-        """Whether runs carried what was predicted, in total and on each path, and limits hold."""
+        """True if runs were as predicted, in total and on each path, and limits hold."""
         runs_hold = all(
             run.judgement == "within"
             and all(path.rate.judged(path.achieved_gbps) == "within" for path in run.paths)
@@ -116,7 +116,7 @@ class Verification:
 
     @property
     def sent(self) -> list[Sent]:
-        """What was sent; of what has not ended in good order, the most that it may have sent."""
+        """Volumes of runs; of those that have not ended in good order, the most possible."""
         begun = [run for run in (*self.runs, *self.rechecks) if run.has_begun]
         return links_of(begun, at_most=True)
 
@@ -147,7 +147,7 @@ class Verifier:
     wan : Wan
         Current estimates.
     meter : Meter
-        Prices what is sent.
+        Prices volumes.
     """
 
     def __init__(self, fleet: Fleet, wan: Wan, meter: Meter) -> None:
