@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from planner.model.baseline.modelled_links import baseline_network
+from relayd.catalogue.loading import load_catalogue
+from relayd.http.answers import answer_bytes
 from relayd.http.description import document
+from relayd.questions.registry import QUESTIONS, Question
+from relayd.sources.memory import MemorySource
+from relayd.sources.wan import Wan
 
 _REFERENCE = re.compile("#/components/schemas/([A-Za-z]+)")
 CONTRACT = Path(__file__).with_name("contract.txt")
@@ -108,6 +116,17 @@ def test_nothing_more_is_asked_of_clients_than_was() -> None:
 
 def test_the_contract_is_up_to_date() -> None:
     assert set(promised()) | needed() <= set(CONTRACT.read_text().splitlines())
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
+def test_answers_have_the_keys_that_were_promised(question: Question) -> None:
+    catalogue = load_catalogue(())
+    wan = Wan(MemorySource(catalogue, baseline_network(catalogue)))
+    answer = json.loads(answer_bytes(wan, question.request.from_json(question.example)))
+    promises = [line.partition(":")[0].split(".") for line in CONTRACT.read_text().splitlines()]
+    keys = {key for name, *rest in promises for key in rest if name == question.answer.__name__}
+    assert len(keys) > 5
+    assert keys <= answer.keys()
 
 
 def main() -> None:

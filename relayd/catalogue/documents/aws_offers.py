@@ -41,7 +41,11 @@ _LINUX = {
 
 
 class _About(DocumentRow):
-    offer: Literal["AmazonEC2", "AWSDataTransfer"] = Field(alias="offercode")
+    offer: Literal["AmazonEC2", "AWSDataTransfer"] = Field(
+        alias="offercode",
+        title="OfferCode",
+        description="Give the price lists of AmazonEC2 and AWSDataTransfer.",
+    )
 
 
 class _OfferedVm(DocumentRow):
@@ -71,7 +75,7 @@ def read(document: PriceDocument, found: PriceList) -> None:
     Raises
     ------
     FormatError
-        If it is of another service, not in USD, or a price or unit can't be.
+        If it is of another service, not in USD, or a price or unit is invalid.
     """
     about, rows = _of_json(document) if document.is_json else _of_csv(document)
     with suppress(ValueError):

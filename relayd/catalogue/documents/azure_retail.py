@@ -45,7 +45,10 @@ class _Item(DocumentRow):
 class _VmPrice(DocumentRow):
     currency_code: Dollars
     retail_price: Usd
-    unit_of_measure: Annotated[str, Field(pattern=r"^10{0,2} Hours?$")]
+    unit_of_measure: Annotated[
+        str,
+        Field(pattern=r"^10{0,2} Hours?$", description="Known are 1 Hour, 10 Hours and 100 Hours."),
+    ]
 
     @property
     def units(self) -> int:
@@ -53,7 +56,9 @@ class _VmPrice(DocumentRow):
 
 
 class _TrafficPrice(_VmPrice):
-    unit_of_measure: Annotated[str, Field(pattern=r"^10{0,2} GB$")]
+    unit_of_measure: Annotated[
+        str, Field(pattern=r"^10{0,2} GB$", description="Known are 1 GB, 10 GB and 100 GB.")
+    ]
     tier_minimum_units: Volume = 0.0
 
 
@@ -69,7 +74,7 @@ def read(document: PriceDocument, found: PriceList) -> None:
     Raises
     ------
     FormatError
-        If it is not in USD, or an item's price or unit can't be.
+        If it is not in USD, or an item's price or unit is invalid.
     """
     checked(_Page, str(document.path), document.json)
     for place, row in items_of(str(document.path), document.json["Items"]):

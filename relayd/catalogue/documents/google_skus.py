@@ -74,7 +74,7 @@ def read(document: PriceDocument, found: PriceList) -> None:
     Raises
     ------
     FormatError
-        If a price is not in USD, of another unit, or can't be.
+        If a price is not in USD, of another unit, or invalid.
     """
     for place, row in items_of(str(document.path), document.json["skus"]):
         sku = checked(_Sku, place, row)
@@ -85,7 +85,7 @@ def read(document: PriceDocument, found: PriceList) -> None:
         family, part = (described["family"] or "C2").lower(), described["part"]
         price = checked(_Price, place, row)
         if price.unit != _UNIT[part]:
-            problem = "has a unit that can't be"
+            problem = "has an invalid usageUnit"
             remedy = f"It should be {_UNIT[part]}."
             raise FormatError(place, problem, value=price.unit, remedy=remedy)
         usd = price.units + price.nanos * 1e-9

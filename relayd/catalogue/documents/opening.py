@@ -13,8 +13,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 
 from planner.model.errors import FormatError
 
@@ -26,13 +35,17 @@ PROVIDERS = ("aws", "azure", "gcp")
 
 Text = Annotated[str, BeforeValidator(lambda value: value or "")]
 """Empty where it is null or missing."""
-Dollars = Literal["USD"]
-Usd = Annotated[float, Field(ge=0, le=10_000)]
-Volume = Annotated[float, Field(ge=0, le=1e12)]
+_IN_USD = "relayd counts in US dollars: get the document with the currency USD."
+Dollars = Annotated[Literal["USD"], Field(description=_IN_USD)]
+Usd = Annotated[float, Field(ge=0, le=10_000, description="It may be from 0 to 10,000.")]
+Volume = Annotated[float, Field(ge=0, le=1e12, description="It may be from 0 to 1e12.")]
 
 
 class DocumentRow(BaseModel):
-    """An object or a row of a document, of which a reader names the fields that it needs."""
+    """An object or a row of a document, of which a reader names the fields that it needs.
+
+    Messages have a field's title, else its name, and its description as the remedy.
+    """
 
     model_config = ConfigDict(alias_generator=to_camel, allow_inf_nan=False)
 
@@ -41,24 +54,34 @@ R = TypeVar("R", bound=DocumentRow)
 
 
 def checked(model: type[R], place: str, row: object) -> R:
-    """Return a row of a document as what it must be.
+    """Return a row of a document as a model.
 
     Raises
     ------
     FormatError
-        Names the place and the first field that is missing or can't be.
+        Names the place and the first field that is missing or invalid, with its value.
     """
     try:
         return model.model_validate(row)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in fault["loc"])
-    if not field:
+    path = fault["loc"]
+    if not path:
         raise FormatError(place, "must be an object", value=row)
+    field = next(info for info in model.model_fields.values() if _is_at(info, path))
+    name = field.title or ".".join(map(str, path))
     if fault["type"] == "missing":
-        raise FormatError(place, f"lacks {field}", remedy="Download it again.")
-    problem = f"has a {field} that can't be"
-    raise FormatError(place, problem, value=fault["input"], remedy=f"{fault['msg']}.")
+        raise FormatError(place, f"lacks the {name}", remedy="Download it again.")
+    remedy = field.description or f"{fault['msg']}."
+    raise FormatError(place, f"has an invalid {name}", value=fault["input"], remedy=remedy)
+
+
+def _is_at(field: FieldInfo, path: tuple[str | int, ...]) -> bool:
+    """Return whether a value at a path in a row is, or is a part of, a field's."""
+    alias = field.validation_alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    paths = (one.path if isinstance(one, AliasPath) else [one] for one in choices)
+    return any(list(path[: len(one)]) == one for one in paths)
 
 
 def items_of(where: str, items: object) -> Iterator[tuple[str, Any]]:

@@ -53,7 +53,7 @@ class PriceList:
         Raises
         ------
         FormatError
-            If a name can't be; says the place in the document.
+            If a name is invalid; says the place in the document.
         """
         _must_be_name(place, "VM type", type_id)
         _must_be_name(place, "region", region)
@@ -83,7 +83,7 @@ class PriceList:
         Raises
         ------
         FormatError
-            If the region's name can't be.
+            If the region's name is invalid.
         """
         _must_be_name(place, "region", region)
         quota = (vcpus, used, place)

@@ -23,14 +23,17 @@ from relayd.catalogue.documents.price_list import PriceList
 
 # Older versions of az write text. True is no figure, for all that Python makes 1 of it.
 _Figure = Annotated[
-    float, Field(ge=0), BeforeValidator(lambda value: None if isinstance(value, bool) else value)
+    float,
+    Field(ge=0, description="It must be a number from 0."),
+    BeforeValidator(lambda value: None if isinstance(value, bool) else value),
 ]
 
 
 class _QuotaItem(DocumentRow):
     arn: Text = Field("", alias="QuotaArn")
     family: str = Field(
-        validation_alias=AliasChoices("QuotaCode", "metric", AliasPath("name", "value"))
+        validation_alias=AliasChoices("QuotaCode", "metric", AliasPath("name", "value")),
+        title="name (QuotaCode, metric or name.value)",
     )
 
 
@@ -71,7 +74,7 @@ def read_aws(document: PriceDocument, found: PriceList) -> None:
     Raises
     ------
     FormatError
-        Of this and the other readers: if a figure or name can't be.
+        Of this and the other readers: if a figure or name is invalid.
     """
     _add(found, str(document.path), document.json["Quotas"])
 
