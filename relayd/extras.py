@@ -1,4 +1,4 @@
-"""What is installed of the packages that only extras bring."""
+"""Looks for the packages that only extras bring."""
 
 from __future__ import annotations
 

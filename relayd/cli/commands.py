@@ -62,5 +62,5 @@ def build_parser(only: str | None = None) -> Parser:
 
 
 def introduction() -> str:
-    """Return what a command line without words shows."""
+    """Return the text for a command line without words."""
     return f"{build_parser().format_help()}\n{FIRST}"

@@ -201,7 +201,7 @@ def positive(text: str) -> int:
 
 
 def late(handler: str) -> Callable[[argparse.Namespace], int]:
-    """Return what imports ``module:function`` and calls it, when it is called."""
+    """Return a function that imports ``module:function`` and calls it, when it is called."""
     module, _, function = handler.partition(":")
 
     def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Runs one command, and says what went wrong."""
+"""Runs one command, and reports its errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _drop_output() -> None:
 def worded(
     error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str] = {}
 ) -> str:
-    """Return what went wrong, with options in place of the names of a request's fields.
+    """Return an error's text, with options in place of the names of a request's fields.
 
     An error begins with the field's name; a remedy has other fields' names between backticks.
 
@@ -94,7 +94,7 @@ def worded(
 def _document(
     error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str]
 ) -> dict[str, object]:
-    """Return what went wrong as JSON has it.
+    """Return an error as a JSON object.
 
     It has ``exit_code`` and ``detail``, and of bad input ``field``, ``problem``, ``value`` and
     ``remedy``; of an unknown or ambiguous region also ``near``.

@@ -1,4 +1,4 @@
-"""How tables, paragraphs and emphasis look in a terminal, and what never reaches one.
+"""Tables, paragraphs and emphasis for terminals, without the control characters of others.
 
 Names come from catalogues, samples, files and services, and a terminal obeys the control characters
 in them: it moves the cursor, changes its title or reverses the reading order. Everything that a
@@ -26,7 +26,7 @@ _GAP = "  "
 # C0 but tab and line feed, DEL, C1, what changes the reading order (UAX 9), what else ends lines,
 # and halves of surrogate pairs, which no encoding has.
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-# Tells our own escape sequences from those in names: nobody can know it beforehand.
+# Tells our own escape sequences from those in names: no one can know it beforehand.
 _ESCAPE = f"\033{os.urandom(8).hex()}"
 
 
@@ -72,7 +72,7 @@ class _SafeStream:
 
 
 def redrawn(line: str = "") -> str:
-    """Return what writes a line over the terminal's present one."""
+    """Return the text that overwrites the terminal's present line."""
     return f"{_ESCAPE}[G{_ESCAPE}[K{line}"
 
 
@@ -179,7 +179,7 @@ def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:
 
 
 def columns() -> int:
-    """Return how many characters a line of the terminal has; 80 where there is none."""
+    """Return the width of the terminal in characters; 80 where there is none."""
     return shutil.get_terminal_size().columns
 
 

@@ -1,4 +1,4 @@
-"""Who may do what, and how often: tokens with scopes, rate limits, hosts and origins.
+"""Access: tokens with scopes, rate limits, allowed hosts and origins.
 
 A page on the internet runs in an operator's browser, which does reach a service on loopback or
 behind a firewall. Two checks keep such pages out:
@@ -42,7 +42,7 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _BEARER = "bearer "
 _MOST_TOKEN = 512
 MOST_CALLERS = 65_536
-"""Whose rates are kept."""
+"""Callers whose rates are kept."""
 _ROUNDING_S = 1e-8
 """Of a time since the machine started, and more than that."""
 

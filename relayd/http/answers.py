@@ -1,4 +1,4 @@
-"""What worker processes answer, as JSON; none of it loads the web server."""
+"""Answers of worker processes, as JSON; none of it loads the web server."""
 
 from __future__ import annotations
 

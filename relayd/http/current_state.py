@@ -101,7 +101,7 @@ class Current:
 
     @cached_property
     def disputes(self) -> list[DisputedFigure]:
-        """What is in dispute of all links and caps."""
+        """The disputed figures of all links and caps."""
         network = self.network
         return disputed_figures(network, [(link.src, link.dst) for link in network])
 

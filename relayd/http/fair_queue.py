@@ -1,4 +1,4 @@
-"""Turns for work that takes a while: callers take them one after the other, whoever asks most.
+"""Turns for work that takes a while: callers take them one after the other, however much one asks.
 
 Round-robin between callers (Nagle, RFC 970): one that floods waits behind its own questions, and
 another is served after at most one of each.
@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from relayd.http.problems import Kind, ProblemError
 
 CALLER: ContextVar[object] = ContextVar("caller", default="the service itself")
-"""For whom something is done: the number of a token, an address, or the service itself."""
+"""The caller of the work at hand: the number of a token, an address, or the service itself."""
 
 
 class FairQueue:
@@ -39,7 +39,7 @@ class FairQueue:
         self._what = what
         self._queues: OrderedDict[object, deque[asyncio.Future[None]]] = OrderedDict()
         self.waiting = 0
-        """How many wait."""
+        """The number of callers that wait."""
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -95,7 +95,7 @@ class FairQueue:
                 self._queues.move_to_end(caller)
             else:
                 del self._queues[caller]
-            if not turn.done():  # or whoever asked has gone
+            if not turn.done():  # or its caller has gone
                 turn.set_result(None)
                 return
         self._free += 1

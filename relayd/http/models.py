@@ -1,7 +1,7 @@
-"""How the API's models are made, and those that several rooms use.
+"""Makes the API's models, and defines those that several rooms use.
 
 A model of an answer takes names and types of its fields from a domain type, and their meaning from
-the section ``Attributes`` of its docstring. What no domain type has is written out.
+the section ``Attributes`` of its docstring. Other fields are written out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Page(RequestModel):
 
 
 class CampaignRequest(RequestModel):
-    """What to measure with the fleet of the service."""
+    """A request for measurements with the fleet of the service."""
 
     budget_usd: float = Field(gt=0, le=1e6, description="Most to spend on egress.")
     phases: list[Literal["rtt", "per-flow", "caps", "aggregate"]] | None = Field(

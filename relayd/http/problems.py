@@ -51,7 +51,7 @@ _NOTHING_HERE = "There is no such path; /docs lists all."
 
 
 class Problem(BaseModel):
-    """What went wrong, for people and programs."""
+    """A problem, for people and programs."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -206,5 +206,5 @@ def _shown(value: object) -> object:
 
 
 def encoded(problem: ProblemError, request_id: str | None) -> bytes:
-    """Return the document; ASCII, so that whatever a client sent can be sent back."""
+    """Return the document; ASCII, so that any text of a client can be sent back."""
     return json.dumps({**problem.content, "request_id": request_id}).encode()

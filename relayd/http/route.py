@@ -32,7 +32,7 @@ T = TypeVar("T")
 ID_KEY = "request_id"
 EVENT_STREAM = "text/event-stream"
 WRITE_TIMEOUT_S = 30.0
-"""How long a reader may leave what was sent unread."""
+"""Longest time that a reader may leave an answer unread."""
 PART_BYTES = 1 << 18
 """Parts of a stream that are smaller are sent together."""
 LEAST_COMPRESSED_BYTES = 1400
@@ -221,7 +221,7 @@ def known_response(
 
 
 def compressed(response: web.Response, tag: str | None = None) -> web.Response:
-    """Let a response be compressed for clients that take that, unless it is small.
+    """Compress a response for clients that accept it, unless it is small.
 
     Parameters
     ----------

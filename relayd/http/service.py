@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 NOTE_USED_EVERY_S = 60.0
-"""How often the store is told which tokens were used."""
+"""Interval of writing to the store which tokens were used."""
 
 
 class Service:
@@ -55,7 +55,14 @@ class Service:
         A user's own catalogue files.
     telemetry : Telemetry | None
         Where traces and metrics are sent.
+
+    Attributes
+    ----------
+    current : Current
+        The state of knowledge that answers rest on, once the service has begun.
     """
+
+    current: Current
 
     def __init__(
         self,
@@ -79,7 +86,6 @@ class Service:
         )
         self.open_source = partial(open_source, db, catalogues, settings.fleet)
         self._cache_bytes = int(settings.cache_mb * 1e6)
-        self._current: Current | None = None
         self._latest: SnapshotRow | None = None
         self._verification = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -93,12 +99,6 @@ class Service:
         # Each takes a process of its own and, of a large store, a core for minutes.
         self.previews = FairQueue(1, 8, 2, "the effects of a decision")
         self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s)
-
-    @property
-    def current(self) -> Current:
-        """The state of knowledge that answers rest on now."""
-        assert self._current is not None
-        return self._current
 
     async def kept_answer(
         self, current: Current, key: str, question: Callable[..., bytes], *arguments: Any
@@ -212,7 +212,7 @@ class Service:
         await asyncio.to_thread(
             self.workers.give, current.version, current.catalogue, current.network
         )
-        self._current = current
+        self.current = current
 
     async def _expire_link_states(self) -> None:
         """Forget link states that expired, while the store can't be read."""
@@ -319,7 +319,7 @@ class _State(NamedTuple):
 
 
 def _is_other(found: NewerSamples | None, said: NewerSamples | None) -> bool:
-    """Whether answers are to say something else: not for each further sample."""
+    """Return whether the note on newer samples must change: not for each further one."""
     if found is None or said is None:
         return found is not said
     return found.reason != said.reason or found.samples >= 2 * said.samples
@@ -337,6 +337,6 @@ def _state(store: Store) -> _State:
 
 
 def _lacks_snapshot(store: Store, latest: SnapshotRow | None) -> bool:
-    """Whether samples, or decisions about them, are newer than the latest snapshot."""
+    """Return whether samples, or decisions about them, are newer than the latest snapshot."""
     through = latest.samples_through if latest else 0
     return store.samples.last_id() > through or not all_heeded(store.database)

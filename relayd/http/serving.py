@@ -9,6 +9,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +116,7 @@ async def _listen(
     assert web_server is not None
     loop, settings = asyncio.get_running_loop(), service.settings
     return await loop.create_server(
-        lambda: ClientConnection(service.connections, web_server, loop=loop, **web_server._kwargs),
+        partial(ClientConnection, service.connections, web_server, loop=loop, **web_server._kwargs),
         settings.host,
         settings.port,
         ssl=tls,

@@ -33,7 +33,7 @@ _WATCH = WatchOptions(0.0)  # its defaults are those of the service
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How the service runs; times in seconds, sizes in MB. With the range of each number."""
+    """Settings of the service, with the range of each number; times in seconds, sizes in MB."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, (0, 65_535)] = 8080
@@ -46,7 +46,7 @@ class ServiceSettings:
     tls_key: Path | None = None
     """PEM files."""
     no_auth: bool = False
-    """Answer everybody on this machine, without tokens."""
+    """Answer everyone on this machine, without tokens."""
     workers: Annotated[int, (0, 256)] = 0
     """Processes for batches, shuffles and other long questions; 0 for one a core."""
     cache_mb: Annotated[float, (0, 1e6)] = 64.0
@@ -72,7 +72,7 @@ class ServiceSettings:
     idle_timeout_s: Annotated[float, (1, 86_400)] = 75.0
     """Longest time until a request begins."""
     shutdown_s: Annotated[float, (0, 3600)] = 20.0
-    """How long requests in flight may take to finish after SIGTERM."""
+    """Longest time for requests in flight to finish after SIGTERM."""
     max_connections: Annotated[int, (1, 1e6)] = 10_000
     """Most open connections, or what the system's limit of open files allows if that is less;
     beyond it those without a request are closed, the longest idle first."""
@@ -114,7 +114,7 @@ class ServiceSettings:
     """Age at which samples are summarised; 0 for never."""
 
     def problems(self) -> list[InputError]:
-        """Return all that is wrong with the settings, the gravest first."""
+        """List the problems of the settings, the gravest first."""
         return list(_problems(self))
 
     def tokens_problem(self, tokens: Collection[Token]) -> InputError | None:
@@ -261,7 +261,7 @@ def _problems(settings: ServiceSettings) -> Iterator[InputError]:
 
 
 def _exposed(settings: ServiceSettings) -> Iterator[InputError]:
-    """Yield what lets others in than are meant to be."""
+    """Yield the settings that would let strangers in."""
     is_safe = settings.tls_cert or settings.behind_proxy or settings.insecure_public
     if settings.is_public and not is_safe:
         yield InputError(

@@ -20,10 +20,8 @@ FIRST_AFTER_S = 1.0
 """Samples seldom come alone: wait for those that come with them."""
 LIMIT_S = 600.0
 """Longest time for one snapshot; no caller waits for it."""
-
-
 MOST_TIMES_LATER = 16
-"""How many times longer than usual to wait after many failures in a row."""
+"""After many failures in a row, the wait grows to this multiple of the usual one."""
 
 
 class SnapshotMaker:
@@ -36,7 +34,7 @@ class SnapshotMaker:
     path : Path or Address
         The store.
     every_s : float
-        0 for never: somebody else makes them.
+        0 for never: another process makes them.
 
     Attributes
     ----------

@@ -96,7 +96,7 @@ class StoreAccess:
 
     @property
     def waiting(self) -> int:
-        """How many functions wait or run."""
+        """The number of functions that wait or run."""
         return self._reader.waiting + self._writer.waiting
 
     async def close(self) -> None:
@@ -186,7 +186,7 @@ class EventStream:
 
     @property
     def readers(self) -> int:
-        """How many read at the moment."""
+        """The number of readers at the moment."""
         return self._readers
 
     async def last_id(self) -> int:

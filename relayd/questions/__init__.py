@@ -1,1 +1,1 @@
-"""What may be asked of the network: one module a question, each behind a method of ``Wan``."""
+"""The questions about the network, each behind a method of ``Wan``, and their answers."""

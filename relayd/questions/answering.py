@@ -136,8 +136,8 @@ def _possible_outcomes(
 ) -> tuple[list[Outcome], tuple[str, ...]]:
     """Return the outcomes that VMs at both ends can have had, and a warning of the others.
 
-    Whoever may report transfers can say that one was done at once, and who writes rows can mistake
-    the unit. A transfer may have used as many VMs as plans take unasked, or as this one may.
+    A report may claim that a transfer was done at once, and rows may have the wrong unit. A
+    transfer may have used as many VMs as plans take unasked, or as this one may.
     """
     from planner.transfer.request import MOST_VMS_UNASKED
 

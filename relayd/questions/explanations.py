@@ -1,4 +1,4 @@
-"""What a word of the answers, or an option of a question, means: the glossary and the fields."""
+"""Explains the words of answers and the options of questions, from glossary and fields."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 
 class _Users:
-    """How many are inside; who enters first limits, who leaves last takes the limit back."""
+    """A count of users; the first one in sets the limit, the last one out lifts it."""
 
     def __init__(self) -> None:
         self.lock = Lock()

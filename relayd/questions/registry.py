@@ -60,7 +60,7 @@ class Question:
 
     @cached_property
     def solve(self) -> Callable[[Any, Any], Answer]:
-        """What answers a request on a :class:`~relayd.questions.answering.NetworkView`."""
+        """The function that answers a request on a network view."""
         return cast("Callable[[Any, Any], Answer]", _load(self.solve_at))
 
 

@@ -144,7 +144,7 @@ def _coverage(found: Backtest) -> str:
 
 
 def _explored(found: ExploredHistory, objective: str) -> str:
-    """Return what exploring brings, beside always the path that is predicted best."""
+    """Return the gain of exploring over always taking the path that is predicted best."""
     rows = [
         {
             "transfers that learn": NAMES[one.policy],

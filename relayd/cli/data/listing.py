@@ -110,7 +110,7 @@ def _vm_types(catalogue: Catalogue, options: argparse.Namespace) -> list[VmType]
 
 
 def _fits(vm_id: str, pattern: str) -> bool:
-    """Whether a type's id, or its name alone, begins with a pattern, whatever the case."""
+    """Return whether a type's id or bare name begins with a pattern, in any case of letters."""
     names = (vm_id.casefold(), vm_id.partition(":")[2].casefold())
     return any(fnmatchcase(name, f"{pattern.casefold()}*") for name in names)
 

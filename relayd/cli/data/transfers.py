@@ -142,7 +142,7 @@ def _human(found: TransferDetails) -> str:
 
 
 def _rest(of: TrackedTransfer, rest: RestQuestion) -> str:
-    begun = "Re-plan the rest: " if rest.advised else "What is left can be planned anew: "
+    begun = "Re-plan the rest: " if rest.advised else "What is left can be planned again: "
     if rest.question == "replan":
         moved, elapsed = rest.body["moved_gb"], rest.body["elapsed_s"]
         return (

@@ -10,7 +10,7 @@ from relayd.cli.questions.options import add_options
 from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.questions.registry import QUESTIONS, Question
 
-# What an answer shows beside what the question asks for: options of commands alone.
+# Options of commands alone: further parts of an answer to show.
 SHOWN = {
     "shuffle": ("--pairs", None, "list every pair, with its paths"),
     "broadcast": ("--trees", None, "list every tree"),

@@ -70,7 +70,7 @@ def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> 
     ----------
     plan : Plan
     volume_assumed : bool
-        Whether nobody said the volume.
+        Whether no volume was given.
     listed : bool
         Whether to list single relays.
     """
@@ -116,7 +116,7 @@ def _exploration(found: Exploration) -> str:
 
 
 def _lease(path: LeasedPath) -> str:
-    """Return what a lease would make of the transfer, and when its month pays."""
+    """Return the transfer's figures with a lease, and when its month pays."""
     found = (
         f"{path.id} ({' -> '.join(path.regions)}): {gbps_text(path.throughput_gbps)} Gbit/s, "
         f"{duration_text(path.duration_s)}"

@@ -32,7 +32,7 @@ def vms_text(vms: Mapping[str, int]) -> str:
 
 
 def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
-    """Return named ways to send beside each other: rate, time, cost, and ratios to the first.
+    """Return a table of ways to send: rate, time, cost, and ratios to the first.
 
     A way is any part of an answer with ``duration_s`` and ``cost_usd``; None where there is none.
     """
@@ -66,7 +66,7 @@ def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
 
 
 def path_text(regions: tuple[str, ...], addresses: tuple[AddressKind, ...]) -> str:
-    """Return how a path of two or three regions leads: ``direct``, or ``via`` its relay."""
+    """Return a path of two or three regions as ``direct``, or ``via`` its relay."""
     way = "direct" if len(regions) == 2 else f"via {regions[1]}"
     return f"{way}{private_text(regions, addresses)}"
 
@@ -90,7 +90,7 @@ def bounds_text(low_s: float, high_s: float) -> str:
 
 
 def snapshot_text(snapshot: Snapshot) -> str:
-    """Return what an answer rests on: the snapshot's id, source and time."""
+    """Return the snapshot of an answer: its id, source and time."""
     return f"{snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
 
 

@@ -1,4 +1,4 @@
-"""How a schedule of transfers looks to people."""
+"""Shows a schedule of transfers to people."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _periods(plan: SchedulePlan) -> str:
 
 
 def _path(transfer: TransferSchedule, path: PathRate) -> str:
-    """Return how a path leads; one into storage ends at a relay, and one out of it begins there."""
+    """Return a path in words; into storage it ends at a relay, and out of it begins there."""
     if path.regions[-1] != transfer.dst:
         return f"to {path.regions[-1]}{printing.private_text(path.regions, path.addresses)}"
     if path.regions[0] != transfer.src:
@@ -141,7 +141,7 @@ def _remedies(transfer: TransferSchedule) -> str:
 
 
 def _tariff(use: TariffUse) -> str:
-    """Return what is sent by a tariff, and when its month pays."""
+    """Return the volume that uses a tariff, and when its month pays."""
     said = f"{use.id} ({use.src} -> {use.dst}): "
     if not use.volume_gb:
         return f"{said}nothing is sent by it"

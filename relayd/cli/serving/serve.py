@@ -44,7 +44,7 @@ def _say_where(url: str) -> None:
 
 
 def _about(first: FirstToken, url: str) -> str:
-    """Return how to use the token of a first start; a new one is shown here and never again."""
+    """Return instructions for the token of a first start; a new one is shown only here."""
     use = f"export RELAYD_TOKEN={first.secret}"
     if not first.is_new:
         return (

@@ -1,1 +1,1 @@
-"""What the service tells monitoring: Prometheus, and collectors of OpenTelemetry."""
+"""Metrics, logs and traces of the service, for Prometheus and OpenTelemetry."""

@@ -84,23 +84,14 @@ class Metrics:
         ProcessCollector(registry=registry)
         build = Info("relayd_build", "What runs here.", registry=registry)
         build.info({"version": __version__, "python": python_version()})
-        self._plans = Counter(
+        self.plans = Counter(
             "relayd_plans", "Plans answered, by where they came from.", ("from",), registry=registry
         )
         for name in ("cache", "planner", "workers"):
-            self._plans.labels(name)
-        self._samples = Counter(
+            self.plans.labels(name)
+        self.samples = Counter(
             "relayd_samples_ingested", "Samples received.", ("result",), registry=registry
         )
-
-    def plans(self, where: str, number: int = 1) -> None:
-        """Count plans from the cache, the planner, or of a batch from workers."""
-        self._plans.labels(where).inc(number)
-
-    def ingested(self, **samples: int) -> None:
-        """Count samples, by what became of them."""
-        for result, number in samples.items():
-            self._samples.labels(result).inc(number)
 
     def estimated(self, errors: Iterable[EstimateError]) -> None:
         """Count errors of estimates."""

@@ -1,4 +1,4 @@
-"""What each path does, with its models: one module a resource, and the table of all of them."""
+"""Handlers and models of all paths, one module a resource, and the table of all routes."""
 
 from __future__ import annotations
 

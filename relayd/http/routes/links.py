@@ -60,7 +60,7 @@ MOST_LISTED = 5000
 LEAST_FOR_SHAPE = 8
 """Fewer samples have no distribution worth showing."""
 AGES_STAND_S = 60
-"""How long ages of samples are answered as they were."""
+"""Time for which ages of samples are answered as they were."""
 
 ESTIMATED = model_of(
     "Estimated",

@@ -196,7 +196,7 @@ OVERVIEW = answer(
 
 
 class RelayGainsQuery(RequestModel):
-    """How many."""
+    """The number of entries."""
 
     limit: int = Field(10, ge=1, le=MOST_GAINS, description="Most entries of the answer.")
 

@@ -49,7 +49,7 @@ SCHEMA_NAMES = {
     "comparison": "ComparisonQuestion",
     "replan": "ReplanQuestion",
 }
-"""The names of request schemas in the description of the API, which clients may rely on."""
+"""Names of request schemas in the description of the API; clients may rely on them."""
 
 MOST: dict[str, dict[str, float]] = {
     "transfer": {"outcomes": 1000, "leases": 100},
@@ -58,8 +58,8 @@ MOST: dict[str, dict[str, float]] = {
     "schedule": {"transfers": 1000, "tariffs": 200, "explain": 100},
     "place-tasks": {"tasks": 500, "traffic": 10_000, "vms": 200, "time_limit_s": 20.0},
 }
-"""What the service takes at most, where that is less than the specification allows: entries of a
-list, or a number."""
+"""Limits of the service that are below those of the specification: entries of a list, or a
+number."""
 
 
 def check_limits(question: Question, request: Specified) -> None:
@@ -213,14 +213,14 @@ async def _plan(context: RequestContext, request: TransferRequest) -> web.Respon
     key = repr(request)  # canonical: it leaves defaults out
     body = current.plans.get(key)
     if body is not None:
-        metrics.plans("cache")
+        metrics.plans.labels("cache").inc()
         return json_response(body, current.snapshot)
     began_s = time.perf_counter()
     if _is_quick(request):
         body = answer_bytes(current.wan, request)
     else:
         body = await context.service.workers.ask(current.version, answer_bytes, request)
-    metrics.plans("planner")
+    metrics.plans.labels("planner").inc()
     metrics.planning.observe(time.perf_counter() - began_s)
     current.plans.keep(key, body)
     return json_response(body, current.snapshot)
@@ -270,7 +270,7 @@ async def post_plans_batch(context: RequestContext) -> bytes:
     items = await service.workers.ask_in_parts(
         context.current.version, batch_items, questions, context.request[ID_KEY]
     )
-    service.metrics.plans("workers", len(items))
+    service.metrics.plans.labels("workers").inc(len(items))
     return b'{"snapshot":%b,"results":[%b]}' % (encoded(context.snapshot), b",".join(items))
 
 

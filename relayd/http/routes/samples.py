@@ -196,7 +196,7 @@ class SelectionGiven(RequestModel):
 
 
 class DecisionRequest(RequestModel):
-    """What an operator decides about samples."""
+    """An operator's decision about samples."""
 
     decision: Literal["accept", "reject", "confirm", "retract", "restore"] = Field(
         description="`accept` and `reject` samples in quarantine; `confirm` others as the own "
@@ -326,7 +326,7 @@ class SampleRows:
         if not self._is_declared(found[0]):
             raise InputError(
                 field,
-                "is a region that nobody has declared",
+                "is a region that is not declared",
                 value=name,
                 remedy="The operator of the service declares regions: in a catalogue file, in "
                 "its fleet file, or by `relayd import` on its store.",
@@ -370,7 +370,7 @@ async def post_samples(context: RequestContext) -> dict[str, Any]:
     nothing rests on them. A request with which its token would report more series (metrics of
     links) than it may is refused whole.
     """
-    service = context.service
+    service, counted = context.service, context.service.metrics.samples
     rows = await _rows(context)
     accepted = duplicates = 0
     batch_id = None
@@ -388,12 +388,13 @@ async def post_samples(context: RequestContext) -> dict[str, Any]:
                 lambda store: ingest(store, batch, [*rows.samples, *rows.apart], limits=limits)
             )
         except InputError:
-            service.metrics.ingested(over_limit=len(rows.samples) + len(rows.apart))
+            counted.labels("over_limit").inc(len(rows.samples) + len(rows.apart))
             raise
         accepted, duplicates, batch_id = report.accepted, report.duplicates, report.batch_id
-    service.metrics.ingested(
-        accepted=accepted, duplicate=duplicates, rejected=rows.rejected, quarantined=len(rows.apart)
-    )
+    counted.labels("accepted").inc(accepted)
+    counted.labels("duplicate").inc(duplicates)
+    counted.labels("rejected").inc(rows.rejected)
+    counted.labels("quarantined").inc(len(rows.apart))
     if accepted:
         service.snapshots.want()
     if rows.rejected and not (rows.samples or rows.apart):
@@ -452,7 +453,7 @@ def _read_document(content: bytes, rows: SampleRows) -> None:
 
 @route("GET", "/v1/quarantine", "read", QUARANTINE, query=QuarantineQuery)
 async def list_quarantine(context: RequestContext) -> dict[str, Any]:
-    """List samples that nothing rests on, the newest first.
+    """List samples in quarantine, the newest first.
 
     Those that can't be measurements by the catalogue, with the reason and who sent them, and
     how many there are for each kind of reason. `reason` chooses one kind.
@@ -497,7 +498,7 @@ def region_meant(wan: Wan, name: str | None, field: str) -> str | None:
 
 
 def _is_of(figure: DisputedFigure, src: str | None, dst: str | None) -> bool:
-    """Whether a figure is of the links from and to a region, or of a VM at their ends."""
+    """Return whether a figure is of the links from and to a region, or of a VM at their ends."""
     if figure.src == figure.dst and (src or dst):
         return figure.src in (src, dst)
     return src in (None, figure.src) and dst in (None, figure.dst)

@@ -239,12 +239,12 @@ def test_every_command_refuses_bad_input_in_one_sentence(tmp_path: Path, relayd:
     commands = list(leaves(build_parser()))
     assert len(commands) > 50
     for words, parser in commands:
-        needed = [
+        needed: list[object] = [
             f"{action.option_strings[-1]}={bad}" if action.option_strings else bad
             for action in parser._actions
             if action.required
         ]
-        line = [*words, "--no-such-option"]
+        line: list[object] = [*words, "--no-such-option"]
         if words[0] not in NEED_NO_FILE:
             if words[0] in ("import", "export"):
                 needed[0] = next(iter(parser._get_positional_actions()[0].choices or ()))
