@@ -414,17 +414,11 @@ CREATE TABLE transfers (
     reported_s REAL,                -- time of the last report
     ended_s REAL,
     heard_s REAL NOT NULL,          -- when the store was told last
-    event_id INTEGER                -- of the last event of its progress, which the next replaces
+    event_id INTEGER,               -- of the last event of its progress, which the next replaces
+    reports TEXT NOT NULL           -- JSON, [time, GB] of each that is kept, in order
 ) STRICT;
 
 CREATE INDEX transfers_of_pair ON transfers (src_id, dst_id, ended_s);
-
-CREATE TABLE transfer_reports (
-    transfer INTEGER NOT NULL REFERENCES transfers,
-    at_s REAL NOT NULL,
-    moved_gb REAL NOT NULL,
-    PRIMARY KEY (transfer, at_s)
-) STRICT, WITHOUT ROWID;
 
 -- ---- the service, and who changed what --------------------------------------------------------------
 

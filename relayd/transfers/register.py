@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from time import time as clock
 from typing import Any
 
@@ -28,10 +28,9 @@ from relayd.transfers.requests import (
 )
 from relayd.transfers.tracked import (
     LOST_AFTER_S,
-    ProgressReport,
+    StoredTransfer,
     TrackedTransfer,
     TransferDetails,
-    TransferRow,
     WantedState,
     details,
     outcome_of,
@@ -40,24 +39,17 @@ from relayd.transfers.tracked import (
 
 MOST_LISTED = 1000
 MOST_REPORTS = 1000
-RATE_OVER_S = 30.0
-"""Over which the rate of the moment is taken, or over one report where they are rarer."""
 CLOCK_SKEW_S = 60.0
 """By which a reporter's clock may be ahead of ours."""
 ROUNDING = 1e-6
 """By which volumes may disagree that were counted in another way."""
 
 _BEYOND = 2**62
-_SINCE = (
-    "FROM transfer_reports AS reports WHERE transfer = number "
-    f"AND at_s <= reported_s - {RATE_OVER_S} ORDER BY at_s DESC LIMIT 1"
-)
+_ENDS = {"src": "src.name", "dst": "dst.name"}
+_COLUMNS = [_ENDS.get(one.name, f"transfers.{one.name}") for one in fields(StoredTransfer)]
 _SELECT = (
-    "SELECT number, transfers.id, src.name, dst.name, volume_gb, label, who, began_s, "  # noqa: S608
-    "deadline_at_s, silent_after_s, digest, plan, expected, via, state, problem, "
-    "transfers.moved_gb, moved_via, reported_s, ended_s, heard_s, event_id, "
-    f"(SELECT at_s {_SINCE}), (SELECT reports.moved_gb {_SINCE}) FROM transfers "
-    "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
+    f"SELECT {', '.join(_COLUMNS)} "  # noqa: S608
+    "FROM transfers JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
 )
 _ENDED = {"finished": "finished", "failed": "failed", "cancelled": "was cancelled"}
 
@@ -74,7 +66,7 @@ def transfer_rows(
     *,
     before_number: int = 0,
     limit: int = MOST_LISTED,
-) -> list[TransferRow]:
+) -> list[StoredTransfer]:
     """Return transfers, the newest first.
 
     Parameters
@@ -101,7 +93,7 @@ def transfer_rows(
     rows = database.rows(
         f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?", (*values, limit)
     )
-    return [TransferRow(*row) for row in rows]
+    return [StoredTransfer(*row) for row in rows]
 
 
 def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
@@ -116,14 +108,13 @@ def forget_reports(database: Database, before_s: float) -> int:
 
     What became of them stays, with the figures of the plan. Returns how many reports went.
     """
-    of_old = (
-        "FROM transfer_reports WHERE transfer IN (SELECT number FROM transfers WHERE heard_s < ?)"
-    )
     with database.transaction():
-        (count,) = database.row(f"SELECT count(*) {of_old}", (before_s,))
-        database.change(f"DELETE {of_old}", (before_s,))
-        database.change("UPDATE transfers SET plan = NULL WHERE heard_s < ?", (before_s,))
-    return int(count)
+        of_old = "SELECT reports FROM transfers WHERE heard_s < ?"
+        count = sum(len(json.loads(text)) for (text,) in database.rows(of_old, (before_s,)))
+        database.change(
+            "UPDATE transfers SET plan = NULL, reports = '[]' WHERE heard_s < ?", (before_s,)
+        )
+    return count
 
 
 class TransferRegister:
@@ -196,6 +187,7 @@ class TransferRegister:
                 "heard_s": now_s,
             }
             begun = {"state": "running", "problem": "", "moved_gb": 0.0, "moved_via": "{}"}
+            begun["reports"] = "[]"
             database.add("transfers", {**row, **begun})
             return self._told(name), True
 
@@ -261,7 +253,7 @@ class TransferRegister:
             If there is none with this id.
         """
         row = self._require(id)
-        return details(row, self._reports(row), clock())
+        return details(row, clock())
 
     def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None
@@ -276,22 +268,17 @@ class TransferRegister:
 
     # ---- parts -------------------------------------------------------------------------------
 
-    def _find(self, name: str) -> TransferRow | None:
+    def _find(self, name: str) -> StoredTransfer | None:
         found = self._database.row(f"{_SELECT} WHERE transfers.id = ?", (name,))
-        return None if found is None else TransferRow(*found)
+        return None if found is None else StoredTransfer(*found)
 
-    def _require(self, name: str) -> TransferRow:
+    def _require(self, name: str) -> StoredTransfer:
         found = self._find(name)
         if found is None:
             raise NoTransferError(
                 "id", "is of no transfer", value=name, remedy="`relayd transfers list` has the ids."
             )
         return found
-
-    def _reports(self, row: TransferRow) -> list[ProgressReport]:
-        """Return the reports of a transfer, the oldest first."""
-        sql = "SELECT at_s, moved_gb FROM transfer_reports WHERE transfer = ? ORDER BY at_s"
-        return [ProgressReport(*found) for found in self._database.rows(sql, (row.number,))]
 
     def _via(self, given: Mapping[str, float]) -> dict[str, float]:
         return {
@@ -301,7 +288,7 @@ class TransferRegister:
 
     def _keep(
         self,
-        row: TransferRow,
+        row: StoredTransfer,
         moved_gb: float,
         moved_via: Mapping[str, float],
         at_s: float,
@@ -310,22 +297,16 @@ class TransferRegister:
         """Keep a report in the caller's transaction; paths that it leaves out stay as they are."""
         _check_progress(row, moved_gb, at_s)
         via = _added(row, moved_gb, moved_via)
-        database = self._database
-        database.change(
-            "INSERT INTO transfer_reports (transfer, at_s, moved_gb) VALUES (?, ?, ?) "
-            "ON CONFLICT (transfer, at_s) DO UPDATE SET moved_gb = excluded.moved_gb",
-            (row.number, at_s, moved_gb),
-        )
-        if len(reports := self._reports(row)) > MOST_REPORTS:
-            database.change_many(
-                "DELETE FROM transfer_reports WHERE transfer = ? AND at_s = ?",
-                [(row.number, report.at_s) for report in reports[:-1:2]],
-            )
+        reports = [report for report in row.all_reports() if report[0] != at_s]
+        reports.append((at_s, moved_gb))
+        if len(reports) > MOST_REPORTS:
+            reports = [*reports[1:-1:2], reports[-1]]
         only = next(iter(via)) if len(via) == 1 else row.via if not via else None
-        database.change(
-            "UPDATE transfers SET moved_gb = ?, moved_via = ?, via = ?, reported_s = ?, "
-            "heard_s = ? WHERE number = ?",
-            (moved_gb, json.dumps(via, sort_keys=True), only, at_s, now_s, row.number),
+        texts = json.dumps(via, sort_keys=True), json.dumps(reports)
+        self._database.change(
+            "UPDATE transfers SET moved_gb = ?, via = ?, reported_s = ?, heard_s = ?, "
+            "moved_via = ?, reports = ? WHERE number = ?",
+            (moved_gb, only, at_s, now_s, *texts, row.number),
         )
 
     def _told(self, name: str) -> TrackedTransfer:
@@ -345,7 +326,7 @@ class TransferRegister:
         return tracked(row, clock())
 
 
-def _ended_text(row: TransferRow) -> str:
+def _ended_text(row: StoredTransfer) -> str:
     at_s = row.heard_s if row.ended_s is None else row.ended_s
     return f"{_ENDED[row.state]} at {utc_text(at_s)}"
 
@@ -361,7 +342,7 @@ def _time(at_s: float | None, now_s: float) -> float:
     return now_s if at_s is None else at_s
 
 
-def _check_progress(row: TransferRow, moved_gb: float, at_s: float) -> None:
+def _check_progress(row: StoredTransfer, moved_gb: float, at_s: float) -> None:
     last_s = row.began_s if row.reported_s is None else row.reported_s
     if at_s < last_s:
         before = "it began" if row.reported_s is None else "the last report"
@@ -381,7 +362,7 @@ def _check_progress(row: TransferRow, moved_gb: float, at_s: float) -> None:
     _refuse_less("moved_gb", row.moved_gb, moved_gb)
 
 
-def _added(row: TransferRow, moved_gb: float, given: Mapping[str, float]) -> dict[str, float]:
+def _added(row: StoredTransfer, moved_gb: float, given: Mapping[str, float]) -> dict[str, float]:
     """Return GB by path, with those that a report names."""
     known: dict[str, float] = json.loads(row.moved_via)
     for name, gb in given.items():

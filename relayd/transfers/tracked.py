@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
@@ -23,71 +24,75 @@ SLOW_SHARE = 0.7
 LOST_AFTER_S = 86_400.0
 """A transfer without a report for a day has failed."""
 
+RATE_OVER_S = 30.0
+"""Over which the rate of the moment is taken, or over one report where they are rarer."""
+
 StoredState: TypeAlias = Literal["running", "finished", "failed", "cancelled"]
 WantedState: TypeAlias = Literal["in-flight", "finished", "failed", "cancelled"]
 TrackedState: TypeAlias = Literal["running", "silent", "finished", "failed", "cancelled"]
 
 
-class ProgressReport(NamedTuple):
-    """What had arrived at one time."""
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A transfer as it was begun, and what was said of it last.
 
-    at_s: float
-    moved_gb: float
-
-
-class TransferRow(NamedTuple):
-    """A transfer as it is stored; the table's comments say what each column is.
+    Times are seconds since 1970 (UTC).
 
     Attributes
     ----------
-    since_s, since_gb : float | None
-        The report from which on the rate of the moment is counted; None for its beginning.
+    who : str
+        The token that reports it, or ``user@machine``.
+    via : str | None
+        Its relay, or ``direct``; None where it takes several paths.
+    moved_gb : float
+        What has arrived.
     """
 
-    number: int
     id: str
     src: str
     dst: str
     volume_gb: float
     label: str
     who: str
-    began_s: float
-    deadline_at_s: float | None
-    silent_after_s: float
-    digest: str
-    plan: str | None
-    expected: str | None
-    via: str | None
-    state: StoredState
     problem: str
-    moved_gb: float
-    moved_via: str
+    began_s: float
     reported_s: float | None
     ended_s: float | None
-    heard_s: float
-    event_id: int | None
-    since_s: float | None
-    since_gb: float | None
+    deadline_at_s: float | None
+    silent_after_s: float
+    via: str | None
+    moved_gb: float
 
 
 @dataclass(frozen=True, slots=True)
-class TrackedTransfer:
-    """A transfer, and what its reports say at one time.
+class StoredTransfer(Transfer):
+    """A transfer as it is stored; the table's comments say what each column is."""
 
-    Times are seconds since 1970 (UTC).
+    number: int
+    digest: str
+    plan: str | None
+    expected: str | None
+    state: StoredState
+    moved_via: str
+    heard_s: float
+    event_id: int | None
+    reports: str
+
+    def all_reports(self) -> list[tuple[float, float]]:
+        """Return time and GB of each report that is kept, the oldest first."""
+        return [(at_s, moved_gb) for at_s, moved_gb in json.loads(self.reports)]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedTransfer(Transfer):
+    """A transfer, and what its reports say at one time.
 
     Attributes
     ----------
     state : {"running", "silent", "finished", "failed", "cancelled"}
         ``silent`` without a report for ``silent_after_s``; after a day of that, ``failed``.
-    reason : str
-        The state in a sentence: rate against plan, end against deadline.
-    who : str
-        The token that reports it, or ``user@machine``.
-    via : str | None
-        Its relay, or ``direct``; None where it takes several paths.
-    moved_gb, share : float
-        What has arrived, and which part of all that is.
+    share : float
+        Which part of all has arrived.
     rate_gbps : float | None
         Over the last half a minute of reports; None unless it is running.
     mean_gbps : float | None
@@ -102,24 +107,11 @@ class TrackedTransfer:
         Whether it ended, or is to end, after the deadline; None where that is not known.
     is_slow : bool | None
         Whether its rate is below the plan's low bound; None where that is not known.
+    reason : str
+        The state in a sentence: rate against plan, end against deadline.
     """
 
-    id: str
-    src: str
-    dst: str
-    volume_gb: float
-    label: str
-    who: str
     state: TrackedState
-    reason: str
-    problem: str
-    began_s: float
-    reported_s: float | None
-    ended_s: float | None
-    deadline_at_s: float | None
-    silent_after_s: float
-    via: str | None
-    moved_gb: float
     share: float
     rate_gbps: float | None
     mean_gbps: float | None
@@ -128,6 +120,7 @@ class TrackedTransfer:
     forecast_end_s: float | None
     is_late: bool | None
     is_slow: bool | None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +186,7 @@ class TransferDetails:
     rest: RestQuestion | None = None
 
 
-def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
+def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
     """Return a transfer as it is known at a time."""
     expected = None if row.expected is None else _EXPECTED.validate_json(row.expected)
     state = _state(row, now_s)
@@ -221,34 +214,29 @@ def tracked(row: TransferRow, now_s: float) -> TrackedTransfer:
             late = forecast_end_s > row.deadline_at_s
     known_s = row.ended_s if row.ended_s is not None else last_s
     mean = BITS_PER_BYTE * row.moved_gb / (known_s - row.began_s) if known_s > row.began_s else None
-    derived: dict[str, Any] = {
-        "state": state,
-        "reason": "",
-        "share": min(1.0, row.moved_gb / row.volume_gb),
-        "rate_gbps": rate,
-        "mean_gbps": mean,
-        "expected": expected,
-        "planned_end_s": planned_end_s,
-        "forecast_end_s": forecast_end_s,
-        "is_late": late,
-        "is_slow": slow,
-    }
-    stored = {one.name for one in fields(TrackedTransfer)} - derived.keys()
-    found = TrackedTransfer(**{name: getattr(row, name) for name in stored}, **derived)
+    found = TrackedTransfer(
+        **{one.name: getattr(row, one.name) for one in fields(Transfer)},
+        state=state,
+        share=min(1.0, row.moved_gb / row.volume_gb),
+        rate_gbps=rate,
+        mean_gbps=mean,
+        expected=expected,
+        planned_end_s=planned_end_s,
+        forecast_end_s=forecast_end_s,
+        is_late=late,
+        is_slow=slow,
+    )
     return replace(found, reason=_reason(found))
 
 
-def details(row: TransferRow, reports: Sequence[ProgressReport], now_s: float) -> TransferDetails:
+def details(row: StoredTransfer, now_s: float) -> TransferDetails:
     """Return a transfer with its reports in the order of time."""
     transfer = tracked(row, now_s)
-    before = ProgressReport(row.began_s, 0.0)
-    listed = []
-    for report in reports:
-        since_s = report.at_s - before.at_s
-        moved_gb = report.moved_gb - before.moved_gb
-        rate = BITS_PER_BYTE * moved_gb / since_s if since_s > 0 else None
-        listed.append(TrackedReport(report.at_s, report.moved_gb, rate))
-        before = report
+    reports = row.all_reports()
+    listed = [
+        TrackedReport(*report, _gbps(before, report))
+        for before, report in pairwise([(row.began_s, 0.0), *reports])
+    ]
     plan = None if row.plan is None else json.loads(row.plan)
     return TransferDetails(
         transfer, tuple(listed), _paths(row, transfer), plan, _rest(transfer, plan, now_s)
@@ -272,7 +260,7 @@ def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
     )
 
 
-def _state(row: TransferRow, now_s: float) -> TrackedState:
+def _state(row: StoredTransfer, now_s: float) -> TrackedState:
     if row.state != "running":
         return row.state
     unheard_s = now_s - row.heard_s
@@ -281,12 +269,18 @@ def _state(row: TransferRow, now_s: float) -> TrackedState:
     return "silent" if unheard_s > row.silent_after_s else "running"
 
 
-def _rate_gbps(row: TransferRow) -> float | None:
+def _rate_gbps(row: StoredTransfer) -> float | None:
     """Return the rate of the last reports; None before the first that has a time after it began."""
     if row.reported_s is None:
         return None
-    span_s = row.reported_s - (row.began_s if row.since_s is None else row.since_s)
-    moved_gb = row.moved_gb - (row.since_gb or 0.0)
+    since, until_s = (row.began_s, 0.0), row.reported_s - RATE_OVER_S
+    since = max((one for one in row.all_reports() if one[0] <= until_s), default=since)
+    return _gbps(since, (row.reported_s, row.moved_gb))
+
+
+def _gbps(since: tuple[float, float], until: tuple[float, float]) -> float | None:
+    """Return the rate between two reports; None between two of one time."""
+    span_s, moved_gb = until[0] - since[0], until[1] - since[1]
     return BITS_PER_BYTE * moved_gb / span_s if span_s > 0 else None
 
 
@@ -298,7 +292,7 @@ def _least_gbps(expected: ExpectedTransfer | None) -> float | None:
     return SLOW_SHARE * expected.throughput_gbps
 
 
-def _paths(row: TransferRow, transfer: TrackedTransfer) -> tuple[TrackedPath, ...]:
+def _paths(row: StoredTransfer, transfer: TrackedTransfer) -> tuple[TrackedPath, ...]:
     moved = json.loads(row.moved_via)
     found = {}
     for path in transfer.expected.paths if transfer.expected else ():
