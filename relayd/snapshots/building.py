@@ -23,7 +23,6 @@ from probes.samples import Sample, Samples
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
-from relayd.store.metadata import Metadata
 from relayd.store.samples.decisions import HEEDED, all_heeded, last_decision
 from relayd.store.samples.reading import BEGUN, FAILED, Decision
 from relayd.store.samples.retention import vm_votes
@@ -55,7 +54,7 @@ def make_snapshot(
     samples_through = store.samples.last_id()
     if not samples_through:
         return None
-    metadata, decisions_through = Metadata(store.database), last_decision(store.database)
+    database, decisions_through = store.database, last_decision(store.database)
     latest = store.snapshots.latest()
     if (
         latest
@@ -65,7 +64,7 @@ def make_snapshot(
         and latest.catalogue_digest == catalogue.digest
     ):
         return snapshot_of(latest)
-    metadata.set(BEGUN, time.time())
+    database.set_metadata(BEGUN, time.time())
     try:
         found = estimated(store, catalogue, through=samples_through)
         for shift in found.estimator.shifts:
@@ -73,7 +72,7 @@ def make_snapshot(
         return _saved(store, catalogue, found, samples_through, decisions_through)
     except Exception:
         with suppress(RelaydError):  # the first error counts
-            metadata.set(FAILED, time.time())
+            database.set_metadata(FAILED, time.time())
         raise
 
 
@@ -111,7 +110,7 @@ def _saved(
     store.snapshots.save(row, estimator.network(saved), event)
     if decisions_through:  # after it: what is not noted yet is heeded once more
         with store.database.transaction():
-            Metadata(store.database).set(HEEDED, decisions_through)
+            store.database.set_metadata(HEEDED, decisions_through)
     return saved
 
 

@@ -102,6 +102,19 @@ class Database(ABC):
         row = self.row("SELECT id FROM regions WHERE name = ?", (name,))
         return int(row[0]) if row else self.add("regions", {"name": name}, "id")
 
+    def metadata(self, name: str) -> float | None:
+        """Return a number that survives a restart, such as when a task ran last; None if unset."""
+        row = self.row("SELECT value FROM metadata WHERE name = ?", (name,))
+        return None if row is None else float(row[0])
+
+    def set_metadata(self, name: str, value: float) -> None:
+        """Set a number that survives a restart."""
+        self.change(
+            "INSERT INTO metadata (name, value) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
     @abstractmethod
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Run a statement once for each row; return how many rows it changed."""

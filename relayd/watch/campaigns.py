@@ -24,7 +24,6 @@ from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
 from relayd.store.leases import Lease
 from relayd.store.links import LevelShifts
-from relayd.store.metadata import Metadata
 from relayd.times import utc_date
 from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
 from relayd.watch.storage import StoreThread
@@ -109,8 +108,8 @@ class CampaignScheduler:
         return longest_s if quiet is None else min(longest_s, quiet.begins_in_s(now_s))
 
     def _due(self, store: Store, now_s: float) -> DueCampaign | None:
-        metadata = Metadata(store.database)
-        if now_s < (metadata.get(NOT_BEFORE) or 0.0):
+        database = store.database
+        if now_s < (database.metadata(NOT_BEFORE) or 0.0):
             return None
         unfinished = Campaigns(store).unfinished()
         if unfinished and unfinished.options.get("started_by") == STARTED_BY_WATCHER:
@@ -119,7 +118,7 @@ class CampaignScheduler:
             return DueCampaign("one was not finished", unfinished.spec, changed, is_resumed=True)
         if due := self._changed(store, now_s):
             return due
-        last_s = metadata.get(LAST)
+        last_s = database.metadata(LAST)
         if last_s is None:
             (last_s,) = store.database.row("SELECT max(finished_at_s) FROM campaigns")
         every_s = self.options.campaign_every_s
@@ -127,7 +126,7 @@ class CampaignScheduler:
             return DueCampaign("measurements have come of age", self.options.campaign)
         if self.options.regret is None:
             return None
-        last_s = max(last_s or 0.0, metadata.get(LAST_BY_REGRET) or 0.0)
+        last_s = max(last_s or 0.0, database.metadata(LAST_BY_REGRET) or 0.0)
         if now_s < last_s + _spread(DAY_S, last_s):
             return None
         # Estimates age in whole days. The campaign itself chooses the links worth measuring.
@@ -221,21 +220,23 @@ class CampaignScheduler:
         spending.settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
         now_s = time.time()
         with store.database.transaction():
-            metadata = Metadata(store.database)
+            database = store.database
             if run.ended and due.changed:
                 for src, dst in due.changed:
                     LevelShifts(store.database).close(src, dst)
             if problem:
-                metadata.set(NOT_BEFORE, now_s + RETRY_S)
+                database.set_metadata(NOT_BEFORE, now_s + RETRY_S)
             elif run.left_out:
                 # Tomorrow there is money again; where the hour ended it, quiet hours hold.
                 out_of_time = self._time_left_s(now_s) < LEAST_S
-                metadata.set(NOT_BEFORE, now_s + (LEAST_S if out_of_time else day_left_s(now_s)))
+                database.set_metadata(
+                    NOT_BEFORE, now_s + (LEAST_S if out_of_time else day_left_s(now_s))
+                )
             elif run.ended:
-                metadata.set(NOT_BEFORE, now_s + BETWEEN_S)
+                database.set_metadata(NOT_BEFORE, now_s + BETWEEN_S)
             if run.ended and not due.changed:
                 is_whole = "rtt" in due.spec.phases
-                metadata.set(LAST if is_whole else LAST_BY_REGRET, now_s)
+                database.set_metadata(LAST if is_whole else LAST_BY_REGRET, now_s)
             told = {"status": run.status(problem), "why": due.why, "usd": run.usd}
             told |= {"sent_gb": run.sent_gb, "ended": run.ended, "left_out": run.left_out}
             events = Events(store.database)
@@ -342,9 +343,9 @@ def settle_killed(store: Store, day: str) -> None:
 
     The caller holds the prober's lease, so that no other campaign of a watcher is running.
     """
-    spending, metadata = Spending(store.database), Metadata(store.database)
+    database, spending = store.database, Spending(store.database)
     reserved_usd = spending.reserved_usd(day, "campaign")
-    before_usd, before_gb = metadata.get(BEFORE_USD), metadata.get(BEFORE_GB)
+    before_usd, before_gb = database.metadata(BEFORE_USD), database.metadata(BEFORE_GB)
     if reserved_usd > 0 and before_usd is not None and before_gb is not None:
         gb, usd = Campaigns(store).spent(STARTED_BY_WATCHER)
         spending.settle(day, "campaign", reserved_usd, usd - before_usd, gb - before_gb)
@@ -353,8 +354,8 @@ def settle_killed(store: Store, day: str) -> None:
 def _note_before(store: Store) -> None:
     gb, usd = Campaigns(store).spent(STARTED_BY_WATCHER)
     with store.database.transaction():
-        Metadata(store.database).set(BEFORE_USD, usd)
-        Metadata(store.database).set(BEFORE_GB, gb)
+        store.database.set_metadata(BEFORE_USD, usd)
+        store.database.set_metadata(BEFORE_GB, gb)
 
 
 def _spread(every_s: float, last_s: float) -> float:

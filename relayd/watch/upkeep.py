@@ -18,7 +18,6 @@ from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store
 from relayd.store.events import Events
 from relayd.store.links import LevelShifts, LinkStates
-from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import append
 from relayd.store.samples.retention import compact
 from relayd.times import utc_text
@@ -160,7 +159,7 @@ class Upkeep:
     async def _compaction_is_due(self, now_s: float) -> bool:
         if self.options.retain_s == inf:
             return False
-        last_s = await self.storage.do(lambda store: Metadata(store.database).get(COMPACTED))
+        last_s = await self.storage.do(lambda store: store.database.metadata(COMPACTED))
         return last_s is None or now_s - last_s >= DAY_S
 
     def _compact(self) -> None:
@@ -169,7 +168,7 @@ class Upkeep:
             done = compact(store, self.options.retain_s)
             forget_reports(store.database, time.time() - self.options.retain_s)
             with store.database.transaction():
-                Metadata(store.database).set(COMPACTED, time.time())
+                store.database.set_metadata(COMPACTED, time.time())
                 LinkStates(store.database).forget_before(time.time() - DAY_S)
         if done.samples:
             self.on_note(f"Summarised {done.samples} old samples: {done.summaries} summaries.")

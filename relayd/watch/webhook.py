@@ -26,7 +26,6 @@ import aiohttp
 from planner.model.errors import InputError, RelaydError
 from relayd.store import Store
 from relayd.store.events import Event, Events
-from relayd.store.metadata import Metadata
 from relayd.times import utc_text
 from relayd.watch.storage import StoreThread
 
@@ -188,11 +187,11 @@ class Notifier:
         """Go on after the last delivered event; a new webhook gets new events only."""
 
         def first(store: Store) -> float:
-            metadata = Metadata(store.database)
-            delivered = metadata.get(LAST_DELIVERED)
+            database = store.database
+            delivered = database.metadata(LAST_DELIVERED)
             if delivered is None:
                 delivered = float(Events(store.database).last_id())
-                metadata.set(LAST_DELIVERED, delivered)
+                database.set_metadata(LAST_DELIVERED, delivered)
             return delivered
 
         self._last_id = int(await self.storage.do(first))
@@ -236,4 +235,4 @@ class Notifier:
 
     async def _remember(self) -> None:
         last_id = float(self._last_id)
-        await self.storage.do(lambda store: Metadata(store.database).set(LAST_DELIVERED, last_id))
+        await self.storage.do(lambda store: store.database.set_metadata(LAST_DELIVERED, last_id))

@@ -43,7 +43,6 @@ from relayd.store.campaigns.log import Campaigns
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Event, Events
 from relayd.store.links import LevelShifts, LinkStates
-from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.times import utc_date
 from relayd.watch.campaigns import LAST, LAST_BY_REGRET, LONGEST_S, CampaignScheduler, settle_killed
@@ -154,7 +153,7 @@ def test_what_keeps_the_regret_low_comes_between_the_campaigns_that_are_due_by_a
             found.append((now_s, due.spec.phases))
             with store.database.transaction():
                 key = LAST if due.spec.phases == PHASES else LAST_BY_REGRET
-                Metadata(store.database).set(key, now_s)
+                store.database.set_metadata(key, now_s)
     whole_s = [at_s for at_s, phases in found if phases == PHASES]
     assert len(whole_s) == 5
     assert {phases for _, phases in found} == {PHASES, ("aggregate",)}

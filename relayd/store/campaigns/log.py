@@ -13,7 +13,6 @@ from pydantic import TypeAdapter
 from planner.model.errors import InputError, StoreError
 from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.tasks import Probe, ProbeOutcome, ProbeTask
-from relayd.store.metadata import Metadata
 from relayd.store.opening import Store
 from relayd.store.samples.ingest import write_live
 
@@ -208,19 +207,19 @@ class Campaigns:
 
     def ask_to_stop(self, number: int) -> None:
         """Ask the process that runs a campaign, whichever it is, to interrupt it."""
-        Metadata(self._database).set(_TO_STOP, number)
+        self._database.set_metadata(_TO_STOP, number)
 
     def take_stop(self, number: int) -> bool:
         """Return whether somebody asked to stop a campaign, once: it may go on later."""
-        metadata = Metadata(self._database)
-        if metadata.get(_TO_STOP) != number:
+        database = self._database
+        if database.metadata(_TO_STOP) != number:
             return False
-        metadata.set(_TO_STOP, 0)
+        database.set_metadata(_TO_STOP, 0)
         return True
 
     def is_run_by_watcher(self) -> bool:
         """Return whether the campaign that runs, or ran last, is run by the watcher."""
-        return bool(Metadata(self._database).get(_RUN_BY_WATCHER))
+        return bool(self._database.metadata(_RUN_BY_WATCHER))
 
     @contextmanager
     def under_way(self, *, by_watcher: bool = False) -> Iterator[None]:
@@ -230,7 +229,7 @@ class Campaigns:
         """
         with self._store.new_lease("campaign") as lease:
             with suppress(StoreError):
-                Metadata(self._database).set(_RUN_BY_WATCHER, float(by_watcher))
+                self._database.set_metadata(_RUN_BY_WATCHER, float(by_watcher))
                 lease.acquire(even_if_held=True)
             yield
 
@@ -254,7 +253,7 @@ class Campaigns:
             self._store.lease = lease
             try:
                 # Of an earlier run that ended before it took it: it is not meant for this one.
-                Metadata(self._database).set(_TO_STOP, 0)
+                self._database.set_metadata(_TO_STOP, 0)
                 yield
             finally:
                 self._store.lease = None

@@ -19,7 +19,6 @@ from probes.importers.physics import FAULTS
 from probes.samples import Metric, Sample
 from relayd.store.changes import record_change
 from relayd.store.database import Database
-from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
 from relayd.store.samples.reading import SETUP, Decision
 
@@ -193,7 +192,7 @@ def last_decision(database: Database) -> int:
 
 def all_heeded(database: Database) -> bool:
     """Return whether the newest snapshot heeds all decisions."""
-    return (Metadata(database).get(HEEDED) or 0) == last_decision(database)
+    return (database.metadata(HEEDED) or 0) == last_decision(database)
 
 
 def decisions(database: Database) -> list[DecisionRow]:

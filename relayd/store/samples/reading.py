@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from planner.model.network import NewerSamples
 from probes.samples import METRICS, OWN, ROW, Metric, Samples
 from relayd.store.database import Database
-from relayd.store.metadata import Metadata
 
 Decision: TypeAlias = Literal["retract", "restore", "confirm"]
 SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
@@ -249,8 +248,8 @@ class StoredSamples:
         )
         if samples is None:
             return None
-        samples, metadata = int(samples), Metadata(self._database)
-        failed_s, begun_s = metadata.get(FAILED) or 0.0, metadata.get(BEGUN) or 0.0
+        samples, database = int(samples), self._database
+        failed_s, begun_s = database.metadata(FAILED) or 0.0, database.metadata(BEGUN) or 0.0
         if failed_s > made_at_s:
             return NewerSamples(samples, since_s, "failed", failed_s)
         if begun_s > made_at_s and now_s - begun_s >= PATIENCE_S:
