@@ -39,11 +39,12 @@ class NetworkCache:
     ----------
     version : object
         See :attr:`relayd.sources.memory.Source.version`.
+    whole : Network
+        With bounds widened for age.
     """
 
-    def __init__(self, version: object) -> None:
-        self.version = version
-        self.whole: Network | None = None
+    def __init__(self, version: object, whole: Network) -> None:
+        self.version, self.whole = version, whole
         self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
         self._deriving = allocate_lock()  # that of `threading`, which takes longer to load
 
@@ -79,7 +80,7 @@ class Wan(Asking):
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._cache = NetworkCache(None)
+        self._cache: NetworkCache | None = None
 
     def __repr__(self) -> str:
         """Say what it rests on."""
@@ -98,7 +99,8 @@ class Wan(Asking):
     @property
     def network(self) -> Network:
         """The whole graph of estimates, bounds widened for age, and links as they are now."""
-        return self._as_asked(self._whole(), {}, "auto", self._current_cache())
+        cache = self._current_cache()
+        return self._as_asked(cache.whole, {}, "auto", cache)
 
     def refresh(self) -> Snapshot:
         """Forget what was read, so that the next answer rests on the newest snapshot.
@@ -140,25 +142,24 @@ class Wan(Asking):
             See :func:`relayd.sources.addresses.over_addresses`.
         """
         cache = self._current_cache()
-        network = self._whole()
+        network = cache.whole
         if further := tuple(region for region in regions if region not in network.sites):
             network = cache.derived(
                 network, further, partial(with_regions, network, self.catalogue, further)
             )
         network = self._as_asked(network, vm_types, addresses, cache)
-        return self._under_quotas(network, cache)
+        if self.catalogue.vcpu_quotas:  # what they leave at its sites
+            limited = partial(with_quotas, network, self.catalogue)
+            network = cache.derived(network, ("vCPU quotas",), limited)
+        return network
 
     def _current_cache(self) -> NetworkCache:
-        version = self._source.version
-        if self._cache.version is not version:
-            self._cache = NetworkCache(version)
-        return self._cache
-
-    def _whole(self) -> Network:
-        cache = self._current_cache()
-        if cache.whole is None:
-            cache.whole = self._source.network().with_(aged_to_s=time.time())
-        return cache.whole
+        cache, source = self._cache, self._source
+        if cache is None or cache.version is not source.version:
+            version = source.version
+            whole = source.network().with_(aged_to_s=time.time())
+            cache = self._cache = NetworkCache(version, whole)
+        return cache
 
     def _as_asked(
         self,
@@ -181,17 +182,6 @@ class Wan(Asking):
                 tuple(sorted(vm_types.items())),
                 partial(with_vm_types, network, self.catalogue, vm_types),
             )
-        return self._as_now(network, cache)
-
-    def _under_quotas(self, network: Network, cache: NetworkCache) -> Network:
-        """Return a network with what the catalogue's quotas leave at its sites."""
-        if not self.catalogue.vcpu_quotas:
-            return network
-        how = ("vCPU quotas",)
-        return cache.derived(network, how, partial(with_quotas, network, self.catalogue))
-
-    def _as_now(self, network: Network, cache: NetworkCache) -> Network:
-        """Return a network with the link states of now."""
         states = self._source.link_states()
         if network.link_states is states:
             return network

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from planner.model.errors import InputError, StoreError
 from relayd.store.database import SCHEMA_VERSION, Database
-from relayd.store.failures import failure, of_file, of_sqlite, older_build
+from relayd.store.failures import failure, known, of_file, of_sqlite
 from relayd.store.location import Address, Location
 from relayd.store.opening import Store, open_store
 from relayd.store.sqlite import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDatabase
@@ -111,7 +111,7 @@ def _copy_into(source: Path, database: SqliteDatabase) -> None:
         (application,) = copy.execute("PRAGMA application_id").fetchone()
         (version,) = copy.execute("PRAGMA user_version").fetchone()
         if application == ID_OF_OLDER_BUILDS:
-            raise older_build(source)
+            raise known(source, "older")
         if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
             raise InputError(
                 "FILE",

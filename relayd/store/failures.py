@@ -15,8 +15,73 @@ if TYPE_CHECKING:
     import psycopg
 
 FIELD = "--db"
-_FREE_SPACE = "Free some space and run this again. What it was storing was not; all from before is."
-_RESTORE = "Restore it from a backup, or name another database; it was left as it is."
+_KNOWN = {
+    "foreign": (
+        "is not a relayd database",
+        "It was left as it is. Name another path; `relayd import` creates a database there.",
+    ),
+    "older": (
+        "was written by a build of relayd from before version 1 of the schema",
+        "It was left as it is. Run `relayd export samples -o FOLDER` with that build, then "
+        "`relayd import parquet FOLDER` into a new store with this one.",
+    ),
+    "damaged": (
+        "is damaged: {error}",
+        "It was left as it is. Restore a backup, or save what can be read with "
+        "`sqlite3 FILE .recover`, or name another database and import the files again.",
+    ),
+    "busy": (
+        "is being written by another process",
+        "Wait until that import or campaign has finished, and run this again.",
+    ),
+    "read-only": (
+        "can't be written: the file, its folder or the file system is read-only for this user",
+        "Make both writable, or name a database elsewhere.",
+    ),
+    "unreadable": (
+        "can't be opened: this user lacks the permission",
+        "Run as the owner, change the permissions of the file and its folders, or name another.",
+    ),
+    "unopened": (
+        "can't be opened",
+        "Check that this user may read and write the file and create files in its folder.",
+    ),
+    "full": (
+        "can't grow: the disk{where} is full",
+        "Free some space and run this again. What it was storing was not; all from before is.",
+    ),
+    "unwritten": (
+        "can't be read or written: {error}",
+        "Check the disk (full, failing or unmounted?); a network file system won't do.",
+    ),
+    "memory": ("needs more memory than there is", "Free some and run this again."),
+    "lost": (
+        "has closed the connection, or can't be reached any more",
+        "Nothing was stored in part. Run this again: the next attempt makes a new connection.",
+    ),
+    "slow": (
+        "took too long to answer",
+        "Try again when it is less busy, or allow more: "
+        "?options=-c%20statement_timeout%3D600s in the address.",
+    ),
+    "short": ("is short of resources: {error}", "Try again in a while."),
+    "secondary": (
+        "can't be written: this connection or server is read-only",
+        "Name the primary server; ?target_session_attrs=read-write finds it among several.",
+    ),
+    "refused": (
+        "refuses: {error}",
+        "Let its owner grant what is missing, such as CREATE on the schema and the tables.",
+    ),
+    "trouble": (
+        "is damaged or in trouble: {error}",
+        "Look into the log of the server; restore a backup if need be.",
+    ),
+    "other": (
+        "does not hold what a relayd database should: {error}",
+        "Restore it from a backup, or name another database; it was left as it is.",
+    ),
+}
 
 
 class NoStoreError(StoreError):
@@ -33,13 +98,11 @@ def failure(location: Location | str, problem: str, remedy: str) -> StoreError:
     return StoreError(FIELD, problem, value=shown(location), remedy=remedy)
 
 
-def foreign(path: Path | str) -> StoreError:
-    """Return the error for a file that holds something else than our data."""
-    return failure(
-        path,
-        "is not a relayd database",
-        "It was left as it is. Name another path; `relayd import` creates a database there.",
-    )
+def known(location: Location | str, fault: str, error: object = "") -> StoreError:
+    """Return the error for one of the known faults; `error` is what was said of it."""
+    problem, remedy = _KNOWN[fault]
+    where = " of the server" if isinstance(location, Address) else ""
+    return failure(location, problem.format(error=error, where=where), remedy)
 
 
 def missing(location: Location | str, *, interrupted: bool = False) -> NoStoreError:
@@ -49,35 +112,6 @@ def missing(location: Location | str, *, interrupted: bool = False) -> NoStoreEr
         problem = "holds no relayd store yet: its creation was interrupted"
     remedy = "`relayd import` creates it; or name an existing database."
     return NoStoreError(FIELD, problem, value=shown(location), remedy=remedy)
-
-
-def older_build(location: Location | str) -> StoreError:
-    """Return the error for a store from before the first schema that was released."""
-    return failure(
-        location,
-        "was written by a build of relayd from before version 1 of the schema",
-        "It was left as it is. Run `relayd export samples -o FOLDER` with that build, then "
-        "`relayd import parquet FOLDER` into a new store with this one.",
-    )
-
-
-def damaged(path: Path | str, how: str) -> StoreError:
-    """Return the error for a database of ours whose content is broken."""
-    return failure(
-        path,
-        f"is damaged: {how}",
-        "It was left as it is. Restore a backup, or save what can be read with "
-        "`sqlite3 FILE .recover`, or name another database and import the files again.",
-    )
-
-
-def busy(location: Location | str) -> StoreError:
-    """Return the error for a change that another writer has kept waiting."""
-    return failure(
-        location,
-        "is being written by another process",
-        "Wait until that import or campaign has finished, and run this again.",
-    )
 
 
 def lapsed(role: str) -> StoreError:
@@ -90,33 +124,6 @@ def lapsed(role: str) -> StoreError:
     )
 
 
-def read_only(path: Path | str) -> StoreError:
-    """Return the error for a write to a file or folder that may only be read."""
-    return failure(
-        path,
-        "can't be written: the file, its folder or the file system is read-only for this user",
-        "Make both writable, or name a database elsewhere.",
-    )
-
-
-def unreadable(path: Path | str) -> StoreError:
-    """Return the error for a file that this user may not read."""
-    return failure(
-        path,
-        "can't be opened: this user lacks the permission",
-        "Run as the owner, change the permissions of the file and its folders, or name another.",
-    )
-
-
-def lost(address: Address) -> StoreError:
-    """Return the error for a connection to a server that broke."""
-    return failure(
-        address,
-        "has closed the connection, or can't be reached any more",
-        "Nothing was stored in part. Run this again: the next attempt makes a new connection.",
-    )
-
-
 # ---- what the operating system, SQLite and PostgreSQL say ---------------------------------------
 
 
@@ -124,9 +131,9 @@ def of_file(path: Path | str, error: OSError | ValueError) -> StoreError:
     """Turn an error of the operating system about a path into one that says what to do."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.EACCES, errno.EPERM):
-        return unreadable(path)
+        return known(path, "unreadable")
     if number == errno.EROFS:
-        return read_only(path)
+        return known(path, "read-only")
     if number in (errno.ENOSPC, errno.EDQUOT):
         return failure(path, "can't be created: the disk is full", "Free some space.")
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -136,19 +143,18 @@ def of_file(path: Path | str, error: OSError | ValueError) -> StoreError:
 # A file beside the database could not be made, or made larger.
 _FOR_WANT_OF_SPACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 _LEAST_FREE_BYTES = 65_536  # more than any one of these files is made larger by
-_OF_SQLITE = {
-    sqlite3.SQLITE_FULL: ("can't grow: the disk is full", _FREE_SPACE),
-    sqlite3.SQLITE_CANTOPEN: (
-        "can't be opened",
-        "Check that this user may read and write the file and create files in its folder.",
-    ),
-    sqlite3.SQLITE_IOERR: (
-        "can't be read or written: {error}",
-        "Check the disk (full, failing or unmounted?); a network file system won't do.",
-    ),
-    sqlite3.SQLITE_NOMEM: ("needs more memory than there is", "Free some and run this again."),
+_OF_SQLITE: dict[int, str] = {
+    sqlite3.SQLITE_NOTADB: "foreign",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_BUSY: "busy",
+    sqlite3.SQLITE_LOCKED: "busy",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_CANTOPEN: "unopened",
+    sqlite3.SQLITE_PERM: "unopened",
+    sqlite3.SQLITE_IOERR: "unwritten",
+    sqlite3.SQLITE_NOMEM: "memory",
 }
-_OTHER = ("does not hold what a relayd database should: {error}", _RESTORE)
 
 
 def _is_full(path: Path | str) -> bool:
@@ -166,50 +172,22 @@ def of_sqlite(path: Path | str, error: sqlite3.Error) -> StoreError:
     """
     code = getattr(error, "sqlite_errorcode", None)
     kind = sqlite3.SQLITE_ERROR if code is None else code & 0xFF
-    if kind == sqlite3.SQLITE_NOTADB:
-        return foreign(path)
-    if kind == sqlite3.SQLITE_READONLY:
-        return read_only(path)
-    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return busy(path)
-    if kind == sqlite3.SQLITE_CORRUPT:
-        return damaged(path, str(error))
     if kind in _FOR_WANT_OF_SPACE and _is_full(path):
         kind = sqlite3.SQLITE_FULL
-    elif kind == sqlite3.SQLITE_PERM:
-        kind = sqlite3.SQLITE_CANTOPEN
-    problem, remedy = _OF_SQLITE.get(kind, _OTHER)
-    return failure(path, problem.format(error=error), remedy)
+    return known(path, _OF_SQLITE.get(kind, "other"), error)
 
 
 # By the beginning of https://www.postgresql.org/docs/15/errcodes-appendix.html.
-_LOST = ("57P01", "57P02", "57P03", "57P05", "25P03", "08")
-_BUSY = ("55P03", "40P01", "40001", "55006")
-_OF_POSTGRESQL = (
-    (
-        ("57014",),
-        "took too long to answer",
-        "Try again when it is less busy, or allow more: "
-        "?options=-c%20statement_timeout%3D600s in the address.",
-    ),
-    (("53100",), "can't grow: the disk of the server is full", _FREE_SPACE),
-    (("53",), "is short of resources: {error}", "Try again in a while."),
-    (
-        ("25006",),
-        "can't be written: this connection or server is read-only",
-        "Name the primary server; ?target_session_attrs=read-write finds it among several.",
-    ),
-    (
-        ("42501",),
-        "refuses: {error}",
-        "Let its owner grant what is missing, such as CREATE on the schema and the tables.",
-    ),
-    (
-        ("XX", "58"),
-        "is damaged or in trouble: {error}",
-        "Look into the log of the server; restore a backup if need be.",
-    ),
-    (("42P01", "42703", "3F000"), *_OTHER),
+_OF_POSTGRESQL: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("57P01", "57P02", "57P03", "57P05", "25P03", "08"), "lost"),
+    (("55P03", "40P01", "40001", "55006"), "busy"),
+    (("57014",), "slow"),
+    (("53100",), "full"),
+    (("53",), "short"),
+    (("25006",), "secondary"),
+    (("42501",), "refused"),
+    (("XX", "58"), "trouble"),
+    (("42P01", "42703", "3F000"), "other"),
 )
 
 
@@ -225,11 +203,9 @@ def of_postgresql(address: Address, error: psycopg.Error, *, broken: bool) -> Ex
         Whether the connection is of no more use.
     """
     code = error.sqlstate or ""
-    if broken or code.startswith(_LOST):
-        return lost(address)
-    if code in _BUSY:
-        return busy(address)
-    for codes, problem, remedy in _OF_POSTGRESQL:
+    if broken:
+        return known(address, "lost")
+    for codes, fault in _OF_POSTGRESQL:
         if code.startswith(codes):
-            return failure(address, problem.format(error=reason(error)), remedy)
+            return known(address, fault, reason(error))
     return error

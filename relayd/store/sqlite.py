@@ -14,17 +14,7 @@ from typing import Any, Literal
 
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
-from relayd.store.failures import (
-    damaged,
-    failure,
-    foreign,
-    missing,
-    of_file,
-    of_sqlite,
-    older_build,
-    read_only,
-    unreadable,
-)
+from relayd.store.failures import failure, known, missing, of_file, of_sqlite
 
 APPLICATION_ID = 0x726C7964
 """Marks a database as ours in the header of the file: ``rlyd`` in ASCII."""
@@ -77,7 +67,7 @@ class SqliteDatabase(Database):
             raise of_sqlite(self.location, error) from error
         except UnicodeDecodeError as error:
             # SQLite's message has a name of the schema in it, which is damaged.
-            raise damaged(self.location, "database disk image is malformed") from error
+            raise known(self.location, "damaged", "database disk image is malformed") from error
 
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         with self.translating():
@@ -176,7 +166,7 @@ def _size_bytes(target: Path, named: Path) -> int | None:
     if not stat.S_ISREG(status.st_mode):
         raise failure(named, "is not a regular file", "Name a file on a local disk.")
     if not os.access(target, os.R_OK):
-        raise unreadable(named)
+        raise known(named, "unreadable")
     return status.st_size
 
 
@@ -219,9 +209,9 @@ def _check_mark(connection: sqlite3.Connection, named: Path) -> None:
     """Raise StoreError unless a database has our mark."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     if found == ID_OF_OLDER_BUILDS:
-        raise older_build(named)
+        raise known(named, "older")
     if found != APPLICATION_ID:
-        raise foreign(named)
+        raise known(named, "foreign")
 
 
 def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
@@ -235,7 +225,7 @@ def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
         # While there is a log, the file may lag behind it.
         if target.stat().st_size >= bytes_due or _has_log(target):
             return
-    raise damaged(database.location, "the file is cut off")
+    raise known(database.location, "damaged", "the file is cut off")
 
 
 def _has_log(target: Path) -> bool:
@@ -289,7 +279,7 @@ def _open_for_writing(
     target: Path, named: Path, timeout_s: float, *, empty: bool
 ) -> SqliteDatabase:
     if not (os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)):
-        raise read_only(named)
+        raise known(named, "read-only")
     database = SqliteDatabase(_connect(target, "mode=rw", timeout_s), named)
     try:
         # A creation that was killed while it wrote our mark is rolled back as we look.

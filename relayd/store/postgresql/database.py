@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
-from relayd.store.failures import failure, lost, of_postgresql, older_build
+from relayd.store.failures import failure, known, of_postgresql
 from relayd.store.location import Address
 from relayd.store.postgresql.connecting import (
     SINCE_CRASH,
@@ -239,7 +239,7 @@ class PostgresqlDatabase(Database):
                 raise of_postgresql(self.location, error, broken=False) from error
             self._writing = None
             if not self._was_committed(self._transaction_id, connection.since_crash):
-                raise lost(self.location) from error
+                raise known(self.location, "lost") from error
         self._writing = None
 
     def _was_committed(self, transaction_id: str, since_crash: str) -> bool:
@@ -283,7 +283,7 @@ class PostgresqlDatabase(Database):
         if is_marked:
             return int(self.row(f"SELECT version FROM {MARK}")[0])  # noqa: S608
         if is_older:
-            raise older_build(self.location)
+            raise known(self.location, "older")
         if relation is not None:
             raise failure(
                 self.location,
@@ -307,7 +307,7 @@ class PostgresqlDatabase(Database):
         """Return a connection that is not known to be broken."""
         if self._writing is not None:
             if self._writing.closed:
-                raise lost(self.location)
+                raise known(self.location, "lost")
             return self._writing
         if self._connection is None:
             raise failure(self.location, "is closed", "Open it again.")
