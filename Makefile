@@ -143,7 +143,7 @@ audit: dev  ## Look for weaknesses in the code, and for known ones in what it ne
 
 full-disk: dev  ## Fill the disk in every step, of SQLite and of PostgreSQL (needs root)
 	$(BIN)/python -m benchmarks.full_disk
-	$(BIN)/python -m benchmarks.full_disk_server
+	$(BIN)/python -m benchmarks.full_disk --server
 
 # `make test` has a few of each kind. The namespace is for the packets that are dropped.
 chaos: dev  ## Kill and stop services, importers and PostgreSQL (needs root, takes an hour)

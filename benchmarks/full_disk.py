@@ -6,33 +6,33 @@ megabyte in so many places, and imports files, makes a snapshot, plans and recor
 up, writes an overlay of the catalogue, makes a first token, and sends samples to a service. After
 each attempt it makes room and compares the store with what was said; then the same step must go
 well. Exits with 1 otherwise.
+
+``--server`` does the first steps in a store on a PostgreSQL server whose data folder is the file
+system (needs root). It also imports files that are larger than what the server has laid out for its
+log: it then ends its sessions or itself, and is started again once there is room.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from planner.model.errors import RelaydError
+from planner.model.errors import RelaydError, StoreError
 from probes.campaign.tasks import ProbeOutcome, ProbeTask
 from probes.samples import Sample
-from relayd.__main__ import main as relayd
 from relayd.catalogue.loading import load_catalogue
 from relayd.catalogue.overlays import add_overlay, overlays_in_force
 from relayd.snapshots.building import make_snapshot
@@ -42,13 +42,20 @@ from relayd.store.campaigns.log import Campaigns
 from relayd.store.checking import check
 from relayd.store.samples.ingest import append
 from relayd.store.tokens import Tokens, first_token
+from tests.http.running import Answer, Served, eventually, run
+from tests.postgresql import PostgresqlServer, server_on
 
-PLACES = 40
 _MOST_LEFT_BYTES = 512 * 1024
-_DISK_MB = 24
 _ROWS = 300
 _ENDS = ("aws:us-east-1", "aws:sa-east-1")
 _NOT_ALLOWED = 77
+_MANY_ROWS = 40_000
+_LARGE_LEFT_BYTES = tuple(n * 2**20 for n in (0, 4, 12, 20, 28, 36))
+_SETTINGS = "autovacuum = off\nmax_wal_size = 32MB\nmin_wal_size = 32MB\nshared_buffers = 8MB\n"
+_SAID = (
+    *("the disk of the server is full", "No space left"),
+    *("has closed the connection", "can't be connected to"),
+)
 
 
 class Disk:
@@ -146,9 +153,10 @@ def importing(place: Place, left_bytes: int, count: int = _ROWS) -> bool:
             for n in range(count)
         )
         files[-1].write_text("\n".join(["src,dst,rtt_ms,measured_at", *rows, ""]))
-    command = ["import", "csv", *map(str, files), "--db", str(path)]
+    command = ("import", "csv", *map(str, files))
     with place.leaving(left_bytes):
-        code, out, err = _run(command)
+        done = run(*command, db=path)
+    code, out, err = done.returncode, done.stdout, done.stderr
     added = [int(found.replace(",", "")) for found in re.findall(r": ([\d,]+) samples added", out)]
     assert code == (0 if "Snapshot " in out else 2), (code, out, err)
     with open_store(path, mode="create") as store:
@@ -158,7 +166,7 @@ def importing(place: Place, left_bytes: int, count: int = _ROWS) -> bool:
         assert any(words in err for words in place.said), err
         claimed = re.search(r"Stored are ([\d,]+) new samples", err)
         assert int(claimed[1].replace(",", "")) == sum(added) if claimed else not added, err
-        assert _run(command)[0] == 0
+        assert run(*command, db=path).returncode == 0
     return code == 0
 
 
@@ -262,63 +270,42 @@ def first_tokens(place: Place, left_bytes: int) -> bool:
     return not failed
 
 
-STEPS = (importing, snapshots, campaigns, backups, overlays, first_tokens)
+Step = Callable[[Place, int], bool]
+STEPS: tuple[Step, ...] = (importing, snapshots, campaigns, backups, overlays, first_tokens)
 
 
-def posts(path: Path, disk: Disk, places: list[int]) -> Counter[bool]:
+def posts(path: Path, disk: Disk, places: Sequence[int]) -> Counter[bool]:
     """Send samples to a service: 200 says that they are stored, 503 that they are not."""
     went_well: Counter[bool] = Counter()
-    command = [sys.executable, "-m", "relayd", "serve", "--port", "0", "--no-auth"]
-    environment = {**os.environ, "RELAYD_SERVE_WORKERS": "1", "RELAYD_SERVE_ACCESS_LOG": "false"}
-    service = subprocess.Popen(
-        [*command, "--db", str(path)], env=environment, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert service.stdout
-        url = service.stdout.readline().split()[3]
-        held = 0
-        for number, left_bytes in enumerate(places):
-            with disk.leaving(left_bytes):
-                status, answer = _post(url, samples(_ROWS, 1.6e9 + 1000 * number))
-                warned = _get(f"{url}/readyz")["warnings"]
-            assert status in (200, 503), answer
-            assert any("nearly full" in text for text in warned), warned
-            held += answer["accepted"] if status == 200 else 0
-            with open_store(path, mode="read") as store:
-                assert store.samples.counts().samples == held, (status, answer)
-            went_well[status == 200] += 1
-        status, answer = _post(url, samples(_ROWS, 1.5e9))
-        assert status == 200, answer
-    finally:
-        service.terminate()
-        service.wait()
+    with TemporaryDirectory() as elsewhere:
+        service = Served(
+            path,
+            environment={"RELAYD_SERVE_ACCESS_LOG": "false"},
+            log=Path(elsewhere) / "service.log",
+        )
+
+        def send(begin_s: float) -> Answer:
+            fields = ("src", "dst", "metric", "value", "measured_at_s", "tool")
+            rows = [{name: getattr(s, name) for name in fields} for s in samples(_ROWS, begin_s)]
+            return service.ask("POST", "/v1/samples", {"samples": rows})
+
+        try:
+            held = 0
+            for number, left_bytes in enumerate(places):
+                with disk.leaving(left_bytes):
+                    answer = send(1.6e9 + 1000 * number)
+                    warned = service.get("/readyz").json["warnings"]
+                assert answer.status in (200, 503), answer
+                assert any("nearly full" in text for text in warned), warned
+                held += answer.json["accepted"] if answer.status == 200 else 0
+                with open_store(path, mode="read") as store:
+                    assert store.samples.counts().samples == held, answer
+                went_well[answer.status == 200] += 1
+            answer = send(1.5e9)
+            assert answer.status == 200, answer
+        finally:
+            service.stop()
     return went_well
-
-
-def _post(url: str, rows: list[Sample]) -> tuple[int, dict[str, Any]]:
-    fields = ("src", "dst", "metric", "value", "measured_at_s", "tool")
-    body = {"samples": [{name: getattr(row, name) for name in fields} for row in rows]}
-    request = urllib.request.Request(
-        f"{url}/v1/samples", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
-
-
-def _get(url: str) -> dict[str, list[str]]:
-    with urllib.request.urlopen(url) as answer:
-        found: dict[str, list[str]] = json.load(answer)
-    return found
-
-
-def _run(words: list[str]) -> tuple[int, str, str]:
-    out, err = StringIO(), StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = relayd(words)
-    return code, out.getvalue(), err.getvalue()
 
 
 def whole(path: Path | str) -> None:
@@ -328,47 +315,85 @@ def whole(path: Path | str) -> None:
     assert not damage, damage
 
 
-def left_bytes_of(places: int) -> list[int]:
-    """Return what so many attempts leave free."""
-    return [_MOST_LEFT_BYTES * number // max(1, places - 1) for number in range(places)]
+def tried(name: str, attempts: Iterable[bool]) -> None:
+    """Print how many attempts at a step went well in spite of the full disk."""
+    went_well = Counter(attempts)
+    print(f"{name}: {went_well[True]} went well, {went_well[False]} were refused", flush=True)
 
 
-def report(step: str, went_well: Mapping[bool, int]) -> None:
-    """Print how many attempts at a step went well."""
-    print(f"{step}: {went_well[True]} went well, {went_well[False]} were refused", flush=True)
+def sweep(folder: Path, left: Sequence[int]) -> None:
+    """Run all steps in files on a file system."""
+    disk, path = Disk(folder), folder / "relayd.db"
 
+    def attempt(step: Step, left_bytes: int) -> bool:
+        disk.clear()
+        open_store(path, mode="create").close()
+        went_well = step(Place(path, disk, folder), left_bytes)
+        whole(path)
+        return went_well
 
-def sweep(folder: Path, places: int) -> None:
-    """Run all steps on a file system, and print how many went well in spite of it."""
-    disk = Disk(folder)
-    left = left_bytes_of(places)
     for step in STEPS:
-        went_well: Counter[bool] = Counter()
-        for left_bytes in left:
-            disk.clear()
-            path = folder / "relayd.db"
-            open_store(path, mode="create").close()
-            went_well[step(Place(path, disk, folder), left_bytes)] += 1
-            whole(path)
-        report(step.__name__, went_well)
+        tried(step.__name__, (attempt(step, left_bytes) for left_bytes in left))
     disk.clear()
-    went_well = posts(folder / "relayd.db", disk, left)
-    whole(folder / "relayd.db")
-    report("posts", went_well)
+    tried("posts", posts(path, disk, left).elements())
+    whole(path)
 
 
-def main(arguments: list[str]) -> int:
+def sweep_server(folder: Path, left: Sequence[int]) -> None:
+    """Run the first steps on a server whose data are on a file system."""
+    disk = Disk(folder)
+    with server_on(folder / "server", _SETTINGS) as server, TemporaryDirectory() as files:
+
+        def attempt(step: Step, left_bytes: int) -> bool:
+            where = server.new_store()
+            again = partial(come_back, server, where)
+            went_well = step(Place(where, disk, Path(files), _SAID, again), left_bytes)
+            whole(where)
+            server.drop_store(where)
+            return went_well
+
+        for step in STEPS[:3]:
+            tried(step.__name__, (attempt(step, left_bytes) for left_bytes in left))
+        large = partial(importing, count=_MANY_ROWS)
+        tried("large imports", (attempt(large, left_bytes) for left_bytes in _LARGE_LEFT_BYTES))
+
+
+def come_back(server: PostgresqlServer, where: str) -> None:
+    """Wait until the store can be used, and start the server if it has ended itself."""
+
+    def usable() -> bool:
+        try:
+            with open_store(where, mode="write") as store:
+                store.samples.counts()
+        except StoreError:
+            if not (server.folder / "data" / "postmaster.pid").exists():
+                server.start()
+            return False
+        return True
+
+    eventually(usable)
+
+
+def main() -> int:
     """Make the file system, and sweep on it; 77 where none may be made."""
-    if arguments[:1] == ["--on"]:
-        sweep(Path(arguments[1]), int(arguments[2]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("places", type=int, nargs="?", help="40, or 10 on a server")
+    parser.add_argument("--server", action="store_true", help="PostgreSQL in place of SQLite")
+    parser.add_argument("--on", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    places = options.places or (10 if options.server else 40)
+    if options.on:
+        left = [_MOST_LEFT_BYTES * number // max(1, places - 1) for number in range(places)]
+        (sweep_server if options.server else sweep)(options.on, left)
         return 0
-    places = arguments[0] if arguments else str(PLACES)
+    size_mb, alone = (220, "--mount") if options.server else (24, "-rm")
     inside = (
-        f'mount -t tmpfs -o size={_DISK_MB}m tmpfs "$1" || exit {_NOT_ALLOWED}; '
-        'exec "$2" -m benchmarks.full_disk --on "$1" "$3"'
+        f'mount -t tmpfs -o size={size_mb}m,mode=755 tmpfs "$1" || exit {_NOT_ALLOWED}; '
+        f'exec "$2" -m benchmarks.full_disk --on "$1" "$3" {"--server" * options.server}'
     )
     with TemporaryDirectory() as folder:
-        command = ["unshare", "-rm", "sh", "-c", inside, "sh", folder, sys.executable, places]
+        Path(folder).chmod(0o755)  # the server is another user
+        command = ["unshare", alone, "sh", "-c", inside, "sh", folder, sys.executable, str(places)]
         try:
             return subprocess.run(command, check=False).returncode
         except FileNotFoundError:
@@ -376,4 +401,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

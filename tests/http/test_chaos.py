@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.chaos.builds import kill_builds
 from benchmarks.chaos.kills import kill_databases, kill_imports, kill_services
-from benchmarks.chaos.partition import cut_off
+from benchmarks.chaos.takeovers import take_over
 from tests.postgresql import running_server
 
 
@@ -39,7 +39,7 @@ def test_kills_of_builds_rebuilds_and_exports_lose_nothing(tmp_path: Path) -> No
 
 @pytest.mark.service
 def test_a_service_that_is_cut_off_from_the_database_is_followed_and_nothing_paid_twice() -> None:
-    seen = cut_off(1)
+    seen = take_over("cut-off", 1)
     assert seen.wrong == []
     assert seen.samples.acknowledged
     assert 0 < seen.sent_usd <= seen.spent_usd
