@@ -145,18 +145,18 @@ full-disk: dev  ## Fill the disk in every step, of SQLite and of PostgreSQL (nee
 	$(BIN)/python -m benchmarks.full_disk
 	$(BIN)/python -m benchmarks.full_disk --server
 
-# `make test` has a few of each kind. The namespace is for the packets that are dropped.
+# `make test` has a few of each kind.
 chaos: dev  ## Kill and stop services, importers and PostgreSQL (needs root, takes an hour)
-	unshare --net sh -c 'ip link set lo up && exec $(BIN)/python -m benchmarks.chaos $(CHAOS)'
+	$(BIN)/python -m benchmarks.chaos $(CHAOS)
 
 lab-check: dev  ## Measure what a lab can do on this machine (needs root, takes minutes)
-	$(BIN)/python benchmarks/lab_check.py
-	$(BIN)/python benchmarks/campaign_check.py
-	$(BIN)/python benchmarks/verify_check.py
+	$(BIN)/python -m benchmarks.lab_check
+	$(BIN)/python -m benchmarks.campaign_check
+	$(BIN)/python -m benchmarks.verify_check
 	scripts/demo_lab.sh $(BIN)/relayd 40 5
 
 budget-check: dev tools  ## Hold 200 random budgets against what hosts send (needs root, an hour)
-	$(BIN)/python benchmarks/budget_check.py
+	$(BIN)/python -m benchmarks.budget_check
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.grid import grid
+from benchmarks.processes import apart
 from benchmarks.table import peak_mb, show
 from planner.fields.shared import DEFAULT_MARGIN
 from planner.transfer.all_pairs import Floats
@@ -193,14 +193,6 @@ def replay_one(what: str, db: str) -> None:
     print(json.dumps({**found, "s": time.perf_counter() - start, "mb": peak_mb()}))
 
 
-def in_own_interpreter(what: str, db: Path) -> dict[str, object]:
-    """Run one side in a fresh interpreter."""
-    command = [sys.executable, "-m", "benchmarks.backtest", what, str(db)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
-
-
 def main(days: float = DAYS) -> None:
     """Print both tables."""
     from relayd.cli.data.backtest import NAMES
@@ -209,16 +201,15 @@ def main(days: float = DAYS) -> None:
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder) / "history.db"
         what = write_store(db, days)
-        bare = in_own_interpreter("rows", db)
+        bare = apart("benchmarks.backtest", "rows", db)
         lines = [["bare loop over the rows", f"{bare['s']:.1f} s", f"{bare['mb']:.0f} MB"]]
         table = []
         for objective in ("value", "time"):
-            found = in_own_interpreter(objective, db)
+            found = apart("benchmarks.backtest", objective, db)
             lines.append(
                 [f"backtest, objective {objective}", f"{found['s']:.1f} s", f"{found['mb']:.0f} MB"]
             )
             total = found["total"]
-            assert isinstance(total, dict)
             table += [
                 [
                     objective,

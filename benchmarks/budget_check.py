@@ -24,29 +24,24 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from io import StringIO
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 import relayd
-from benchmarks.lab_check import Check
-from benchmarks.veth_hosts import veth_hosts
-from probes.lab.controller import Lab
+from benchmarks.labs import Check, lab_of
+from benchmarks.veth_hosts import Place, veth_place
 from probes.lab.topology import Site, Topology
 from probes.samples import Sample
-from relayd.__main__ import main as command_line
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
+from tests.http.running import ROOT, run
 
-ROOT = Path(__file__).resolve().parents[1]
 REGIONS = ("aws:us-east-1", "aws:eu-west-1", "aws:sa-east-1", "aws:ap-south-1")
 VM_TYPES = ("t3.small", "m5.xlarge", "m5.8xlarge", "c7gn.16xlarge")
 WRONG = 50.0
@@ -58,27 +53,6 @@ STARTING_S = 60.0
 """Longest time that a command takes to begin, on a busy machine."""
 BUDGET_SPENT = "that the budget allow"
 """In the problem of a probe that was held to what it may send and needs more."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Hosts that can be measured.
-
-    Attributes
-    ----------
-    name : str
-    within : tuple of str
-        Command that runs another where the hosts can be logged in to.
-    hosts : dict
-        Region to the true keys of its entry in a fleet file.
-    sent_bytes : callable
-        Returns what each region's host has sent to others so far.
-    """
-
-    name: str
-    within: tuple[str, ...]
-    hosts: dict[str, dict[str, str | int]]
-    sent_bytes: Callable[[], dict[str, int]]
 
 
 @dataclass
@@ -222,20 +196,14 @@ class Case:
         (src, dst), *_ = pairs = self._pairs(3)
         question = self.random.choice(["transfer", "shuffle", "broadcast"])
         plan: Any
+        like: dict[str, Any] = {"avoid": away, "connections": CONNECTIONS}
         if question == "transfer":
-            asked: dict[str, Any] = {
-                "objective": "time",
-                "connections": CONNECTIONS,
-                "avoid": away,
-                "vms": 1,
-            }
-            plan = wan.plan(src, dst, volume_gb=100.0, **asked)
+            plan = wan.plan(src, dst, volume_gb=100.0, objective="time", vms=1, **like)
         elif question == "shuffle":
-            demands = {pair: self.random.uniform(1, 50) for pair in pairs}
-            plan = wan.shuffle(demands, avoid=away, connections=CONNECTIONS)
+            plan = wan.shuffle({pair: self.random.uniform(1, 50) for pair in pairs}, **like)
         else:
             to = [name for name in self.place.hosts if name != src]
-            plan = wan.broadcast(src, to, volume_gb=50.0, avoid=away, connections=CONNECTIONS)
+            plan = wan.broadcast(src, to, volume_gb=50.0, **like)
         file = self.folder / "plan.json"
         file.write_text(plan.model_dump_json())
         return ["verify", str(file), "--seconds", str(self.random.choice([3, 5]))]
@@ -248,37 +216,20 @@ class Case:
         if kind == "watch":
             gb = USUAL_MBPS[self.place.name] / 8e3 * self.random.uniform(0.5, 20.0)
             return float(gb * sum(self.prices.values()) / len(self.prices))
-        forecast = self._forecast(words)
+        asked = (*words, "--dry-run", "--json", "--fleet", str(self.fleet))
+        forecast = json.loads(run(*asked, db=self.db).stdout)
         part = forecast["at_most"] if kind == "verify" else forecast["campaign"]
         low, high = (0.4, 1.2) if kind == "verify" else (0.3, 20.0)
         low = 5.0 if self.brief else low
         share = low * (high / low) ** self.random.random()
         return float(max(1e-6, share * part["egress_usd"]))
 
-    def _forecast(self, words: list[str]) -> dict[str, Any]:
-        with redirect_stdout(StringIO()) as printed:
-            asked = [
-                *words,
-                "--dry-run",
-                "--json",
-                "--fleet",
-                str(self.fleet),
-                "--db",
-                str(self.db),
-            ]
-            assert command_line(asked) == 0
-        forecast: dict[str, Any] = json.loads(printed.getvalue())
-        return forecast
-
     # ---- running -------------------------------------------------------------------------------
 
-    def _command(self, words: Sequence[str]) -> list[str]:
-        where = ["--fleet", str(self.fleet), "--db", str(self.db)]
-        return [*self.place.within, sys.executable, "-m", "relayd", *words, *where]
-
     def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
+        where = ["--fleet", str(self.fleet), "--db", str(self.db)]
         return subprocess.Popen(
-            self._command(words),
+            [*self.place.within, sys.executable, "-m", "relayd", *words, *where],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -286,14 +237,12 @@ class Case:
             text=True,
         )
 
-    def _done(self, words: Sequence[str]) -> str:
+    def _done(self, words: Sequence[str]) -> None:
         started = self._start(words)
-        out, err = started.communicate(timeout=900)
-        if started.returncode == 2 and "is too little" in err:
-            return err  # nothing was sent
-        if started.returncode not in (0, 1, 5):
+        _, err = started.communicate(timeout=900)
+        nothing_sent = started.returncode == 2 and "is too little" in err
+        if started.returncode not in (0, 1, 5) and not nothing_sent:
             raise _CommandError(f"{words} exited with {started.returncode}: {err[-2000:]}")
-        return out
 
     def _killed(self, words: Sequence[str]) -> None:
         """Kill it once or twice while it measures, and let it resume."""
@@ -334,59 +283,36 @@ class Case:
         """Count the attempts of probes that sent all that they were allowed and needed more."""
         if not self.db.exists():
             return 0
-        connection = sqlite3.connect(self.db)
-        try:
-            query = (
-                "SELECT coalesce(sum(attempts - (status = 'done')), 0) FROM probes "
-                "WHERE status = 'done' OR problem LIKE ?"
-            )
+        query = (
+            "SELECT coalesce(sum(attempts - (status = 'done')), 0) FROM probes "
+            "WHERE status = 'done' OR problem LIKE ?"
+        )
+        with closing(sqlite3.connect(self.db)) as connection:
             return int(connection.execute(query, (f"%{BUDGET_SPENT}%",)).fetchone()[0])
-        finally:
-            connection.close()
 
 
 @contextmanager
-def lab_place(folder: Path) -> Iterator[Place]:
+def lab_place(folder: Path, regions: Sequence[str]) -> Iterator[Place]:
     """Bring up a lab of four sites with different caps and windows."""
     sites = tuple(
         Site(name, 12.0 + 6 * i, 30.0 - 4 * i, 60_000 + 20_000 * i)
-        for i, name in enumerate(REGIONS)
+        for i, name in enumerate(regions)
     )
     rtts = tuple(
         tuple(0.0 if i == j else 10.0 + 15.0 * abs(i - j) for j in range(4)) for i in range(4)
     )
     os.environ.setdefault("RELAYD_LAB_DIR", str(folder / "labs"))
-    lab = Lab(f"budgets-{os.getpid()}")
-    lab.up(Topology(sites, rtts), ends_with_caller=True)
-    try:
-        hosts = {}
-        for entry in relayd_fleet(lab.fleet_file):
-            hosts[str(entry.pop("region"))] = {
-                name: entry[name]
-                for name in (
-                    *("host", "port", "user", "key", "known_hosts"),
-                    *("private_address", "public_address"),
-                )
-            }
+    keys = ("host", "port", "user", "key", "known_hosts", "private_address", "public_address")
+    with lab_of(Topology(sites, rtts)) as lab:
+        hosts = {
+            entry["region"]: {name: entry[name] for name in keys}
+            for entry in tomllib.loads(lab.fleet_file.read_text())["host"]
+        }
 
         def sent() -> dict[str, int]:
             return {site["region"]: site["sent_bytes"] for site in lab.status()["sites"]}
 
         yield Place("lab", (), hosts, sent)
-    finally:
-        lab.down()
-
-
-def relayd_fleet(file: Path) -> list[dict[str, Any]]:
-    """Return the hosts of a fleet file as plain values."""
-    return list(tomllib.loads(file.read_text())["host"])
-
-
-@contextmanager
-def veth_place(folder: Path) -> Iterator[Place]:
-    """Join four network namespaces at the kernel's full speed."""
-    with veth_hosts(folder, REGIONS) as found:
-        yield Place("veth", found.within, found.hosts, found.sent_bytes)
 
 
 PLACES = {"veth": veth_place, "lab": lab_place}
@@ -405,21 +331,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     places = [options.place] if options.place else list(PLACES)
     outcomes: list[Outcome] = []
     for turn, name in enumerate(places):
-        with tempfile.TemporaryDirectory() as folder, PLACES[name](Path(folder)) as place:
+        with tempfile.TemporaryDirectory() as folder, PLACES[name](Path(folder), REGIONS) as place:
             for number in range(options.first + turn, options.first + options.number, len(places)):
                 with tempfile.TemporaryDirectory() as own:
-                    found = Case(place, number, Path(own), brief=options.brief).run()
-                outcomes.append(found)
-                print(
-                    f"{number:>4} {name} {found.kind:<7} {found.share:7.1%} of "
-                    f"${found.budget_usd:.6f}, {found.sent_gb * 1e3:.3f} MB, held {found.held}",
-                    flush=True,
-                )
-                if found.problem:
-                    print(found.problem, file=sys.stderr)
-                if options.json:
-                    with Path(options.json).open("a") as file:
-                        file.write(json.dumps({**vars(found), "share": found.share}) + "\n")
+                    outcomes.append(Case(place, number, Path(own), brief=options.brief).run())
+                _tell(outcomes[-1], options.json)
     check = Check()
     check.note("cases", len(outcomes), "")
     check.note("  with a kill", sum(found.kills > 0 for found in outcomes), "")
@@ -430,6 +346,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     largest = max(found.share for found in outcomes)
     check.at_most("largest share of a budget", largest * 100, 100, "%")
     return check.finished(None, "")
+
+
+def _tell(found: Outcome, json_file: str | None) -> None:
+    print(
+        f"{found.number:>4} {found.place} {found.kind:<7} {found.share:7.1%} of "
+        f"${found.budget_usd:.6f}, {found.sent_gb * 1e3:.3f} MB, held {found.held}",
+        flush=True,
+    )
+    if found.problem:
+        print(found.problem, file=sys.stderr)
+    if json_file:
+        with Path(json_file).open("a") as file:
+            file.write(json.dumps({**vars(found), "share": found.share}) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ table between the marks in a document.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,15 +17,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 import relayd
 from benchmarks.achieved import achieved, with_estimates
-from benchmarks.lab_check import Check, checked_on_lab, quantile
 from benchmarks.lab_measuring import lateness_of
-from planner.model.baseline import backbone
+from benchmarks.labs import Check, checked, lab_of, quantile, run, topology_like
 from planner.model.catalogue import Catalogue
-from planner.model.errors import RelaydError
 from planner.model.estimate import Estimate, exactly
 from planner.model.link import Link, Site
 from planner.model.network import Network, Snapshot
@@ -35,27 +29,10 @@ from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.costing import Meter
 from probes.lab.controller import Lab
-from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE, Topology
-from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import load_catalogue
 
-ROOT = Path(__file__).resolve().parents[1]
 SCALED_KEYS = ("egress_mbps", "ingress_mbps")
-
-
-def run(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
-    """Run the command line with ``--json``; progress goes where ours does."""
-    done = subprocess.run(
-        [sys.executable, "-m", "relayd", *words, "--json"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode not in allowed:
-        raise RelaydError(f"`relayd {' '.join(words)}` exited with {done.returncode}.")
-    content: dict[str, Any] = json.loads(done.stdout)
-    return content
 
 
 def true_network(topology: Topology) -> Network:
@@ -102,9 +79,9 @@ def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
     return with_estimates(network.with_(restricted_to=regions), larger)
 
 
-def probed(fleet: Path, db: Path, *words: str) -> Any:
+def probed(fleet: Path, db: Path, *words: object) -> Any:
     """Run a campaign, and return its answer."""
-    return run("probe", "--fleet", str(fleet), "--db", str(db), "--yes", *words)
+    return run("probe", "--fleet", fleet, "--db", db, "--yes", *words)
 
 
 def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> None:
@@ -112,7 +89,7 @@ def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> No
     at_cloud_rates = folder / "fleet-at-cloud-rates.toml"
     kept = [line for line in fleet.read_text().splitlines() if not line.startswith(SCALED_KEYS)]
     at_cloud_rates.write_text("\n".join(kept) + "\n")
-    words = ["probe", "--fleet", str(at_cloud_rates), "--db", str(folder / "none.db"), "--dry-run"]
+    words = ["probe", "--fleet", at_cloud_rates, "--db", folder / "none.db", "--dry-run"]
     forecast = run(*words)
     frugal, everything = forecast["campaign"], forecast["all_pairs"]
     check.note("forecast at cloud rates: frugal, at most", frugal["volume_gb"], "GB")
@@ -139,80 +116,73 @@ def check_accuracy(check: Check, found: Network, truth: Network, connections: in
     check.at_most("  error in parts of 0.5 ms + 1 %, p95", quantile(off, 0.95), 1, "")
     check.note("  error in parts of 0.5 ms + 1 %, worst", max(off), "")
     flows = [
-        abs(link.per_flow_mbps.expected / true.per_flow_mbps.expected - 1) * 100
+        (link.per_flow_mbps, true.per_flow_mbps.expected)
         for link, true in links
         if link.per_flow_mbps.source == "measured"
     ]
-    # Connections of short windows may not fill a long path: so much is what they reach.
-    aggregates = [
-        abs(link.aggregate_gbps.expected / true.rate_gbps(connections) - 1) * 100
-        for link, true in links
-        if link.aggregate_gbps.source == "measured"
-    ]
-    for name, errors in (("single flows", flows), ("aggregates", aggregates)):
-        check.note(f"{name} measured", len(errors), "legs")
-        if errors:
-            check.at_most("  median error", median(errors), 3, "%")
-            check.at_most("  90th percentile", quantile(errors, 0.9), 8, "%")
+    rates = aggregates_of(links, connections)
     caps = [
-        abs(getattr(site, side).expected / getattr(truth.sites[name], side).expected - 1) * 100
+        (getattr(site, side), getattr(truth.sites[name], side).expected)
         for name, site in found.sites.items()
         for side in ("egress_gbps", "ingress_gbps")
         if getattr(site, side).source == "measured"
     ]
+    for name, errors in (("single flows", errors_pct(flows)), ("aggregates", errors_pct(rates))):
+        check.note(f"{name} measured", len(errors), "legs")
+        if errors:
+            check.at_most("  median error", median(errors), 3, "%")
+            check.at_most("  90th percentile", quantile(errors, 0.9), 8, "%")
     check.note("caps measured", len(caps), "")
     if caps:
-        check.at_most("  worst error", max(caps), 3, "%")
+        check.at_most("  worst error", max(errors_pct(caps)), 3, "%")
+
+
+def aggregates_of(
+    links: Sequence[tuple[Link, Link]], connections: int
+) -> list[tuple[Estimate, float]]:
+    """Return measured aggregates beside what the connections reach.
+
+    Those of short windows may not fill a long path.
+    """
+    return [
+        (link.aggregate_gbps, true.rate_gbps(connections))
+        for link, true in links
+        if link.aggregate_gbps.source == "measured"
+    ]
+
+
+def errors_pct(found: Sequence[tuple[Estimate, float]]) -> list[float]:
+    """Return by how much estimates differ from what is true, in percent of it."""
+    return [abs(estimate.expected / true - 1) * 100 for estimate, true in found]
 
 
 def check_campaign(
     check: Check,
     lab: Lab,
     folder: Path,
-    *words: str,
+    *,
     connections: int = 64,
     probe_s: float = 5.0,
-    parallel: int = 8,
+    at_once: int,
 ) -> None:
-    """Measure frugally and hold it against the truth.
-
-    Parameters
-    ----------
-    check, lab, folder
-    words : str
-        Further options of ``relayd probe``.
-    connections, probe_s, parallel
-        Of a probe the most connections and the length; how many run at once.
-    """
+    """Measure frugally and hold it against the truth."""
     topology, catalogue = lab.topology(), load_catalogue()
     regions = sorted(site.region for site in topology.sites)
-    fleet, db = lab.fleet_file, folder / "store.db"
+    db = folder / "store.db"
+    words = ("--connections", connections, "--aggregate-time", f"{probe_s:g}s")
     with lateness_of(lab) as lateness:
-        report = probed(
-            fleet,
-            db,
-            "--connections",
-            str(connections),
-            "--aggregate-time",
-            f"{probe_s:g}s",
-            "--parallel",
-            str(parallel),
-            *words,
-        )
+        report = probed(lab.fleet_file, db, *words, "--parallel", at_once)
     check.at_most("probes that failed", len(report["failed"]), 0, "")
     check.note("lateness of the lab meanwhile, p95 (0.5 is too late)", lateness.p95_ms or 0, "ms")
     truth = true_network(topology)
     found = unscaled(relayd.open(db).network.with_(restricted_to=regions), regions, topology.scale)
     check_accuracy(check, found, truth, connections)
-    everything_gb, everything_usd = cost_of_all(
-        truth, catalogue, topology.scale, connections, probe_s
-    )
+    all_gb, all_usd = cost_of_all(truth, catalogue, topology.scale, connections, probe_s)
     check.note("campaign", report["duration_s"], "s")
-    fewer = (
-        ("  bytes: all pairs over what was moved", everything_gb / report["sent_gb"]),
-        ("  dollars: all pairs over what was spent", everything_usd / report["egress_usd"]),
-    )
-    for name, times in fewer:
+    for name, times in (
+        ("  bytes: all pairs over what was moved", all_gb / report["sent_gb"]),
+        ("  dollars: all pairs over what was spent", all_usd / report["egress_usd"]),
+    ):
         if len(regions) >= 40:
             check.at_least(name, times, 20, "x")
         else:  # few regions have few pairs, and calibrating takes as much
@@ -227,11 +197,11 @@ def check_campaign(
             objective,
             connections=connections,
         )
-        name = f"plans for all pairs, objective {objective}"
+        name = f"plans for all pairs, objective {objective}: throughput per dollar"
         if objective == "value":
-            check.at_least(f"{name}: throughput per dollar", plans.per_usd * 100, 98, "%")
+            check.at_least(name, plans.per_usd * 100, 98, "%")
         else:
-            check.note(f"{name}: throughput per dollar", plans.per_usd * 100, "%")
+            check.note(name, plans.per_usd * 100, "%")
         check.note("  10th percentile of pairs", plans.per_usd_p10 * 100, "%")
         check.note("  throughput", plans.rate * 100, "%")
     print(f"\nIt stopped because {report['reason'] or 'all was measured'}.")
@@ -258,18 +228,16 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=8, help="bandwidth probes at once")
     parser.add_argument("--docs", metavar="FILE", help="put the table between the marks there")
     options = parser.parse_args()
-    profile = load_profile(built_in_folder() / f"lab-{options.profile}.toml")
-    topology = topology_of(
-        profile, load_catalogue(), backbone.rtt_ms, regions=options.regions, scale=options.scale
-    )
+    topology = topology_like(options.profile, options.regions, options.scale)
 
-    def measure(check: Check, lab: Lab, folder: Path) -> None:
-        fit = run("fleet", "check", "--fleet", str(lab.fleet_file), allowed=(0, 5))
-        check.note("hosts tested by fleet check", len(fit["hosts"]), "")
-        check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
-        check_campaign(check, lab, folder, parallel=options.parallel)
+    def measure(check: Check, folder: Path) -> None:
+        with lab_of(topology) as lab:
+            fit = run("fleet", "check", "--fleet", lab.fleet_file, allowed=(0, 5))
+            check.note("hosts tested by fleet check", len(fit["hosts"]), "")
+            check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
+            check_campaign(check, lab, folder, at_once=options.parallel)
 
-    return checked_on_lab("campaign", topology, options.docs, measure)
+    return checked("campaign-check", options.docs, measure)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from benchmarks.grid import synthetic
 from benchmarks.importing import VMS
-from benchmarks.snapshots import EVERY_S, FIRST_S, NEW_SAMPLES, Cost, cost, imported, write_samples
+from benchmarks.processes import Cost, cost
+from benchmarks.snapshots import EVERY_S, FIRST_S, NEW_SAMPLES, imported, write_samples
 from benchmarks.table import show
 
 SAMPLES = 10_000_000
@@ -90,7 +91,7 @@ def write_data_set(folder: Path, samples: int) -> None:
 
 
 def _relayd(*words: object) -> Cost:
-    return cost("-m", "relayd", *map(str, words))
+    return cost("-m", "relayd", *words)
 
 
 def _bytes(path: Path) -> int:

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import cycle, islice, permutations
 from pathlib import Path
 from random import Random
 
+from benchmarks.processes import apart
 from benchmarks.table import peak_mb, show
-from tests.postgresql import PostgresqlServer
 
 ROWS = 1_000_000
 HEADER = (
@@ -64,77 +62,50 @@ def import_file(path: Path, where: str) -> int:
         return ingest(store, batch, read("skyplane-throughput", stream, options)).accepted
 
 
-def read_file(path: Path) -> int:
-    """Do nothing but split the rows into fields; return their number."""
-    with path.open(newline="") as file:
-        return sum(1 for _ in csv.reader(file)) - 1
-
-
-def run_one(what: str, path: Path, where: str) -> None:
-    """Run one side and print what it took as JSON."""
-    before_mb = peak_mb()
+def run_one(path: Path, where: str) -> None:
+    """Import, or only split the rows into fields, and print what it took as JSON."""
     start = time.perf_counter()
-    count = import_file(path, where) if what == "import" else read_file(path)
-    seconds = time.perf_counter() - start
-    print(json.dumps({"rows": count, "s": seconds, "mb": peak_mb(), "before_mb": before_mb}))
+    if where:
+        count = import_file(path, where)
+    else:
+        with path.open(newline="") as file:
+            count = sum(1 for _ in csv.reader(file)) - 1
+    print(json.dumps({"rows": count, "s": time.perf_counter() - start, "mb": peak_mb()}))
 
 
-def in_own_interpreter(what: str, path: Path, where: str) -> dict[str, float]:
-    """Run one side in a fresh interpreter."""
-    command = [sys.executable, "-m", "benchmarks.importing", what, str(path), where]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
-@contextmanager
-def server() -> Iterator[PostgresqlServer | None]:
-    """Run a PostgreSQL server; None where none can be had."""
+def main(rows: int = ROWS) -> None:
+    """Print the table."""
     # Not in the processes whose memory is measured.
     import pytest
 
     from tests.postgresql import running_server
 
+    lines = []
     with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         try:
-            found = stack.enter_context(running_server())
+            postgresql = stack.enter_context(running_server())
         except pytest.skip.Exception as reason:
             print(f"PostgreSQL is left out: {reason}", file=sys.stderr)
-            found = None
-        yield found
-
-
-def main(rows: int = ROWS) -> None:
-    """Print the table."""
-    lines = []
-    with tempfile.TemporaryDirectory() as folder, server() as postgresql:
+            postgresql = None
         for count in (rows // 10, rows):
-            path = Path(folder) / f"{count}.csv"
+            path = folder / f"{count}.csv"
             write_file(path, count)
-            sides = [("import", "import into SQLite", str(path.with_suffix(".db")), 100_000)]
+            sides = [("import into SQLite", str(path.with_suffix(".db")), "100,000 rows/s")]
             if postgresql:
                 address = postgresql.url(postgresql.new_database())
-                sides.append(("import", "import into PostgreSQL", address, 50_000))
-            sides.append(("read", "csv.reader alone", "", 0))
-            for what, name, where, target in sides:
-                found = in_own_interpreter(what, path, where)
+                sides.append(("import into PostgreSQL", address, "50,000 rows/s"))
+            for name, where, target in (*sides, ("csv.reader alone", "", "")):
+                found = apart("benchmarks.importing", path, where)
                 assert found["rows"] == count, found
-                lines.append(
-                    (
-                        name,
-                        f"{count:,}",
-                        f"{found['s']:.2f} s",
-                        f"{count / found['s']:,.0f}",
-                        f"{found['mb']:.0f} MB",
-                        f"{target:,} rows/s" if target else "",
-                    )
-                )
+                took = f"{found['s']:.2f} s", f"{count / found['s']:,.0f}", f"{found['mb']:.0f} MB"
+                lines.append((name, f"{count:,}", *took, target))
     header = ("", "rows", "time", "rows/s", "peak memory", "target")
     show("Import of a skyplane-throughput file (synthetic)", header, lines)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        run_one(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
+    if len(sys.argv) == 3:
+        run_one(Path(sys.argv[1]), sys.argv[2])
     else:
         main(*(int(rows) for rows in sys.argv[1:]))

@@ -9,22 +9,17 @@ regions whose figures are given, not estimated, to see what storing and reading 
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from contextlib import suppress
 from itertools import cycle, islice, permutations
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 from benchmarks.grid import synthetic
 from benchmarks.importing import VMS
-from benchmarks.memory import memory_mb
-from benchmarks.service import service
+from benchmarks.processes import Cost, cost, memory_mb
+from benchmarks.service import ask, cpu_s, service
 from benchmarks.table import show
 from planner.model.estimate import Estimate, Figures, Origin, Prior
 from planner.model.link import Link, Site
@@ -32,6 +27,7 @@ from planner.model.link_array import LinkArray
 from planner.model.network import Network
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, open_store
+from tests.http.running import eventually
 
 REGIONS = (100, 300)
 NEW_SAMPLES = 100
@@ -74,27 +70,6 @@ src, dst, *_ = wan.network.sites
 wan.network_of((src, dst))  # all are read, as in a service
 print(wan.plan(src, dst, volume_gb=300.0))
 """
-
-
-class Cost(NamedTuple):
-    """Processor time and peak memory of one process."""
-
-    cpu_s: float
-    peak_mb: float
-
-    def __str__(self) -> str:
-        """Return both in words."""
-        return f"{self.cpu_s:.2f} s, {self.peak_mb:.0f} MB"
-
-
-def cost(*words: str) -> Cost:
-    """Run a command to its end."""
-    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, words)
-    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
 
 
 def write_links(path: Path, regions: int, later: int = 0) -> int:
@@ -152,27 +127,27 @@ def _row(src: str, dst: str, at_s: int, gbps: float) -> str:
 
 def imported(path: Path, db: Path) -> Cost:
     """Import a file, which makes a snapshot as well."""
-    return cost("-m", "relayd", "import", "csv", str(path), "--db", str(db))
+    return cost("-m", "relayd", "import", "csv", path, "--db", db)
 
 
 def ready(db: Path) -> Cost:
     """Return what the service costs until its first answer, and the memory that it holds then."""
     with service(db) as (port, pid):
-        deadline_s = time.monotonic() + 600
-        while time.monotonic() < deadline_s:
-            with suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60).read()
-                break
-            time.sleep(0.02)
-        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return Cost(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), memory_mb(pid)[pid])
+
+        def answered() -> bytes:
+            with suppress(OSError):  # not yet
+                return ask(port, "/readyz")
+            return b""
+
+        eventually(answered, 600)
+        return Cost(cpu_s([pid]), memory_mb(pid)[pid])
 
 
 def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
     """Return a row of the table for so many regions."""
     path, db = folder / f"{regions}.csv", folder / f"{regions}.db"
     links = write_links(path, regions)
-    alone = cost("-c", NUMPY, str(path))
+    alone = cost("-c", NUMPY, path)
     whole = imported(path, db)
     db_mb = db.stat().st_size / 1e6
     more = folder / "more.csv"
@@ -184,8 +159,8 @@ def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
         str(whole),
         f"{whole.cpu_s / alone.cpu_s:.1f}",
         str(imported(more, db)),
-        str(cost("-c", AGAIN, str(db))),
-        str(cost("-c", MATRIX, str(db))),
+        str(cost("-c", AGAIN, db)),
+        str(cost("-c", MATRIX, db)),
         str(ready(db)),
         f"{db_mb:.0f} MB",
     )
@@ -202,7 +177,7 @@ def of_samples(folder: Path, samples: int) -> tuple[tuple[str, str], ...]:
     for more in (0, 1):
         write_samples(path, NEW_SAMPLES, samples + more * NEW_SAMPLES)
         found.append(imported(path, db))
-    nothing = cost("-c", SNAPSHOT, str(db))  # there is nothing new: this is start-up
+    nothing = cost("-c", SNAPSHOT, db)  # there is nothing new: this is start-up
     return (
         (f"import of {samples:,}, and the first snapshot", str(whole)),
         (f"import of {NEW_SAMPLES} more, and a snapshot", str(found[0])),
@@ -214,13 +189,13 @@ def of_samples(folder: Path, samples: int) -> tuple[tuple[str, str], ...]:
 def of_given(folder: Path, regions: int) -> tuple[tuple[str, str], ...]:
     """Return what storing and reading a snapshot of so many regions costs."""
     db = folder / "given.db"
-    saved = cost("-c", SAVE, str(db), str(regions))
+    saved = cost("-c", SAVE, db, regions)
     return (
         ("figures made, and saved", str(saved)),
         ("store", f"{db.stat().st_size / 1e6:.0f} MB"),
-        ("network read", str(cost("-c", WHOLE, str(db)))),
-        ("network read, and a plan on it", str(cost("-c", FIRST_PLAN, str(db)))),
-        ('matrix("aggregate")', str(cost("-c", MATRIX, str(db)))),
+        ("network read", str(cost("-c", WHOLE, db))),
+        ("network read, and a plan on it", str(cost("-c", FIRST_PLAN, db))),
+        ('matrix("aggregate")', str(cost("-c", MATRIX, db))),
         ("service ready", str(ready(db))),
     )
 

@@ -33,7 +33,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.memory import Seen, growth, passing, watched_memory
+from benchmarks.processes import Seen, growth, passing, watched_memory
 from planner.model.errors import RelaydError
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue

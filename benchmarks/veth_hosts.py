@@ -9,48 +9,37 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from probes.lab.sites import CONFIGURATION, SSHD, make_keys
 
-MTU_BYTES = 1_500
-
 
 @dataclass(frozen=True)
-class VethHosts:
-    """The hosts while they are up.
+class Place:
+    """Hosts that can be measured.
 
     Attributes
     ----------
+    name : str
     within : tuple of str
-        Command that runs another in the namespace that reaches all by SSH.
+        Command that runs another where the hosts can be logged in to.
     hosts : dict
-        Region to the keys of its entry in a fleet file.
-    pids : dict
-        Region to a process in its namespace.
+        Region to the true keys of its entry in a fleet file.
+    sent_bytes : callable
+        Returns what each region's host has sent to others so far, headers included.
     """
 
+    name: str
     within: tuple[str, ...]
     hosts: dict[str, dict[str, str | int]]
-    pids: dict[str, int]
-
-    def sent_bytes(self) -> dict[str, int]:
-        """Return what each host has sent on its interface for data, headers included."""
-        found = {}
-        for region, pid in self.pids.items():
-            lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
-            (counters,) = (
-                line.split(":")[1] for line in lines if line.split(":")[0].strip() == "data"
-            )
-            found[region] = int(counters.split()[8])
-        return found
+    sent_bytes: Callable[[], dict[str, int]]
 
 
 @contextmanager
-def veth_hosts(folder: Path, regions: Sequence[str]) -> Iterator[VethHosts]:
+def veth_place(folder: Path, regions: Sequence[str]) -> Iterator[Place]:
     """Bring hosts up, and take them and all that runs in them down at the end."""
     mark = f"rb{os.getpid()}"
     hub = f"{mark}-hub"
@@ -76,16 +65,15 @@ def veth_hosts(folder: Path, regions: Sequence[str]) -> Iterator[VethHosts]:
                     _run("ip", "-n", where, "link", "set", link, "gso_max_segs", "1", "up")
             _run("ip", "-n", name, "route", "add", "default", "via", f"10.77.{number}.1")
             address = f"10.78.{number}.2"
-            place = folder / name
             text = CONFIGURATION.replace("0.0.0.0", address)
             text = text.replace("/run/relayd/host_key", str(folder / name))
             text = text.replace("/run/relayd/authorized_keys", str(folder / "user.pub"))
-            configuration = place.with_suffix(".sshd")
+            configuration = (folder / name).with_suffix(".sshd")
             configuration.write_text(text + f"SetEnv HOME={folder}\n")
             Path("/run/sshd").mkdir(exist_ok=True)
             command = ["ip", "netns", "exec", name, SSHD, "-D", "-f", str(configuration)]
             started.append(subprocess.Popen(command, start_new_session=True))
-            public = place.with_suffix(".pub").read_text().split()
+            public = (folder / name).with_suffix(".pub").read_text().split()
             lines.append(f"{address} {public[0]} {public[1]}\n")
             hosts[region] = {
                 "host": address,
@@ -98,7 +86,11 @@ def veth_hosts(folder: Path, regions: Sequence[str]) -> Iterator[VethHosts]:
         known.write_text("".join(lines))
         time.sleep(0.5)  # until they listen
         pids = {region: one.pid for region, one in zip(names, started, strict=True)}
-        yield VethHosts(("ip", "netns", "exec", hub), hosts, pids)
+
+        def sent_bytes() -> dict[str, int]:
+            return {region: _sent_on_data(pid) for region, pid in pids.items()}
+
+        yield Place("veth", ("ip", "netns", "exec", hub), hosts, sent_bytes)
     finally:
         for name in (*names.values(), hub):
             listed = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)
@@ -107,6 +99,12 @@ def veth_hosts(folder: Path, regions: Sequence[str]) -> Iterator[VethHosts]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
         for one in started:
             one.wait()
+
+
+def _sent_on_data(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+    (counters,) = (line.split(":")[1] for line in lines if line.split(":")[0].strip() == "data")
+    return int(counters.split()[8])
 
 
 def _run(*words: str) -> str:

@@ -15,7 +15,7 @@ from random import Random
 
 from benchmarks.fuzz.findings import Findings
 from benchmarks.fuzz.mutations import mutated
-from benchmarks.memory import watched_memory
+from benchmarks.processes import watched_memory
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from probes.importers import FORMATS, read

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from benchmarks.memory import Seen, growth, watched_memory
+from benchmarks.processes import Seen, growth, watched_memory
 from tests.http.running import Served
 
 WARM_UP_SHARE = 0.2
@@ -32,7 +32,7 @@ class Findings:
     problems : Counter
         What should not have happened, and how often.
     memory_mb : list
-        See :data:`benchmarks.memory.Seen`.
+        See :data:`benchmarks.processes.Seen`.
     """
 
     part: str

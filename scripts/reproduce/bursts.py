@@ -11,14 +11,10 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.campaign_check import run
-from planner.model.baseline import backbone
+from benchmarks.labs import lab_of, run, topology_like
 from probes.lab.controller import Lab
-from probes.lab.profiles import load_profile, topology_of
 from probes.lab.topology import GOODPUT_SHARE
-from relayd.catalogue.files import built_in_folder
-from relayd.catalogue.loading import load_catalogue
-from scripts.reproduce.laboratory import Note, lab_of, noted
+from scripts.reproduce.laboratory import measured
 from scripts.reproduce.point import Point
 
 VM = "aws:us-east-1"
@@ -46,20 +42,14 @@ SETTINGS = (
 )
 
 
-def burst_points(note: Note = print) -> list[Point]:
+def burst_points() -> list[Point]:
     """Return what relayd finds of two buckets (needs root, takes ten minutes)."""
-    profile = load_profile(built_in_folder() / "lab-paper.toml")
-    profile = profile.model_copy(update={"regions": (VM, *PEERS)})
-    topology = topology_of(profile, load_catalogue(), backbone.rtt_ms)
-    points = []
-    with lab_of(topology) as lab:
-        for bucket in SETTINGS:
+    with lab_of(topology_like("paper", (VM, *PEERS))) as lab:
+        return measured(lab, _buckets)
 
-            def measured(lab: Lab, bucket: Bucket = bucket) -> list[Point]:
-                return _points(lab, bucket)
 
-            points += noted(lab, measured, note)
-    return points
+def _buckets(lab: Lab) -> list[Point]:
+    return [point for bucket in SETTINGS for point in _points(lab, bucket)]
 
 
 def _points(lab: Lab, bucket: Bucket) -> list[Point]:
@@ -111,8 +101,8 @@ def _found(lab: Lab, bucket: Bucket) -> dict[str, Any]:
         for number, pause_s in enumerate(bucket.pauses_s):
             time.sleep(pause_s)
             of = ("--pairs", f"{VM}>{PEERS[number % 2]}", "--phases", "aggregate", "--full-time")
-            like = ("-n", str(CONNECTIONS), "--aggregate-time", f"{bucket.test_s}s")
-            run("probe", "--fleet", str(lab.fleet_file), "--yes", *store, *of, *like)
+            like = ("-n", CONNECTIONS, "--aggregate-time", f"{bucket.test_s}s")
+            run("probe", "--fleet", lab.fleet_file, "--yes", *store, *of, *like)
         (section,) = run("report", *store, "--section", "buckets")["sections"]
     (figures,) = section["figures"]["buckets"]
     found: dict[str, Any] = figures

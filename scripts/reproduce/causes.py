@@ -13,8 +13,18 @@ from planner.transfer.all_pairs import Floats
 from probes.analysis.comparisons import HOMOGENEOUS_COV
 from probes.analysis.evidence import finite, ranks, spread
 from probes.analysis.relay_gains import NOTEWORTHY, latency_gains
-from scripts.reproduce.grid import WINDOW_MB, aggregates, gains, of, round_trips, survey
-from scripts.reproduce.over_time import NEAR, later_over_earlier, near, repeats
+from scripts.reproduce.grid import (
+    NEAR,
+    WINDOW_MB,
+    aggregates,
+    gains,
+    later_over_earlier,
+    near,
+    of,
+    repeats,
+    round_trips,
+    survey,
+)
 from scripts.reproduce.point import PROVIDERS, Cause
 from tests.probes.estimation.cross_validation import JANUARY, NOVEMBER, Pair, grid, steady
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from functools import cache
 from math import inf
 
@@ -13,9 +14,17 @@ from planner.transfer.all_pairs import DIRECT, Floats, RateBounds, Terms, choose
 from probes.analysis.comparisons import homogeneity
 from probes.analysis.evidence import Record, spread
 from probes.analysis.relay_gains import distribution
-from scripts.reproduce.over_time import time_points
-from scripts.reproduce.point import PROVIDERS, Point, latency_points
+from scripts.reproduce.point import (
+    PROVIDERS,
+    Point,
+    latency_points,
+    other_relays,
+    relayed_flows,
+    unlike_flows,
+)
 from tests.planner.grid import january_grid, vm_usd_per_h
+from tests.probes.estimation.cross_validation import JANUARY, NOVEMBER, grid, steady
+from tests.probes.estimation.cross_validation import round_trips as round_trips_of_pairs
 from tests.shared_data import shared
 
 VOLUME_GB = 500.0
@@ -26,6 +35,10 @@ WINDOW_MB = 3.0
 # Under 20 ms, other things than the window limit a flow (docs/estimates.md).
 LEAST_MS = 20.0
 GRID = "63 regions, 64 connections, January 2022"
+NEAR = 1.1
+"""Two tests that differ by less are taken for the same rate."""
+ALIKE = 0.9
+"""Of pairs: so many must be near for a claim of stability to agree."""
 SURVEY = "single flows, February 2022"
 EC2_2018 = (
     "aws:us-east-1",
@@ -49,7 +62,8 @@ def grid_points() -> list[Point]:
         *_single_flow_relays(),
         *_aggregates(),
         *_aggregate_relays(),
-        *time_points(),
+        *_later_rates(),
+        _later_round_trips(),
         *_latency(),
         *_fees(),
     ]
@@ -122,6 +136,44 @@ def gains(rates: Floats, pairs: np.ndarray, relays: np.ndarray | None = None) ->
     return distribution(found)
 
 
+@cache
+def later_over_earlier() -> dict[tuple[str, str], list[float]]:
+    """Return steady rates of November 2022 over those of January, by providers.
+
+    Between regions of GCP they are left out: January used public addresses, November private ones.
+    """
+    january, november = grid(JANUARY), grid(NOVEMBER)
+    found = defaultdict(list)
+    for pair in sorted(january.keys() & november.keys()):
+        src, dst = (region.partition(":")[0] for region in pair)
+        if (src, dst) != ("gcp", "gcp"):
+            found[src, dst].append(steady(pair, november[pair]) / steady(pair, january[pair]))
+    return found
+
+
+@cache
+def repeats() -> dict[str, list[float]]:
+    """Return, by the source's provider, the greater over the lesser of tests in one survey."""
+    tests = defaultdict(list)
+    with shared("skyplane/throughput_2022-01.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            ends = tuple(
+                row[f"{end}_{what}"] for end in ("src", "dst") for what in ("region", "tier")
+            )
+            if (received := float(row["throughput_received"] or 0)) > 0:
+                tests[ends].append(received)
+    found = defaultdict(list)
+    for ends, rates in tests.items():
+        if len(rates) > 1:
+            found[ends[0].partition(":")[0]].append(max(rates) / min(rates))
+    return found
+
+
+def near(ratios: list[float]) -> float:
+    """Return the share of ratios of two rates by which these are near each other."""
+    return float(np.mean(np.abs(np.log(ratios)) <= np.log(NEAR)))
+
+
 # ---- the points -------------------------------------------------------------------------------
 
 
@@ -129,22 +181,13 @@ def _single_flows() -> list[Point]:
     flows = survey()
     inside = {pair: flow for pair, flow in flows.items() if _both(pair, "aws")}
     rates = spread([mbps for mbps, _ in inside.values()])
-    ratio = rates["maximum"] / rates["minimum"]
     both_ways = [
         max(mbps, flows[dst, src][0]) / min(mbps, flows[dst, src][0])
         for (src, dst), (mbps, _) in flows.items()
         if src < dst and (dst, src) in flows and src.partition(":")[0] == dst.partition(":")[0]
     ]
     found = [
-        Point(
-            "One flow is heterogeneous: near pairs of EC2 regions up to so many times as fast as "
-            "far ones (3.2.1, Figure 1a)",
-            "21x",
-            f"{ratio:.0f}x inside AWS",
-            ratio >= 10,
-            "10x or more",
-            f"{len(inside)} pairs, {SURVEY}",
-        ),
+        unlike_flows(rates, " inside AWS", f"{len(inside)} pairs, {SURVEY}"),
         Point(
             "Both directions of a pair are not alike (3.2.1), inside one cloud",
             "146 and 56 Mbit/s, 2.6x",
@@ -195,23 +238,12 @@ def _single_flow_relays() -> list[Point]:
     basis = f"window {WINDOW_MB:g} MB over measured round-trip times, April 2022"
     return [
         *(
-            Point(
-                "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay "
-                f"(3.2.1, Figure 1c): {regions} regions",
-                "about 40 %",
-                f"{some['share_1_5']:.0%}",
-                0.3 <= some["share_1_5"] <= 0.5,
-                "30 to 50 %",
-                f"{some['pairs']} pairs, {basis}",
-            )
+            relayed_flows(some, f": {regions} regions", f"{some['pairs']} pairs, {basis}")
             for regions, some in (("11", alone_then), (f"all {aws.sum()}", alone))
         ),
-        Point(
-            "Relays of other clouds help one flow more, at most (3.2.1)",
-            "up to 10x",
-            f"{with_all['share_1_5']:.0%} gain 1.5x, up to {with_all['maximum']:.1f}x",
-            with_all["maximum"] >= 5,
-            "5x or more for some pair",
+        other_relays(
+            with_all,
+            ")",
             f"{with_all['pairs']} pairs, windows of {windows_mb['aws']:.1f} MB into AWS, "
             f"{WINDOW_MB:g} into Azure and {windows_mb['gcp']:.1f} into GCP over round-trip times, "
             "April 2022",
@@ -262,6 +294,49 @@ def _aggregate_relays() -> list[Point]:
             )
         )
     return found
+
+
+def _later_rates() -> list[Point]:
+    found = []
+    for provider, name in PROVIDERS.items():
+        ratios = [
+            ratio
+            for (src, _), some in later_over_earlier().items()
+            if src == provider
+            for ratio in some
+        ]
+        change = np.exp(np.median(np.abs(np.log(ratios)))) - 1
+        found.append(
+            Point(
+                f"Many flows' rates are stable over time (3.2.2, Figure 2b), from {name}",
+                "over 500 s, and several days",
+                f"{near(ratios):.0%} of pairs within {NEAR - 1:.0%} after ten months; median "
+                f"change {change:.1%}",
+                near(ratios) >= ALIKE,
+                f"{ALIKE:.0%} of pairs within {NEAR - 1:.0%}",
+                f"{len(ratios)} pairs, 64 connections, January and November 2022",
+            )
+        )
+    return found
+
+
+def _later_round_trips() -> Point:
+    earlier = round_trips_of_pairs()
+    ratios = []
+    with shared("rtt_azure_2024-04.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            src, dst = row["src"], row["dst"]
+            if before := earlier.get((src, dst)) or earlier.get((dst, src)):
+                ratios.append(float(row["rtt_ms"]) / before)
+    change = float(np.median(np.abs(np.array(ratios) - 1)))
+    return Point(
+        "Round-trip times are the same months later (3.3: August 2017 and January 2018)",
+        "quantitatively similar",
+        f"median change {change:.1%} in two years; {near(ratios):.0%} within {NEAR - 1:.0%}",
+        change <= 0.05,
+        "median change of 5 % at most",
+        f"{len(ratios)} pairs of Azure, April 2022 and April 2024",
+    )
 
 
 def _latency() -> list[Point]:

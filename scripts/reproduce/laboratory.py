@@ -5,13 +5,11 @@ Distances, windows and caps are given, those of the paper's VMs; what follows is
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import permutations
 from statistics import median
-from typing import TypeVar
 
 import numpy as np
 
@@ -22,18 +20,14 @@ from benchmarks.lab_measuring import (
     iperf3_reports,
     lateness_of,
     rates_mbps,
-    running,
 )
-from planner.model.baseline import backbone
+from benchmarks.labs import lab_of, relayed_mbps, topology_like
 from planner.transfer.all_pairs import Floats
 from probes.analysis.evidence import Record, spread
 from probes.analysis.relay_gains import distribution
 from probes.lab.controller import Lab
-from probes.lab.profiles import load_profile, topology_of
-from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
-from relayd.catalogue.files import built_in_folder
-from relayd.catalogue.loading import load_catalogue
-from scripts.reproduce.point import Point, latency_points
+from probes.lab.topology import GOODPUT_SHARE, Topology
+from scripts.reproduce.point import Point, latency_points, other_relays, relayed_flows, unlike_flows
 
 ECHOES = 5
 FLOWS = 50
@@ -51,67 +45,47 @@ OTHERS = ("azure:eastus", "azure:westeurope", "gcp:us-central1", "gcp:asia-east1
 """Relays of other clouds, one for each end of the Earth."""
 GOOGLE = "gcp:us-central1"
 GOOGLE_SINKS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1")
-Note = Callable[[str], None]
-T = TypeVar("T")
 
 
-def flow_points(note: Note = print) -> list[Point]:
-    """Return what one flow does, over all distances (needs root, takes three minutes).
-
-    Parameters
-    ----------
-    note : callable
-        Called with what is being done, and how late the lab was meanwhile.
-    """
+def flow_points() -> list[Point]:
+    """Return what one flow does, over all distances (needs root, takes three minutes)."""
     with laboratory("t2.micro") as lab:
-        return [
-            point for measure in (_distances, _single_flows) for point in noted(lab, measure, note)
-        ]
+        return measured(lab, _distances, _single_flows)
 
 
-def cap_points(note: Note = print) -> list[Point]:
+def cap_points() -> list[Point]:
     """Return what many flows do, and what a relay changes (needs root, takes four minutes)."""
+    towards_sink = []
     with laboratory("t2.micro") as lab:
-        points = [*noted(lab, _sharing, note), *noted(lab, _relay, note)]
-        small = noted(lab, _towards_sink, note)
+        points = measured(lab, _sharing, _relay)
+        towards_sink.append(_towards_sink(lab))
     with laboratory("m4.16xlarge") as lab:
-        large = noted(lab, _towards_sink, note)
-    return [*points, _homogeneity(small, large)]
+        towards_sink.append(_towards_sink(lab))
+    return [*points, _homogeneity(*towards_sink)]
 
 
-def noted(lab: Lab, measure: Callable[[Lab], T], note: Note) -> T:
-    """Measure, and note how late the lab was meanwhile."""
-    with lateness_of(lab) as lateness:
-        found = measure(lab)
-    what = measure.__name__.strip("_").replace("_", " ")
-    note(f"{what}: up to {lateness.p95_ms:.2g} ms late (p95)")
-    return found
+def measured(lab: Lab, *measures: Callable[[Lab], list[Point]]) -> list[Point]:
+    """Measure, and say how late the lab was meanwhile."""
+    points = []
+    for measure in measures:
+        with lateness_of(lab) as lateness:
+            points += measure(lab)
+        what = measure.__name__.strip("_").replace("_", " ")
+        print(f"{what}: up to {lateness.p95_ms:.2g} ms late (p95)")
+    return points
 
 
 @contextmanager
 def laboratory(aws_vm: str) -> Iterator[Lab]:
     """Bring up the forty regions of the paper with a VM type for EC2, for a ``with`` block."""
-    profile = load_profile(built_in_folder() / "lab-paper.toml")
-    profile = profile.model_copy(update={"vm_types": {**profile.vm_types, "aws": aws_vm}})
-    with lab_of(topology_of(profile, load_catalogue(), backbone.rtt_ms)) as lab:
+    with lab_of(topology_like("paper", aws=aws_vm)) as lab:
         yield lab
-
-
-@contextmanager
-def lab_of(topology: Topology) -> Iterator[Lab]:
-    """Bring up a lab for a ``with`` block."""
-    lab = Lab(f"reproduce-{os.getpid()}")
-    lab.up(topology, ends_with_caller=True)
-    try:
-        yield lab
-    finally:
-        lab.down()
 
 
 def _distances(lab: Lab) -> list[Point]:
     topology = lab.topology()
     count = len(topology.sites)
-    pairs = [(i, j) for i in range(count) for j in range(count) if i != j]
+    pairs = list(permutations(range(count), 2))
     rtt_ms = np.full((count, count), np.nan)
     for (i, j), values in echo_rtts_ms(lab, pairs, ECHOES, 0.003).items():
         if values:
@@ -128,19 +102,9 @@ def _single_flows(lab: Lab) -> list[Point]:
     over = spread(inside)
     there = rates[names.index("aws:us-west-2"), names.index("aws:us-east-1")]
     back = rates[names.index("aws:us-east-1"), names.index("aws:us-west-2")]
-    alone = best_gains(inside, ec2)
-    with_all = best_gains(rates, ec2)
     basis = f"{over['samples']} pairs, iperf3, one connection for 5 s"
     return [
-        Point(
-            "One flow is heterogeneous: near pairs of EC2 regions up to so many times as fast as "
-            "far ones (3.2.1, Figure 1a)",
-            "21x",
-            f"{over['maximum'] / over['minimum']:.0f}x",
-            over["maximum"] / over["minimum"] >= 10,
-            "10x or more",
-            basis,
-        ),
+        unlike_flows(over, "", basis),
         Point(
             "Oregon to Virginia, one flow (3.2.1)",
             "146 Mbit/s",
@@ -157,23 +121,8 @@ def _single_flows(lab: Lab) -> list[Point]:
             "within 25 %",
             "1 pair",
         ),
-        Point(
-            "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay "
-            "(3.2.1, Figure 1c)",
-            "about 40 %",
-            f"{alone['share_1_5']:.0%}",
-            0.3 <= alone["share_1_5"] <= 0.5,
-            "30 to 50 %",
-            basis,
-        ),
-        Point(
-            "Relays of other clouds help one flow more, at most (3.2.1)",
-            "up to 10x",
-            f"{with_all['share_1_5']:.0%} gain 1.5x, up to {with_all['maximum']:.1f}x",
-            with_all["maximum"] >= 5,
-            "5x or more for some pair",
-            f"{basis}, {len(OTHERS)} relays of other clouds",
-        ),
+        relayed_flows(best_gains(inside, ec2), "", basis),
+        other_relays(best_gains(rates, ec2), ")", f"{basis}, {len(OTHERS)} relays of other clouds"),
     ]
 
 
@@ -194,11 +143,9 @@ def flow_matrix(lab: Lab) -> tuple[list[str], Floats]:
 def best_gains(rates: Floats, ec2: int) -> Record:
     """Return what the best relay of any cloud gains between the first regions, those of EC2."""
     best = np.where(np.eye(ec2, dtype=bool), np.nan, 1.0)
-    for i in range(ec2):
-        for j in range(ec2):
-            if i != j:
-                through = np.fmin(rates[i], rates[:, j])
-                best[i, j] = max(1.0, np.nanmax(np.delete(through, [i, j])) / rates[i, j])
+    for i, j in permutations(range(ec2), 2):
+        through = np.fmin(rates[i], rates[:, j])
+        best[i, j] = max(1.0, np.nanmax(np.delete(through, [i, j])) / rates[i, j])
     return distribution(best)
 
 
@@ -264,7 +211,7 @@ def _relay(lab: Lab) -> list[Point]:
     found = {}
     for flows in (1, FLOWS):
         direct = goodputs_mbps(lab, [Transfer(src, dst, flows)], 6, 3)[0]
-        found[flows] = _relayed_mbps(lab, topology, (src, relay, dst), flows) / direct
+        found[flows] = relayed_mbps(lab, (src, relay, dst), flows) / direct
     path = f"{names[0]} to {names[2]} through {names[1]}"
     return [
         Point(
@@ -293,25 +240,7 @@ def _best_relayed(topology: Topology) -> tuple[int, int, int, float]:
     return max(
         (
             (src, relay, dst, min(flow(src, relay), flow(relay, dst)) / flow(src, dst))
-            for src in ec2
-            for dst in ec2
-            for relay in ec2
-            if len({src, relay, dst}) == 3
+            for src, dst, relay in permutations(ec2, 3)
         ),
         key=lambda found: found[3],
     )
-
-
-def _relayed_mbps(lab: Lab, topology: Topology, path: Sequence[int], flows: int) -> float:
-    src, relay, dst = (topology.sites[i].region for i in path)
-    serve = ["iperf3", "-s", "-1", "--forceflush"]
-    onward = f"TCP:{private_address(path[2])}:5201"
-    split = ["socat", "-d", "-d", "TCP-LISTEN:5301,fork,reuseaddr", onward]
-    ask = ["iperf3", "-c", private_address(path[1]), "-p", "5301", "-J", "-t", "6", "-O", "3"]
-    with (
-        running(lab, relay, split, until="listening"),
-        running(lab, dst, serve, until="listening"),
-        running(lab, src, [*ask, "-P", str(flows)]) as client,
-    ):
-        text, _ = client.communicate(timeout=120)
-    return float(json.loads(text)["end"]["sum_received"]["bits_per_second"]) / 1e6

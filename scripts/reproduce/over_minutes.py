@@ -19,7 +19,7 @@ from planner.transfer.all_pairs import Floats
 from probes.analysis.evidence import spread
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE
-from scripts.reproduce.laboratory import GOOGLE, Note, laboratory, noted
+from scripts.reproduce.laboratory import GOOGLE, laboratory, measured
 from scripts.reproduce.point import Point
 
 PEERS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-northeast1", "gcp:asia-east1")
@@ -55,23 +55,18 @@ class Watched:
     seconds_cov: float
 
 
-def minute_points(note: Note = print) -> list[Point]:
+def minute_points() -> list[Point]:
     """Return what stays as it is and what varies (needs root, takes five minutes)."""
     with laboratory("t2.micro") as lab:
-        measures = (_google_out, _google_in, _amazon_out, _one_flow)
-        return [point for measure in measures for point in noted(lab, measure, note)]
+        return measured(lab, _shared_caps, _one_flow)
 
 
-def _google_out(lab: Lab) -> list[Point]:
-    return _shared(lab, GOOGLE, "out of n1-standard-1", inwards=False)
-
-
-def _google_in(lab: Lab) -> list[Point]:
-    return _shared(lab, GOOGLE, "into n1-standard-1", inwards=True)
-
-
-def _amazon_out(lab: Lab) -> list[Point]:
-    return _shared(lab, AMAZON, "out of t2.micro", inwards=False)
+def _shared_caps(lab: Lab) -> list[Point]:
+    return [
+        *_shared(lab, GOOGLE, "out of n1-standard-1", inwards=False),
+        *_shared(lab, GOOGLE, "into n1-standard-1", inwards=True),
+        *_shared(lab, AMAZON, "out of t2.micro", inwards=False),
+    ]
 
 
 def _shared(lab: Lab, vm: str, setting: str, *, inwards: bool) -> list[Point]:

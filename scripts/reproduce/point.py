@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.analysis.evidence import Record
 from probes.analysis.relay_gains import latency_gains
 from scripts.console_blocks import ROOT
 
@@ -80,6 +81,45 @@ class Cause:
 def rows(found: Iterable[Point | Cause]) -> list[str]:
     """Return the rows of a table."""
     return [one.row for one in found]
+
+
+def unlike_flows(found: Record, where: str, basis: str) -> Point:
+    """Return the point about the rates of single flows, by their distribution."""
+    ratio = found["maximum"] / found["minimum"]
+    return Point(
+        "One flow is heterogeneous: near pairs of EC2 regions up to so many times as fast as far "
+        "ones (3.2.1, Figure 1a)",
+        "21x",
+        f"{ratio:.0f}x{where}",
+        ratio >= 10,
+        "10x or more",
+        basis,
+    )
+
+
+def relayed_flows(gains: Record, which: str, basis: str) -> Point:
+    """Return the point about what relays inside EC2 gain for one flow."""
+    return Point(
+        "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay (3.2.1, Figure "
+        f"1c){which}",
+        "about 40 %",
+        f"{gains['share_1_5']:.0%}",
+        0.3 <= gains["share_1_5"] <= 0.5,
+        "30 to 50 %",
+        basis,
+    )
+
+
+def other_relays(gains: Record, which: str, basis: str) -> Point:
+    """Return the point about what relays of other clouds gain for one flow."""
+    return Point(
+        f"Relays of other clouds help one flow more, at most (3.2.1{which}",
+        "up to 10x",
+        f"{gains['share_1_5']:.0%} gain 1.5x, up to {gains['maximum']:.1f}x",
+        gains["maximum"] >= 5,
+        "5x or more for some pair",
+        basis,
+    )
 
 
 def latency_points(rtt_ms: Floats, regions: Sequence[str], measured: str) -> list[Point]:

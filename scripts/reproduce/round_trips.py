@@ -26,7 +26,7 @@ from probes.lab.controller import Lab
 from probes.lab.topology import private_address
 from probes.tools.interface import Tool, make_test
 from probes.tools.round_trips import Ping, TcpConnect
-from scripts.reproduce.laboratory import FLOWS, Note, laboratory, noted
+from scripts.reproduce.laboratory import FLOWS, laboratory, measured
 from scripts.reproduce.point import Point
 
 PAIRS = (
@@ -54,13 +54,12 @@ Times = dict[Pair, float | None]
 """Medians in ms; None where nothing answered."""
 
 
-def round_trip_points(note: Note = print) -> list[Point]:
+def round_trip_points() -> list[Point]:
     """Return how the paper's ways to measure round-trip times agree (needs root, two minutes)."""
     if shutil.which("hping3", path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
         raise RelaydError("hping3 is missing: apt-get install -y hping3.")
     with laboratory("t2.micro") as lab:
-        measures = (_idle, _loaded, _one_way_longer, _one_way_unsteady, _filtered)
-        return [noted(lab, measure, note) for measure in measures]
+        return measured(lab, _idle, _loaded, _one_way_longer, _one_way_unsteady, _filtered)
 
 
 def _medians(lab: Lab, pairs: Sequence[Pair]) -> dict[str, Times]:
@@ -122,19 +121,15 @@ def _differences(found: Mapping[str, Times]) -> tuple[str, bool]:
     return f"ping {min(answered):.1f} to {max(answered):.1f} ms; {'; '.join(words)}", alike
 
 
-def _alike(setting: str, found: Mapping[str, Times]) -> Point:
+def _alike(setting: str, found: Mapping[str, Times]) -> list[Point]:
     words, alike = _differences(found)
-    return Point(
-        f"Round trips by ping and by hping3 are alike on EC2 and Google (3.1): {setting}",
-        "similar",
-        words,
-        alike,
-        f"medians of all pairs within {ALIKE:.0%} or {ALIKE_MS:g} ms of ping's",
-        f"{len(found['ping'])} pairs, {PROBES} probes of each tool",
-    )
+    claim = f"Round trips by ping and by hping3 are alike on EC2 and Google (3.1): {setting}"
+    criterion = f"medians of all pairs within {ALIKE:.0%} or {ALIKE_MS:g} ms of ping's"
+    basis = f"{len(found['ping'])} pairs, {PROBES} probes of each tool"
+    return [Point(claim, "similar", words, alike, criterion, basis)]
 
 
-def _idle(lab: Lab) -> Point:
+def _idle(lab: Lab) -> list[Point]:
     return _alike("idle", _medians(lab, PAIRS))
 
 
@@ -155,7 +150,7 @@ def _full(lab: Lab, pair: Pair) -> Iterator[None]:
         yield
 
 
-def _loaded(lab: Lab) -> Point:
+def _loaded(lab: Lab) -> list[Point]:
     found: dict[str, Times] = {}
     for pair in PAIRS[:3]:
         with _full(lab, pair):
@@ -175,18 +170,18 @@ def _from_both_ends(lab: Lab, settings: Callable[[float], Mapping[str, float]]) 
     return found
 
 
-def _one_way_longer(lab: Lab) -> Point:
+def _one_way_longer(lab: Lab) -> list[Point]:
     # Of a direction's round-trip time, that direction takes half.
     found = _from_both_ends(lab, lambda usual_ms: {"rtt_ms": usual_ms + 2 * FURTHER_MS})
     return _alike(f"one way {FURTHER_MS:g} ms longer, measured from both ends", found)
 
 
-def _one_way_unsteady(lab: Lab) -> Point:
+def _one_way_unsteady(lab: Lab) -> list[Point]:
     found = _from_both_ends(lab, lambda _: {"jitter_ms": JITTER_MS})
     return _alike(f"one way varying by {JITTER_MS:g} ms, measured from both ends", found)
 
 
-def _filtered(lab: Lab) -> Point:
+def _filtered(lab: Lab) -> list[Point]:
     """Filter ICMP at Azure, as in the paper."""
     topology = lab.topology()
     for _, azure in TO_AZURE:
@@ -201,7 +196,7 @@ def _filtered(lab: Lab) -> Point:
     ]
     silent = sum(ms is None for ms in found["ping"].values())
     most = max(off, key=abs, default=1.0)
-    return Point(
+    point = Point(
         "Where ICMP is filtered, as on Azure, TCP's handshake shows the round trip (3.1)",
         "ping is not allowed on Azure",
         f"{silent} of {len(TO_AZURE)} pings unanswered; hping3 and relayd's TCP connects answered "
@@ -210,3 +205,4 @@ def _filtered(lab: Lab) -> Point:
         f"no ping answered, all others within {ALIKE:.0%} of what is set",
         f"{len(TO_AZURE)} pairs, {PROBES} probes of each tool",
     )
+    return [point]

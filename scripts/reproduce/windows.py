@@ -12,13 +12,12 @@ from probes.lab.controller import Lab
 from scripts.reproduce.laboratory import (
     FLOWS,
     OTHERS,
-    Note,
     best_gains,
     flow_matrix,
     laboratory,
-    noted,
+    measured,
 )
-from scripts.reproduce.point import Point
+from scripts.reproduce.point import Point, other_relays
 
 EAST, WEST = "aws:us-east-1", "aws:us-west-2"
 THERE_MBPS, BACK_MBPS = 146.0, 56.0
@@ -43,11 +42,10 @@ LOSS_PCT = 2.0
 scale."""
 
 
-def window_points(note: Note = print) -> list[Point]:
+def window_points() -> list[Point]:
     """Return what windows change (needs root, takes seven minutes)."""
     with laboratory("t2.micro") as lab:
-        measures = (_one_way, _towards_centre, _raised_on_ec2, _relays)
-        return [point for measure in measures for point in noted(lab, measure, note)]
+        return measured(lab, _one_way, _towards_centre, _raised_on_ec2, _relays)
 
 
 def _set_windows(lab: Lab, regions: Sequence[str], window_mb: float) -> None:
@@ -176,17 +174,12 @@ def _relays(lab: Lab) -> list[Point]:
         _set_windows(lab, OTHERS, window_mb)
         names, rates = flow_matrix(lab)
         gains = best_gains(rates, len(names) - len(OTHERS))
+        basis = (
+            f"{gains['pairs']} pairs, iperf3, one connection for 5 s, "
+            f"{len(OTHERS)} relays of other clouds"
+        )
         found.append(
-            Point(
-                "Relays of other clouds help one flow more, at most (3.2.1, Figure 1c), with "
-                f"windows of {window_mb:g} MB there",
-                "up to 10x",
-                f"{gains['share_1_5']:.0%} gain 1.5x, up to {gains['maximum']:.1f}x",
-                gains["maximum"] >= 5,
-                "5x or more for some pair",
-                f"{gains['pairs']} pairs, iperf3, one connection for 5 s, {len(OTHERS)} relays of "
-                "other clouds",
-            )
+            other_relays(gains, f", Figure 1c), with windows of {window_mb:g} MB there", basis)
         )
     lab.clear()
     return found

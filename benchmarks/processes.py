@@ -1,20 +1,54 @@
-"""The memory of a running service over time, and how much it grew."""
+"""Processes of their own: what they cost, and how the memory of a running one grows."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 
 PASSING_S = 30.0
 """A process seen for less time is passing: one that makes a snapshot ends within seconds."""
 
 Seen = list[tuple[float, dict[int, float]]]
 """Times (monotonic), and the MB of each process then: the one watched, and its children."""
+
+
+class Cost(NamedTuple):
+    """Processor time and peak memory of one process."""
+
+    cpu_s: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        """Return both in words."""
+        return f"{self.cpu_s:.2f} s, {self.peak_mb:.0f} MB"
+
+
+def cost(*words: object) -> Cost:
+    """Run Python with arguments to its end, and return what that took."""
+    process = subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
+
+
+def apart(module: str, *words: object) -> dict[str, Any]:
+    """Run a module in a fresh interpreter, so that its peak memory is its own; return its JSON."""
+    command = [sys.executable, "-m", module, *map(str, words)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def memory_mb(pid: int) -> dict[int, float]:
@@ -25,7 +59,8 @@ def memory_mb(pid: int) -> dict[int, float]:
             children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
             pids += map(int, children)
             rollup = Path(f"/proc/{number}/smaps_rollup").read_text()
-            found[number] = float(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)[1]) / 1e3  # type: ignore[index]
+            kib = int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)[1])  # type: ignore[index]
+            found[number] = kib * 1024 / 1e6
     return found
 
 
@@ -50,19 +85,14 @@ def watched_memory(pid: int) -> Iterator[Seen]:
 
 def passing(seen: Seen) -> dict[int, float]:
     """Return the processes that came and went within :data:`PASSING_S`, and the most MB of each."""
-    first_s: dict[int, float] = {}
-    last_s: dict[int, float] = {}
-    most_mb: dict[int, float] = {}
+    of_each: dict[int, list[tuple[float, float]]] = {}
     for at_s, processes in seen:
         for pid, mb in processes.items():
-            first_s.setdefault(pid, at_s)
-            last_s[pid] = at_s
-            most_mb[pid] = max(mb, most_mb.get(pid, mb))
-    end_s = seen[-1][0]
+            of_each.setdefault(pid, []).append((at_s, mb))
     return {
-        pid: mb
-        for pid, mb in most_mb.items()
-        if last_s[pid] - first_s[pid] < PASSING_S and last_s[pid] < end_s
+        pid: max(mb for _, mb in looks)
+        for pid, looks in of_each.items()
+        if looks[-1][0] - looks[0][0] < PASSING_S and looks[-1][0] < seen[-1][0]
     }
 
 
@@ -71,8 +101,7 @@ def growth(seen: Seen, warm_up_s: float) -> float:
 
     Of the processes that last: a larger share of the time in which a snapshot is made is no growth.
     """
-    passed = passing(seen)
-    steady_s = seen[0][0] + warm_up_s
+    passed, steady_s = passing(seen), seen[0][0] + warm_up_s
     steady = [
         sum(mb for pid, mb in processes.items() if pid not in passed)
         for at_s, processes in seen

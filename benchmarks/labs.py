@@ -1,0 +1,155 @@
+"""What checks on labs share: bringing one up, running commands on it, and promises with figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.lab_measuring import running
+from planner.model.baseline import backbone
+from planner.model.errors import RelaydError
+from probes.lab.controller import Lab
+from probes.lab.profiles import load_profile, topology_of
+from probes.lab.topology import Topology, private_address
+from relayd.catalogue.files import built_in_folder
+from relayd.catalogue.loading import load_catalogue
+from tests.http.running import ROOT
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    what: str
+    promised: str
+    found: str
+    held: bool
+
+
+class Check:
+    """Collects findings and prints them as they come."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def at_most(self, what: str, value: float, limit: float, unit: str) -> None:
+        """Note a value that must not exceed a limit."""
+        self._add(what, f"<= {limit:g} {unit}", f"{value:.3g} {unit}", value <= limit)
+
+    def at_least(self, what: str, value: float, limit: float, unit: str) -> None:
+        """Note a value that must reach a limit."""
+        self._add(what, f">= {limit:g} {unit}", f"{value:.3g} {unit}", value >= limit)
+
+    def within(self, what: str, value: float, low: float, high: float) -> None:
+        """Note a ratio that must lie in a range."""
+        self._add(what, f"{low:g} to {high:g}", f"{value:.3f}", low <= value <= high)
+
+    def note(self, what: str, value: float, unit: str) -> None:
+        """Note a value without a promise."""
+        self._add(what, "", f"{value:.3g} {unit}", held=True)
+
+    def finished(self, docs: str | None, mark: str) -> int:
+        """Put findings between two marks of a document, if one is named; return the exit code."""
+        if docs:
+            path = Path(docs)
+            head, _, rest = path.read_text().partition(f"<!-- {mark} -->")
+            _, _, tail = rest.partition(f"<!-- /{mark} -->")
+            table = "| what | promised | found |\n|---|---|---|\n" + "".join(
+                f"| {one.what.strip()} | {one.promised} | {one.found} |\n" for one in self.findings
+            )
+            path.write_text(f"{head}<!-- {mark} -->\n{table}<!-- /{mark} -->{tail}")
+        return 0 if all(finding.held for finding in self.findings) else 1
+
+    def _add(self, what: str, promised: str, found: str, held: bool) -> None:
+        self.findings.append(Finding(what, promised, found, held))
+        mark = "" if held else "   NOT HELD"
+        print(f"{what:<62} {promised:>12}  {found:>14}{mark}", flush=True)
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return a quantile of some values, the nearest rank."""
+    return sorted(values)[int(share * (len(values) - 1))]
+
+
+def checked(name: str, docs: str | None, measure: Callable[[Check, Path], None]) -> int:
+    """Measure, print what was found, and return the exit code.
+
+    Parameters
+    ----------
+    name : str
+        Of the check, such as ``campaign-check``.
+    docs : str | None
+        A document whose marks get the table.
+    measure : callable
+        Takes the check and a folder that is removed at the end.
+    """
+    print(f"{platform.system()} {platform.release()}, {os.cpu_count()} processors\n")
+    check = Check()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            measure(check, Path(folder))
+        except RelaydError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
+    return check.finished(docs, name)
+
+
+@contextmanager
+def lab_of(topology: Topology) -> Iterator[Lab]:
+    """Bring up a lab for a ``with`` block."""
+    lab = Lab(f"benchmark-{os.getpid()}")
+    lab.up(topology, ends_with_caller=True)
+    try:
+        yield lab
+    finally:
+        lab.down()
+
+
+def topology_like(
+    name: str,
+    regions: Sequence[str] | int | None = None,
+    scale: float | None = None,
+    **vm_types: str,
+) -> Topology:
+    """Return the topology of a profile that comes with relayd, with other VM types if named."""
+    profile = load_profile(built_in_folder() / f"lab-{name}.toml")
+    profile = profile.model_copy(update={"vm_types": {**profile.vm_types, **vm_types}})
+    return topology_of(profile, load_catalogue(), backbone.rtt_ms, regions=regions, scale=scale)
+
+
+def run(*words: object, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
+    """Run the command line with ``--json``; progress goes where ours does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "relayd", *map(str, words), "--json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode not in allowed:
+        raise RelaydError(f"`relayd {' '.join(map(str, words))}` exited with {done.returncode}.")
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+def relayed_mbps(
+    lab: Lab, path: Sequence[int], flows: int, seconds: float = 6.0, omitted_s: int = 3
+) -> float:
+    """Return the goodput from the first to the last of three sites, through socat on the second."""
+    src, relay, dst = (lab.topology().sites[i].region for i in path)
+    onward = f"TCP:{private_address(path[2])}:5201"
+    split = ["socat", "-d", "-d", "TCP-LISTEN:5301,fork,reuseaddr", onward]
+    ask = ["iperf3", "-c", private_address(path[1]), "-p", "5301", "-J", "-t", f"{seconds:g}"]
+    with (
+        running(lab, relay, split, until="listening"),
+        running(lab, dst, ["iperf3", "-s", "-1", "--forceflush"], until="listening"),
+        running(lab, src, [*ask, "-O", str(omitted_s), "-P", str(flows)]) as client,
+    ):
+        text, _ = client.communicate(timeout=seconds + 110)
+    return float(json.loads(text)["end"]["sum_received"]["bits_per_second"]) / 1e6
