@@ -7,8 +7,10 @@ allocation against every constraint, with its cost recomputed.
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
+import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from planner.transfer.allocation import Allocation
@@ -183,21 +185,6 @@ def same_cost(transfer: TransferProblem, usd: float, other_usd: float) -> bool:
     return abs(usd - other_usd) <= 1e-5 * min(usd, other_usd) + 1e-6 * dearest_usd
 
 
-class near:  # noqa: N801 - reads as a word in an assertion
-    """Equal but for rounding."""
-
-    def __init__(self, value: float, tolerance: float = TOLERANCE) -> None:
-        self.value = value
-        self.tolerance = tolerance
-
-    def __eq__(self, other: object) -> bool:
-        assert isinstance(other, float | int)
-        return other == self.value or abs(other - self.value) <= self.tolerance * max(
-            abs(other), abs(self.value)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __repr__(self) -> str:
-        return f"near {self.value!r}"
+def near(value: float, tolerance: float = TOLERANCE) -> Any:
+    """Return what is equal but for rounding."""
+    return pytest.approx(value, rel=tolerance, abs=0.0)

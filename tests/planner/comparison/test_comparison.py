@@ -24,6 +24,7 @@ from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.joint import BOUND_SCORE
 from tests.planner.broadcast.broadcasts import instance
+from tests.planner.networks import stated_network
 from tests.planner.worlds import CONNECTIONS
 from tests.properties import examples
 
@@ -79,26 +80,11 @@ def test_a_candidate_fetches_as_a_direct_shuffle_does(seed: int) -> None:
 
 def uncertain(spreads: Mapping[str, float], rates: Mapping[str, float]) -> Network:
     """Return candidates with one link each to ``end``, whose rates have these log-spreads."""
-    names = [*rates, "end"]
-    gbps = np.zeros((len(names), len(names)))
-    gbps[:-1, -1] = list(rates.values())
-    network = Network.from_matrices(names, gbps, egress_gbps=[100] * len(names), rtt_ms=0.001)
     links = {}
-    for src, row in network.usual.items():
-        for dst, link in row.items():
-            width = exp(BOUND_SCORE * spreads[src])
-            expected = link.aggregate_gbps.expected
-            wide = Estimate(expected / width, expected, expected * width)
-            links[src] = {dst: replace(link, aggregate_gbps=wide)}
-    caps = {
-        name: replace(
-            site,
-            egress_gbps=Estimate(100.0, 100.0, 100.0),
-            ingress_gbps=Estimate(100.0, 100.0, 100.0),
-        )
-        for name, site in network.sites.items()
-    }
-    return Network(caps, links)
+    for src, gbps in rates.items():
+        width = exp(BOUND_SCORE * spreads[src])
+        links[src, "end"] = Estimate(gbps / width, gbps, gbps * width)
+    return stated_network(links, rtt_ms=0.001)
 
 
 @pytest.mark.parametrize(("spread", "ratio"), [(0.1, 1.05), (0.3, 1.5), (0.2, 1.0)])

@@ -56,7 +56,7 @@ _figures = st.builds(
 )
 _times = st.none() | st.sampled_from([0.0, 1.6e9])
 # A method with figures that its sentence is not made of would be a fault of who made the origin.
-_origins = st.builds(
+ORIGINS = st.builds(
     Origin,
     kind=_kinds,
     method=st.sampled_from(["opposite-direction", "shifted-law", "fleet-file"]),
@@ -67,12 +67,12 @@ _origins = st.builds(
     address=st.none() | st.sampled_from(get_args(Addresses)),
     figures=st.none() | _figures,
 )
-_estimates = st.builds(
+ESTIMATES = st.builds(
     Estimate,
     low=st.floats(0, 1),
     expected=st.floats(1, 2),
     high=st.sampled_from([2.0, inf]),
-    origin=_origins,
+    origin=ORIGINS,
 )
 
 
@@ -99,7 +99,7 @@ def test_a_sentence_has_the_figures_of_its_method(method: Method, said: str) -> 
     assert Origin("inferred", method, figures=FULL).basis == said
 
 
-@given(rtt=_estimates, flow=_estimates)
+@given(rtt=ESTIMATES, flow=ESTIMATES)
 def test_an_estimate_is_the_same_after_json(rtt: Estimate, flow: Estimate) -> None:
     aggregate = replace(exactly(3.0), prior=Prior(1.0, 2.0, 4.0, 0.5))
     link = Link("a", "b", rtt, flow, aggregate, limited_by="path")

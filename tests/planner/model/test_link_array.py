@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from math import inf, nan
+from math import nan
 
 import numpy as np
 import pytest
@@ -13,46 +13,25 @@ from hypothesis import strategies as st
 
 from planner.model.document import network_columns, network_of_columns
 from planner.model.errors import FormatError, InputError
-from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, Origin, Prior
-from planner.model.link import LIMITED_BY, LINK_FIGURES, Link
-from planner.model.link_array import LINK, LinkArray, Origins
+from planner.model.estimate import ADDRESS_KINDS, Estimate, Prior
+from planner.model.link import LIMITED_BY, Link
+from planner.model.link_array import LINK, LinkArray
 from planner.model.network import Network
-from probes.estimation.estimates import estimates_of
+from tests.planner.model.test_estimate import ESTIMATES
 from tests.planner.model.test_network import NOW_S, known_networks
 from tests.planner.transfer.strategies import REGIONS, patient
 
 _MANY = [f"own:r{number}" for number in range(9)]
-_times = st.none() | st.floats(0, NOW_S)
-_origins = st.builds(
-    Origin,
-    st.sampled_from(["measured", "inferred", "baseline"]),
-    st.sampled_from(["median-of-samples", "provider-pair-law"]),
-    st.integers(0, 2**31 - 1),
-    st.integers(0, 9),
-    _times,
-    _times,
-    st.sampled_from([None, "public", "private", "both"]),
-    st.none()
-    | st.builds(
-        lambda count, note: Figures(connections=count, note=note),
-        st.integers(1, 3),
-        st.text(max_size=3),
-    ),
-)
-_bounds = st.lists(st.floats(0, inf) | st.just(-0.0), min_size=3, max_size=3).map(sorted)
-_estimates = st.builds(
-    lambda bounds, origin: Estimate(bounds[0], bounds[1], bounds[2], origin), _bounds, _origins
-)
 _priors = st.builds(Prior, *[st.floats(0, 1e9)] * 4)
 _aggregates = st.builds(
-    lambda estimate, prior: replace(estimate, prior=prior), _estimates, st.none() | _priors
+    lambda estimate, prior: replace(estimate, prior=prior), ESTIMATES, st.none() | _priors
 )
 _pairs = st.tuples(st.sampled_from(_MANY), st.sampled_from(_MANY))
 _links = st.dictionaries(
     _pairs,
     st.tuples(
-        _estimates,
-        _estimates,
+        ESTIMATES,
+        ESTIMATES,
         _aggregates,
         st.none() | st.floats(0, 100),
         st.sampled_from(LIMITED_BY),
@@ -91,27 +70,6 @@ def test_links_come_back_as_they_were(
                 dst: link for (a, dst), link in expected.items() if a == src
             }
             assert all(derived.link(src, dst) == expected.get((src, dst)) for dst in _MANY)
-
-
-@patient
-@given(_links)
-def test_links_made_of_arrays_are_those_made_of_links(links: dict[tuple[str, str], Link]) -> None:
-    rows, origins = list(links.values()), Origins()
-    figures = [
-        estimates_of([getattr(link, name) for link in rows], origins) for name in LINK_FIGURES
-    ]
-    priors = [link.aggregate_gbps.prior or [nan] * 4 for link in rows]
-    others = [
-        np.array([nan if link.loss_pct is None else link.loss_pct for link in rows]),
-        *np.array(priors, float).reshape(-1, 4).T,
-        np.array([LIMITED_BY.index(link.limited_by) for link in rows], int),
-        np.array([ADDRESS_KINDS.index(link.address) for link in rows], int),
-    ]
-    src, dst = (
-        np.array([_MANY.index(getattr(link, end)) for link in rows], int) for end in ("src", "dst")
-    )
-    made = LinkArray.of_figures(_MANY, origins, (src, dst), figures, others)
-    assert made == LinkArray.of(rows, _MANY)
 
 
 @patient

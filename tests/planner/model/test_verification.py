@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from planner.model.calibration import calibrated
 from planner.model.estimate import Estimate, Origin
-from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from tests.planner.networks import stated_network, with_link
 
 REGIONS = ("s", "r", "d")
 NOW_S = 1.8e9
@@ -32,15 +32,11 @@ def _network(first: float, second: float, error: float) -> Network:
     def around(value: float) -> Estimate:
         return Estimate(value / (1 + error), value, value * (1 + error), MEASURED)
 
-    def link(src: str, dst: str, gbps: float) -> Link:
-        return Link(src, dst, around(50.0), around(gbps * 100), around(gbps))
-
     rates = {("s", "r"): first, ("r", "d"): second, ("s", "d"): 1.0}
-    links: dict[str, dict[str, Link]] = {name: {} for name in REGIONS}
+    network = stated_network({pair: around(gbps) for pair, gbps in rates.items()}, cap_gbps=20.0)
     for (src, dst), gbps in rates.items():
-        links[src][dst] = link(src, dst, gbps)
-    sites = {n: Site(n, "", around(20.0), around(20.0), around(3.0)) for n in REGIONS}
-    return Network(sites, links)
+        network = with_link(network, src, dst, per_flow_mbps=around(gbps * 100))
+    return network
 
 
 def _verified(achieved: float, *, held: float = 1.0, at_s: float = NOW_S - 7200) -> Verified:

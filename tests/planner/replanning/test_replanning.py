@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Answer
 from planner.model.errors import InputError
-from planner.model.estimate import STATED, Estimate, exactly
-from planner.model.link import Link, Site
+from planner.model.estimate import STATED, Estimate
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
@@ -30,6 +30,7 @@ from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from tests.planner.networks import stated_network
 from tests.planner.transfer.strategies import patient
 from tests.properties import examples
 
@@ -44,18 +45,11 @@ def network(rate_gbps: Floats, error: float = 0.03, cap_gbps: float = 20.0) -> N
     def estimate(rate: float) -> Estimate:
         return Estimate(rate / (1 + error), rate, rate / (1 - error), STATED)
 
-    sites = {
-        name: Site(name, "", exactly(cap_gbps), exactly(cap_gbps), exactly(3.0)) for name in REGIONS
+    rates = {
+        (a, b): estimate(float(rate_gbps[REGIONS.index(a), REGIONS.index(b)]))
+        for a, b in permutations(REGIONS, 2)
     }
-    links = {
-        a: {
-            b: Link(a, b, exactly(50.0), exactly(1e5), estimate(float(rate_gbps[i, j])))
-            for j, b in enumerate(REGIONS)
-            if i != j
-        }
-        for i, a in enumerate(REGIONS)
-    }
-    return Network(sites, links)
+    return stated_network(rates, cap_gbps=cap_gbps)
 
 
 def flat(direct_gbps: float, other_gbps: float = 4.0) -> Floats:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
 from planner.model.estimate import Estimate, Origin
-from planner.model.link import Link, Site
-from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.shared_vms.drawn_times import DrawnTimes
 from planner.solvers.joint import BOUND_SCORE
+from tests.planner.networks import stated_network
 
 MEASURED = Origin("measured", "stated")
 FACTORS = 40_000
@@ -24,25 +25,18 @@ def drawn(
     rate: Floats, flows: Floats, caps: Floats, vms: Floats, low: float, high: float
 ) -> DrawnTimes:
     """Return the times on sites whose figures may all be so much lower or higher."""
-    n = len(rate)
-    names = [f"r{i}" for i in range(n)]
-    cap = estimate(1.0, low, high)
-    sites = {name: Site(name, "", cap, cap, cap) for name in names}
-    links = {
-        a: {
-            b: Link(a, b, estimate(10, 1, 1), estimate(1.0, low, high), estimate(1.0, low, high))
-            for b in names
-            if a != b
-        }
-        for a in names
-    }
+    names = [f"r{i}" for i in range(len(rate))]
+    unsure = estimate(1.0, low, high)
+    network = stated_network(
+        dict.fromkeys(permutations(names, 2), unsure), cap_gbps=unsure, flow_mbps=unsure
+    )
     at, lower, higher = (
         SiteResources(
             rate * factor, flows * factor, caps[0] * factor, caps[1] * factor, vms, vms > 0
         )
         for factor in (1.0, low, high)
     )
-    return DrawnTimes(Network(sites, links), names, at, lower, higher, connections=64)
+    return DrawnTimes(network, names, at, lower, higher, connections=64)
 
 
 def simulated(

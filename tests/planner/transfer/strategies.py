@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from math import inf
 from typing import get_args
 
@@ -92,14 +93,13 @@ def networks(draw: st.DrawFn, *, missing: bool = True) -> Network:
         for region in REGIONS
     }
     links: dict[str, dict[str, Link]] = {region: {} for region in REGIONS}
-    for src in REGIONS:
-        for dst in REGIONS:
-            if src == dst or (missing and draw(st.integers(0, 9)) == 0):
-                continue
-            rtt_ms = draw(st.sampled_from([1.0, 20.0, 100.0, 250.0]))
-            links[src][dst] = Link(
-                src, dst, around(rtt_ms), around(draw(RATES) * 100), around(draw(RATES))
-            )
+    for src, dst in permutations(REGIONS, 2):
+        if missing and draw(st.integers(0, 9)) == 0:
+            continue
+        rtt_ms = draw(st.sampled_from([1.0, 20.0, 100.0, 250.0]))
+        links[src][dst] = Link(
+            src, dst, around(rtt_ms), around(draw(RATES) * 100), around(draw(RATES))
+        )
     return Network(sites, links)
 
 

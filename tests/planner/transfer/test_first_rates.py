@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from planner.model.document import document_of, network_of
 from planner.model.estimate import CutCause, Estimate, Figures, Origin, RateCut
-from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.rate_cuts import average_gbps
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from tests.planner.networks import stated_network, with_link
 from tests.properties import examples
 
 PRICES = FlatPrices(["s", "d", "r"], 0.01, 0.1)
@@ -32,21 +32,12 @@ def network(cut: RateCut | None) -> Network:
     """A direct link that falls to 1 Gbit/s, and a relay of 1.5 that holds."""
     plain = Origin("measured", "median-of-samples", 3, figures=Figures(connections=64))
     falls = plain._replace(figures=Figures(connections=64, rate_cut=cut))
-    sites = {
-        name: Site(name, "", exactly(10.0, plain), exactly(10.0, plain), exactly(4.0, plain))
-        for name in ("s", "d", "r")
-    }
-
-    def link(src: str, dst: str, gbps: float, origin: Origin) -> Link:
-        rtt, flow = exactly(20.0, plain), exactly(500.0, plain)
-        return Link(src, dst, rtt, flow, exactly(gbps, origin), None, "path")
-
-    direct, first, second = (
-        link("s", "d", 1.0, falls),
-        link("s", "r", 1.5, plain),
-        link("r", "d", 1.5, plain),
-    )
-    return Network(sites, {"s": {"d": direct, "r": first}, "r": {"d": second}, "d": {}})
+    rates = {("s", "d"): exactly(1.0, falls)}
+    rates |= dict.fromkeys((("s", "r"), ("r", "d")), exactly(1.5, plain))
+    network = stated_network(rates, cap_gbps=10.0, rtt_ms=20.0, flow_mbps=500.0)
+    for src, dst in rates:
+        network = with_link(network, src, dst, limited_by="path")
+    return network
 
 
 def cut(cause: CutCause = "volume") -> RateCut:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import permutations
 from math import inf, log
 from statistics import NormalDist
 
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.estimate import Estimate, exactly
-from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices, Prices
 from planner.solvers.joint import Risk
@@ -26,6 +26,7 @@ from planner.transfer.request import Objective, TransferRequest
 from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import below, near
+from tests.planner.networks import stated_network
 from tests.planner.transfer.strategies import networks, patient, prices, requests
 
 
@@ -281,20 +282,14 @@ def test_the_remedy_for_a_deadline_too_near_does(
 
 
 def three_regions(
-    direct: Estimate, link: Estimate, rtt_ms: float = 10.0, flow_mbps: float | None = None
+    direct: Estimate, link: Estimate, rtt_ms: float = 10.0, flow_mbps: float = 1e5
 ) -> Network:
     """Return a, b and c, of which c is a relay between a and b."""
-    names = ("x:a", "x:b", "x:c")
-    cap = exactly(100.0)
-    sites = {name: Site(name, "", cap, cap, exactly(3.0)) for name in names}
-    links: dict[str, dict[str, Link]] = {name: {} for name in names}
-    for src in names:
-        for dst in names:
-            if src != dst:
-                rate = direct if {src, dst} == {"x:a", "x:b"} else link
-                flow = exactly(flow_mbps or rate.expected * 1000)
-                links[src][dst] = Link(src, dst, exactly(rtt_ms), flow, rate)
-    return Network(sites, links)
+    rates = {
+        pair: direct if {*pair} == {"x:a", "x:b"} else link
+        for pair in permutations(("x:a", "x:b", "x:c"), 2)
+    }
+    return stated_network(rates, rtt_ms=rtt_ms, flow_mbps=flow_mbps)
 
 
 FREE = FlatPrices(("x:a", "x:b", "x:c"))

@@ -123,7 +123,11 @@ def test_usual_loss_is_no_alarm() -> None:
         assert health.condition == "up"
 
 
-def test_while_a_link_is_loaded_only_silence_counts() -> None:
+def test_unknown_round_trips_are_never_slow_and_under_load_only_silence_counts() -> None:
+    health = LinkHealth()
+    for number in range(10):
+        health = after_probe(health, _probe(number, SLOW), _POLICY, None)
+    assert health.condition == "up"
     health = LinkHealth()
     for number in range(50):
         probe = LivenessProbe(number * 1.0, 3, 1, 400.0)
@@ -149,10 +153,3 @@ def test_a_rate_that_collapses_degrades_until_it_is_measured_again_or_forgotten(
     # What is older than what is known changes nothing; the width of the bounds is allowed for.
     assert after_throughput(healed, 1.0, 90.0, 100.0, 1500.0, _POLICY) == healed
     assert after_throughput(LinkHealth(), 46.0, 90.0, 100.0, 0.0, _POLICY).condition == "up"
-
-
-def test_unknown_round_trips_are_never_slow() -> None:
-    health = LinkHealth()
-    for number in range(10):
-        health = after_probe(health, _probe(number, SLOW), _POLICY, None)
-    assert health.condition == "up"

@@ -7,8 +7,6 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from probes.analysis.evidence import TooFewError, discoveries
 from probes.analysis.falls import BurstTest, token_bucket
@@ -18,7 +16,6 @@ from probes.analysis.patterns import (
     DAY_S,
     HALF_HOUR_S,
     autocorrelation,
-    correlations,
     occurrences,
     on_grid,
     periodicity,
@@ -27,7 +24,6 @@ from probes.analysis.patterns import (
 )
 from probes.analysis.steady_state import Interval, steady_state
 from tests.probes.analysis.test_report_analyses import resembling
-from tests.properties import examples
 
 SERIES = 60
 # Of 60 series at 5 %, more than eight alarms come by chance in under 1 % of runs.
@@ -111,25 +107,6 @@ def test_memory_is_that_of_the_series(likeness: float) -> None:
     assert median_s == pytest.approx(600 * steps, rel=0.15)
     remember = sum(f["remembers"] for f in found)
     assert remember == 20 if likeness else remember <= 3
-
-
-@given(
-    st.lists(st.none() | st.floats(-9, 9), min_size=4, max_size=30).filter(
-        lambda v: sum(x is not None for x in v) >= 3
-    )
-)
-@settings(max_examples=examples(20))
-def test_correlations_are_means_of_products(values: list[float | None]) -> None:
-    series = np.array([np.nan if v is None else v for v in values])
-    centred = series - np.nanmean(series)
-    power = np.nanmean(centred**2)
-    if power < 1e-9:
-        return
-    found = correlations(series)
-    for lag in range(1, series.size // 2 + 1):
-        products = centred[lag:] * centred[:-lag]
-        if np.isfinite(products).any():
-            assert found[lag] == pytest.approx(np.nanmean(products) / power, abs=1e-6)
 
 
 def test_a_daily_pattern_is_foretold_and_nothing_else() -> None:
@@ -279,6 +256,7 @@ def test_vms_that_hold_their_rate_show_no_bucket() -> None:
         lambda: strongest_period(np.arange(90), np.arange(90)),
         lambda: forecast(np.arange(0, 5 * DAY_S, 1800), np.ones(240), 3600),
         lambda: forecast(np.arange(0, 200 * DAY_S, DAY_S), np.ones(200), 3600),
+        lambda: periodicity(np.arange(720) * 1800.0, np.arange(720.0), HALF_HOUR_S),
         lambda: token_bucket([BurstTest(0, 60, 20, 12.5, 5e3, 1e3)] * 2),
         lambda: on_grid(np.r_[np.arange(30), 1000 + np.arange(30)], np.ones(60), fewest=48),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -150,28 +151,14 @@ def test_a_plan_counts_on_what_imported_tests_show(
         # The client of a reverse test receives.
         assert main(["import", "iperf3", str(file), "--db", db, "--src", DST, "--dst", SRC]) == 0
     capsys.readouterr()
-    ask = [
-        "plan",
-        "--db",
-        db,
-        "--src",
-        SRC,
-        "--dst",
-        DST,
-        "--relays",
-        "none",
-        "--vms",
-        "1",
-        "--json",
-    ]
+    ends = f"--src {SRC} --dst {DST} --relays none --vms 1 --json"
+    ask = ["plan", "--db", db, *ends.split()]
     rate = {}
     for volume in (5, 30, 3000):
         assert main([*ask, "--volume", f"{volume}GB"]) == 0
         found = json.loads(capsys.readouterr().out)
         rate[volume] = found["throughput_gbps"]
-        assert any(
-            "falls from 2 to" in said or "falls from 1.99" in said for said in found["warnings"]
-        )
+        assert any(re.search(r"falls from (2 to|1\.99)", said) for said in found["warnings"])
     lasts = rate[3000]
     assert rate[5] / lasts == pytest.approx(2, rel=0.05)
     assert rate[30] / lasts == pytest.approx(1.2, rel=0.05)

@@ -1,0 +1,40 @@
+"""Networks of stated links, for tests: what is a number is known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from planner.model.estimate import Estimate, exactly
+from planner.model.link import Link, Site
+from planner.model.network import Network
+
+Figure = float | Estimate
+Pair = tuple[str, str]
+
+
+def figure(value: Figure) -> Estimate:
+    return value if isinstance(value, Estimate) else exactly(value)
+
+
+def stated_network(
+    rates_gbps: Mapping[Pair, Figure],
+    *,
+    cap_gbps: Figure = 100.0,
+    rtt_ms: Figure = 50.0,
+    flow_mbps: Figure = 1e5,
+) -> Network:
+    """Return a network whose links carry these rates, its sites in the order in which they come."""
+    names = dict.fromkeys(end for pair in rates_gbps for end in pair)
+    cap, rtt, flow = figure(cap_gbps), figure(rtt_ms), figure(flow_mbps)
+    links: dict[str, dict[str, Link]] = {name: {} for name in names}
+    for (src, dst), rate in rates_gbps.items():
+        links[src][dst] = Link(src, dst, rtt, flow, figure(rate))
+    return Network({name: Site(name, "", cap, cap, exactly(3.0)) for name in names}, links)
+
+
+def with_link(network: Network, src: str, dst: str, **figures: object) -> Network:
+    """Return a network of which one link has other figures."""
+    links = {a: dict(row) for a, row in network.usual.items()}
+    links[src][dst] = replace(links[src][dst], **figures)  # type: ignore[arg-type]
+    return network.with_(links=links)
