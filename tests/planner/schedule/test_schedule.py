@@ -152,7 +152,6 @@ def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
 # ---- known answers -------------------------------------------------------------------------
 
 PAIR = [[0.0, 4.0], [4.0, 0.0]]
-DETOUR = [[0.0, 1.0, 5.0], [1.0, 0.0, 5.0], [5.0, 5.0, 0.0]]
 
 
 def transfer(name: str, volume_gb: float, **more: Any) -> TimedTransfer:
