@@ -82,10 +82,8 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: i
 
     Parameters
     ----------
-    times_s : array, length n
-        Unix times, in order; roughly equal steps.
-    values : array, length n
-        Above zero.
+    times_s, values : arrays, length n
+        Unix times in order, at roughly equal steps, and values above zero.
     horizon_s : float
         How far ahead; less than a day.
     seed : int

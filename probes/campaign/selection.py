@@ -221,8 +221,7 @@ def choose_links(
     batch : int
         Most tasks at a time: each batch changes what the next should be.
     batch_of_host : int
-        Most of them with the same host, which runs them one after the other. Their results
-        would also be much alike.
+        Most of them with one host, which runs them in turn, and with much the same results.
     connections, duration_s
         Of each probe.
     """

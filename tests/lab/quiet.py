@@ -26,10 +26,10 @@ SLEEP_LATE_MS = 0.2
 """A lab delays packets by sleeping: on a machine that wakes later it can't keep its times."""
 
 ATTEMPTS = 2 if os.environ.get("CI") else 4
-"""How often a measurement is tried until nothing disturbs it; CI has no time for more."""
+"""Attempts of a measurement until nothing disturbs it; CI has no time for more."""
 
 FAULTS = (sqlite3.Error, AttributeError, ImportError, LookupError, NameError, TypeError)
-"""What no other work on the machine brings about."""
+"""Failures that no other work on the machine causes."""
 
 _PRESSURE = Path("/proc/pressure/cpu")
 T = TypeVar("T")

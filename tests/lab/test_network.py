@@ -104,4 +104,4 @@ def test_a_vm_is_held_to_its_cap_over_all_peers_together(lab: Lab, inwards: bool
     rates = undisturbed(lab, measure)
     assert abs(rates[0][inwards] / 80 - 1) <= 0.02
     shares = [rates[j][not inwards] for j in peers]
-    assert min(shares) > 1  # nobody is shut out
+    assert min(shares) > 1  # no flow is shut out

@@ -1,4 +1,4 @@
-"""What is down, filtered or hangs in a lab: silent, refused, cut off, and back when taken back."""
+"""Outages in a lab: down, filtered and hanging hosts and links, and their recovery."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lab(running_lab: Lab) -> Iterator[Lab]:
 
 
 def answered(lab: Lab, source: int = 0) -> int:
-    """Return how many of five echoes to the second site are answered."""
+    """Count the answers to five echoes to the second site."""
     return len(echo_rtts_ms(lab, [(source, 1)], 5)[source, 1])
 
 

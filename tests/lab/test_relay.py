@@ -76,7 +76,7 @@ def relayed_mbps(lab: Lab, how: Any, flows: int, seconds: float, omitted_s: int)
 
 @pytest.fixture(scope="module")
 def direct_mbps(lab: Lab) -> float:
-    """What one flow carries on the direct path."""
+    """Rate of one flow on the direct path."""
     return undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(SOURCE, DESTINATION)], 4.08, 3)[0])
 
 

@@ -122,7 +122,7 @@ def in_order(samples: list[Sample]) -> list[Sample]:
 
 
 class Step(NamedTuple):
-    """What is known at a step, and what was measured in it."""
+    """The samples known at a step, and those measured in it."""
 
     believed: Network
     truth: dict[tuple[str, str], float]
@@ -167,7 +167,7 @@ def really(step: Step, decision: Decision, path: tuple[str, ...]) -> tuple[float
 
 
 def in_bounds(step: Step, src: str, dst: str) -> bool:
-    """Whether what a link then carried is within the bounds of before."""
+    """Tell whether a link's later rate is within the bounds of before."""
     link, sites = step.believed.link(src, dst), step.believed.sites
     bounds: tuple[Bound, Bound] = ("low", "high")
     low, high = (
@@ -497,7 +497,7 @@ def test_exploring_gains_where_links_wander_and_costs_little_where_not(
     assert exploring <= 1.01 * predicted
     if spread:
         assert exploring - best < predicted - best
-    if not spread:  # beside it, the rest is as it was
+    if not spread:  # the rest is as it was
         without = relayd.backtest(db, step_s=3 * HOUR_S, objective="time")
         assert without.explored is None
         assert replace(found, explored=None) == without

@@ -1,4 +1,4 @@
-"""What a campaign is told to take before it runs."""
+"""Forecasts of campaigns before they run."""
 
 from __future__ import annotations
 

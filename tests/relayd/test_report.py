@@ -374,7 +374,7 @@ def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:
         test_of("azure:eastus", "azure:westeurope", [(fast, until), (1500, 15)], number)
         test_of("gcp:us-east1", "gcp:asia-east1", [(2000 if number % 3 else 4000, 30)], number)
         test_of("gcp:us-east1", "aws:us-east-1", [(5000, 30)], number)
-    odd = samples[-1]._replace(  # somebody else's details
+    odd = samples[-1]._replace(  # details of another tool
         measured_at_s=START_S - 60, intervals=3, detail='{"findings": [5, {"pattern": "drop"}]}'
     )
     db = stored(tmp_path / "inside.db", [odd, *samples])

@@ -57,7 +57,7 @@ def kept(db: Path, metric: str) -> list[tuple[str, str, float, int | None, dict[
 
 
 def in_site(lab: Lab, region: str, *words: str) -> str:
-    """What a command in a site says."""
+    """Return the output of a command in a site."""
     return subprocess.run(
         lab.command(region, list(words)), capture_output=True, text=True, check=True
     ).stdout

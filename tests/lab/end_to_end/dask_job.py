@@ -40,7 +40,7 @@ def part(seed: int) -> pd.DataFrame:
 
 
 def _sent_bytes() -> int:
-    """Return what the interfaces of a worker's site have sent, but to itself."""
+    """Return the volume that the interfaces of a worker's site have sent to others."""
     _, _, *lines = Path("/proc/net/dev").read_text().splitlines()
     words = [line.replace(":", " ").split() for line in lines]
     return sum(int(fields[9]) for fields in words if fields[0] != "lo")

@@ -24,7 +24,7 @@ PARTS, PART_BYTES = 12, 2_000_000
 
 
 def random_bytes(seed: int) -> bytes:
-    """Return what no compression makes smaller."""
+    """Return data that no compression makes smaller."""
     return np.random.default_rng(seed).bytes(PART_BYTES)
 
 

@@ -10,7 +10,7 @@ import ray
 
 
 def main(address: str, count: int) -> None:
-    """Try again and again; whoever runs this sets a limit."""
+    """Try again and again; the caller sets a limit."""
     own = address.partition(":")[0]
     while not ray.is_initialized():
         with suppress(Exception):  # as long as it starts, each of its parts fails in its own way

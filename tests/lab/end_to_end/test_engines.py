@@ -48,7 +48,7 @@ def within(lab: Lab, region: str) -> tuple[str, ...]:
 def on_network(
     lab: Lab, region: str, words: Sequence[str], python: str | Path = sys.executable
 ) -> list[str]:
-    """Return what runs a module on a site's network."""
+    """Return the command that runs a module on a site's network."""
     return [*within(lab, region), str(python), "-m", *words]
 
 

@@ -92,7 +92,7 @@ def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_
 def test_caps_are_true_and_an_unlucky_vm_is_found(
     lab_of: Callable[..., Lab], tmp_path: Path
 ) -> None:
-    """Beside five others of its type, which were measured before."""
+    """Compare it with five others of its type, which were measured before."""
     lab = lab_of(_topology(3), "caps")
     db, unlucky = tmp_path / "store.db", _REGIONS[0]
     none = relayd("fleet", "caps", "--db", db)

@@ -1,4 +1,4 @@
-"""What campaigns measure beyond the usual, with the real tools on a lab."""
+"""Unusual methods of campaigns, with the real tools on a lab."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
         time.sleep(0.1)
     os.kill(controller.pid, signal.SIGKILL)
     controller.wait()
-    assert in_site(lab, both[0], "cat", _SYSCTL).strip() == "reno"  # nobody was left to restore it
+    assert in_site(lab, both[0], "cat", _SYSCTL).strip() == "reno"  # none was left to restore it
     # Another controller neither restores it nor takes the changed value for the original.
     other = tmp_path / "other.db"
     code, report = probe(lab, other, *spec[:-3], "--flow-time", "4s", "--change-sysctls")

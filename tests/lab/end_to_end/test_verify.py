@@ -99,7 +99,7 @@ class Bench:
         return done.returncode, json.loads(done.stdout)
 
     def left(self) -> dict[str, list[str]]:
-        """Return what is left in each place: processes, files and listening ports of ours."""
+        """Return our leftovers in each place: processes, files and listening ports."""
         script = (
             "for p in /proc/[0-9]*; do cat $p/comm; done; ls -d /tmp/relayd-* ; "
             "cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}'"
@@ -118,7 +118,7 @@ class Bench:
         return {place: words for place, words in found.items() if words}
 
     def nothing_is_left(self) -> bool:
-        """Whether all is gone within seconds."""
+        """Tell whether all is gone within seconds."""
         until_s = time.monotonic() + LEFT_WITHIN_S
         while left := self.left():
             if time.monotonic() > until_s:
@@ -202,7 +202,7 @@ def hidden(lab: Lab, place: str, program: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("what", ["controller", "connection", "relay"])
 def test_nothing_is_left_after_a_kill(bench: Bench, what: str) -> None:
-    """Whatever is killed in mid-transfer; what that sent is paid for, within the budget."""
+    """Kill any part in mid-transfer; its volume is paid for, within the budget."""
     with ExitStack() as stack:
         program = "haproxy"
         if what == "connection":

@@ -105,7 +105,7 @@ def errors(carried: list[dict[str, Any]]) -> list[float]:
 
 
 def asked(wan: Wan) -> dict[str, Any]:
-    """What all plans ask: no VM outside of the lab."""
+    """Request of all plans: no VM outside of the lab."""
     return {"avoid": [name for name in wan.known_regions() if name not in REGIONS[:LIMITED]]}
 
 

@@ -77,7 +77,7 @@ def db(tmp_path: Path) -> Path:
     with open_store(path, mode="create") as store:
         rows = []
         for src in _REGIONS:
-            # One link fills a VM: nothing is left for a second path beside it.
+            # One link fills a VM: no rate is left for a second path.
             rows.append(Sample(src, src, "egress_cap_mbps", 28.0, now_s, "iperf3", 64, 60.0, True))
             rows.append(Sample(src, src, "ingress_cap_mbps", 28.0, now_s, "iperf3", 64, 60.0, True))
             for dst in _REGIONS:

@@ -1,4 +1,4 @@
-"""What series say: true values found, patterns told apart, and few false alarms on noise."""
+"""Analyses of series: true values, patterns told apart, and few false alarms on noise."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_peers_that_take_turns_and_neither_begin_nor_end_together_show_the_cap(
     turns: bool,
     generator: random.Random,
 ) -> None:
-    # Whoever is at work shares the cap, in parts that stay or turn; a report takes 0.25 s.
+    # Peers at work share the cap, in parts that stay or turn; a report takes 0.25 s.
     step_s, length_s = 0.01, 7.5
     work = [(begins[peer], length_s - ends[peer]) for peer in range(peers)]
     moved: list[list[float]] = [[] for _ in work]  # per step, from the peer's own beginning

@@ -189,7 +189,7 @@ def bucket_tests(
     seed: int,
     *,
     depth_gb: float = 20.0,
-    anew: bool = False,
+    own_limits: bool = False,
     opens_s: float = 0.0,
     drains_s: float = 0.0,
 ) -> list[BurstTest]:
@@ -214,7 +214,7 @@ def bucket_tests(
         at_s += opening_s + rates.size + pause_s
         opening_s = generator.uniform(0, opens_s)
         fills_s = pause_s + opening_s - drains_s
-        tokens_gb = depth_gb if anew else min(depth_gb, fills_s / 8)
+        tokens_gb = depth_gb if own_limits else min(depth_gb, fills_s / 8)
     return found
 
 
@@ -233,7 +233,7 @@ def test_a_token_bucket_is_told_from_a_limit_of_each_transfer(seed: int) -> None
     assert bucket.volume_gb == pytest.approx(25, rel=0.1)
     assert bucket.refill_mbps == pytest.approx(1000, rel=0.1)
     assert bucket.refilling == "bucket"
-    own = token_bucket(bucket_tests(pauses_s, seed, anew=True))
+    own = token_bucket(bucket_tests(pauses_s, seed, own_limits=True))
     assert (own.refilling, own.refill_mbps) == ("per-test", None)
     assert token_bucket(bucket_tests([3600.0] * 4, seed)).refilling == "undecided"
 

@@ -1,4 +1,4 @@
-"""What campaigns cost: hand sums, tiers, and measuring all pairs of the catalogue."""
+"""Costs of campaigns: hand sums, tiers, and measuring all pairs of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a campaign measures: ramps once a kind of sender, windows of UDP, slow VMs, wrong options."""
+"""Methods of campaigns: ramps once a kind of sender, windows of UDP, slow VMs, wrong options."""
 
 from __future__ import annotations
 

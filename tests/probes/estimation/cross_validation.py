@@ -47,7 +47,7 @@ def round_trips() -> dict[Pair, float]:
 
 @cache
 def grid(name: str) -> dict[Pair, float]:
-    """Return what 64 connections received in 5 s, in Gbit/s; failures left out."""
+    """Return the rates of 64 connections over 5 s, in Gbit/s, without failures."""
     with shared(name).open(newline="") as file:
         return {
             (row["src"], row["dst"]): float(row["throughput_received_gbps"])
@@ -111,7 +111,7 @@ def stratified(count: int, without: set[str], seed: int) -> list[Pair]:
 
 @dataclass
 class Judged:
-    """How often bounds held, by pair of providers, and how far estimates were off."""
+    """Coverage of bounds by pair of providers, and errors of estimates."""
 
     held: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
     errors: list[float] = field(default_factory=list)
@@ -121,7 +121,7 @@ class Judged:
         self.errors.append(abs(estimate.expected / found_gbps - 1))
 
     def coverage(self, name: str | None = None) -> Coverage:
-        """Return how often bounds held, of one pair of providers or of all."""
+        """Return the coverage of bounds of one pair of providers or of all."""
         found = [one for of, held in self.held.items() if name in {None, of} for one in held]
         return Coverage.of(sum(found), len(found))
 
@@ -164,5 +164,5 @@ def cross_validated(count: int) -> Judgements:
 
 
 def same_addresses(pair: Pair) -> bool:
-    """Whether both grids tested a pair over the same kind of address."""
+    """Tell whether both grids tested a pair over the same kind of address."""
     return providers(pair) != "gcp > gcp"

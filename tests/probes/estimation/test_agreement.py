@@ -1,4 +1,4 @@
-"""Whose samples count where several report a link: one source alone never moves its level."""
+"""Agreement of sources that report the same link: one source alone never moves its level."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _tests(
 
 
 class _From(NamedTuple):
-    """What one source reported."""
+    """The samples of one source."""
 
     samples: list[Sample]
     source: str
@@ -167,8 +167,8 @@ def test_caps_vm_types_and_classes_are_held_like_links() -> None:
     honest = _network(*own)
     later = 1.7e9 + 30 * 3600.0
     false = [cap._replace(value=9000.0, measured_at_s=later + n) for n in range(50)]
-    # Links that nobody else has measured, far above what the cap and the class were found to be,
-    # with VM types that nobody else names.
+    # Links that no other source has measured, far above the measured cap and class, with VM types
+    # that no other source names.
     false += [
         sample._replace(dst="azure:eastus", value=9900.0, src_vm="c7gn.16xlarge")
         for sample in _tests([1.0] * 200, begin_s=30 * 3600.0)

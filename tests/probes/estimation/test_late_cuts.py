@@ -29,7 +29,7 @@ SRC, DST = "azure:eastus", "azure:westeurope"
 
 
 def probe(levels: list[tuple[float, int]], number: int, *, noise: float = 0.03) -> Sample:
-    """Return what a campaign keeps of a test with such seconds of such rates."""
+    """Return the sample that a campaign keeps of a test with these seconds and rates."""
     generator = np.random.default_rng(number)
     intervals = tuple(
         Interval(1.0, mbps * generator.normal(1, noise))

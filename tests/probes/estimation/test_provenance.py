@@ -1,4 +1,4 @@
-"""What a figure is said to rest on is what it rests on: without the rest it is the same."""
+"""A figure rests on the samples of its provenance: without the others it is the same."""
 
 from __future__ import annotations
 

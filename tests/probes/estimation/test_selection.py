@@ -77,7 +77,7 @@ def network_of(samples: list[Sample]) -> Network:
 
 @dataclass(frozen=True)
 class Frugal:
-    """What a frugal campaign on the grid ends with."""
+    """The result of a frugal campaign on the grid."""
 
     network: Network
     links: int
@@ -130,7 +130,7 @@ def frugal() -> Frugal:
 
 @cache
 def plans_on(measured: str, objective: Objective) -> Achieved:
-    """What plans achieve of those on the truth, with nothing measured or frugally."""
+    """Return the share of the best plans' rate, without measurements or after a frugal campaign."""
     truth = network_of(list(grid()[2].values()))
     believed = frugal().network if measured == "frugally" else network_of([])
     return achieved(believed, truth, lambda n: CataloguePrices(CATALOGUE, n), objective)
@@ -184,7 +184,7 @@ def test_the_regret_that_measuring_saves_is_foretold_as_the_docs_say() -> None:
     before = regret_once_measured(nothing, regions, (), 64)
 
     def points(network: Network) -> tuple[float, float]:
-        """What measuring a network's links is foretold to save, and what it saves, in percent."""
+        """Return the forecast and the true saving of measuring a network's links, in percent."""
         links = [(link.src, link.dst) for link in network if link.aggregate_gbps.samples]
         foretold = before - regret_once_measured(nothing, regions, links, 64)
         rates = [RateMatrices.of(known, regions, 64) for known in (nothing, network)]

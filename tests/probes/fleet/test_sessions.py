@@ -282,7 +282,7 @@ with open(sys.argv[1], "rb") as file:
 
 
 def _left_by_a_killed_controller(members: Fleet, tmp_path: Path) -> tuple[str, str]:
-    """Return how the two naps of a tool are written, of which the first one goes on."""
+    """Return the two naps of a tool as commands, of which the first one goes on."""
     (tmp_path / "fleet").write_bytes(pickle.dumps(members))
     first_s, second_s = _nap_s(614), _nap_s(615)
     # A tool that outlives its channel and pays no heed to a hang-up.

@@ -1,4 +1,4 @@
-"""Whole-file trouble: every reader, fed with anything, ends in a clear error or sound samples."""
+"""Damaged files: every reader, fed with anything, ends in a clear error or sound samples."""
 
 from __future__ import annotations
 

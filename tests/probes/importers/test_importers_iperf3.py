@@ -48,7 +48,7 @@ def detail(sample: Sample) -> dict[str, Any]:
 def test_what_captured_outputs_give(
     name: str, metric: str, of: str, connections: int, warmed_up: bool, src: str
 ) -> None:
-    """What the receiver counted, or the median of intervals; data flows from the server if so."""
+    """The receiver's figure, or the median of intervals; data flows from the server if reversed."""
     test = document(f"{name}.json")
     found = samples("iperf3", FOLDER / f"{name}.json")
     (sample,) = (one for one in found if one.src == src)
@@ -311,7 +311,7 @@ def test_a_steady_rate_is_one_that_was_seen(
 
 
 def long_test(rates: list[float], *, udp: bool = False, sent: float = 0.0) -> str:
-    """Return what iperf3 -J writes of a test with these rates, second by second."""
+    """Return the document of iperf3 -J for a test with these rates, second by second."""
     mean = sum(rates) / len(rates) * 1e6
     total = {"seconds": len(rates), "bits_per_second": mean, "bytes": mean * len(rates) / 8}
     intervals = [{"sum": {"seconds": 1.0, "bits_per_second": rate * 1e6}} for rate in rates]

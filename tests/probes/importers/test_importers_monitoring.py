@@ -1,4 +1,4 @@
-"""What monitoring keeps: Smokeping's archives, and Prometheus' probes by the blackbox exporter."""
+"""Data of monitoring: Smokeping's archives, and Prometheus' probes by the blackbox exporter."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_handshakes_count_and_other_durations_do_not() -> None:
 
 
 def answer(*series: tuple[dict[str, str], list[tuple[float, float]]]) -> str:
-    """Return what Prometheus answers."""
+    """Return an answer of Prometheus."""
     result = [
         {"metric": labels, "values": [[at_s, str(value)] for at_s, value in points]}
         for labels, points in series

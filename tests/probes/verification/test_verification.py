@@ -1,4 +1,4 @@
-"""What is run to verify a plan: within limits, evenly, through relays that serve one peer alone."""
+"""Runs that verify a plan: within limits, evenly, through relays that serve one peer alone."""
 
 from __future__ import annotations
 
