@@ -8,18 +8,19 @@ Most pairs do nothing else; :mod:`probes.lab.impaired` has the rest.
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import math
 import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from heapq import heappop, heappush
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from probes.lab.behaviours import NO_IMPAIRMENT, Impairment
 from probes.lab.counters import BIN_S, BINS, NAMES, Counters
@@ -112,6 +113,10 @@ _SLICE_S = 0.0001
 MESSAGE_BYTES = 1 << 17
 """Longest message from the keeper to a worker."""
 
+_Packet: TypeAlias = tuple[float, int, int, bytes, int]
+"""Time when it is due, order, site, packet and size. The order breaks ties, so that packets are
+never compared. A site of ~i says that the packet has been through the ingress cap of site i."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
@@ -173,7 +178,7 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
     ----------
     wiring : Wiring
     worker : int
-        Which of the counters are this worker's.
+        Number of this worker, for its counters.
     sources : sequence of int
         Sites that this worker reads from.
     changes : socket.socket
@@ -183,38 +188,101 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
     gc.collect()
     gc.freeze()  # what was made before the fork stays shared with the other processes
     gc.disable()  # the loop makes no cycles
-    count = len(wiring.devices)
     delay = [max(value - OVERHEAD_S, 0.0) for value in wiring.delay_s]
     window = list(wiring.window_bytes)
-    clamp_of_site = {source: WindowClamp().clamped for source in sources}
     per_byte = list(wiring.ingress_s_per_byte)
-    impaired: list[ImpairedPair | None] = [None] * (count * count)
+    impaired: list[ImpairedPair | None] = [None] * len(wiring.devices) ** 2
     for pair, impairment in wiring.impairments.items():
         impaired[pair] = ImpairedPair(impairment, seed=pair)
+    heap: list[_Packet] = []
+    order = itertools.count().__next__
+    take = _taking(wiring, worker, sources, (delay, window, impaired), heap, order)
+    deliver_due = _delivering(wiring, worker, per_byte, heap, order)
+    timer = Timer()
+    poll = select.epoll()
+    for descriptor in (*(wiring.devices[i] for i in sources), timer.descriptor, changes.fileno()):
+        poll.register(descriptor, select.EPOLLIN)
+    armed_for = math.inf
+    while True:
+        for ready, _ in poll.poll():
+            if ready == timer.descriptor:
+                os.read(ready, 8)
+                armed_for = math.inf
+            elif ready != changes.fileno():
+                take(ready)
+                if heap and heap[0][0] <= time.monotonic():
+                    deliver_due()
+            elif not _apply_change(changes, delay, window, per_byte, impaired):
+                return
+        deliver_due()
+        if heap and heap[0][0] != armed_for:
+            armed_for = heap[0][0]
+            timer.arm(armed_for)
+
+
+def _taking(
+    wiring: Wiring,
+    worker: int,
+    sources: Sequence[int],
+    of_pairs: tuple[list[float], list[int], list[ImpairedPair | None]],
+    heap: list[_Packet],
+    order: Callable[[], int],
+) -> Callable[[int], None]:
+    """Return the function that reads packets of a device and puts them into the heap."""
+    delay, window, impaired = of_pairs
+    count = len(wiring.devices)
+    clamp_of_site = {source: WindowClamp().clamped for source in sources}
+    site_of_device = {wiring.devices[source]: source for source in sources}
+    site_of_address = wiring.addresses
+    totals, sent = wiring.counters.totals_of(worker), wiring.counters.sent_of(worker)
+    clock, read = time.monotonic, os.read
+
+    def take(device: int) -> None:
+        source = site_of_device[device]
+        row, clamped = source * count, clamp_of_site[source]
+        for _ in range(_READS_AT_ONCE):
+            try:
+                packet = read(device, _LONGEST_PACKET)
+            except BlockingIOError:
+                break
+            now = clock()
+            destination = site_of_address.get(packet[DESTINATION])
+            if destination is None:
+                continue
+            size = wire_length(packet) if packet[1] else len(packet) - VNET
+            sent[source] += size
+            pair = row + destination
+            if packet[PROTOCOL] == TCP:
+                packet = clamped(packet, window[pair])
+            behaviour = impaired[pair]
+            if behaviour is None:
+                heappush(heap, (now + delay[pair], order(), destination, packet, size))
+                continue
+            for wait, piece, back in behaviour.pass_on(now, packet, size, totals):
+                site = source if back else destination
+                due = now + delay[pair] + wait
+                heappush(heap, (due, order(), site, piece, wire_length(piece)))
+
+    return take
+
+
+def _delivering(
+    wiring: Wiring,
+    worker: int,
+    per_byte: list[float],
+    heap: list[_Packet],
+    order: Callable[[], int],
+) -> Callable[[], None]:
+    """Return the function that passes on the packets of the heap that are due."""
     totals = wiring.counters.totals_of(worker)
     lateness = wiring.counters.lateness_of(worker)
-    sent = wiring.counters.sent_of(worker)
     received = wiring.counters.received_of(worker)
     free = wiring.counters.free_s
     chance = Random(worker).random  # noqa: S311 - an emulation, not a secret
     device_of_site = list(wiring.devices)
-    site_of_device = {wiring.devices[source]: source for source in sources}
-    site_of_address = wiring.addresses
-    clock, read, write = time.monotonic, os.read, os.write
-    timer = Timer()
-    poll = select.epoll()
-    for device in site_of_device:
-        poll.register(device, select.EPOLLIN)
-    poll.register(timer.descriptor, select.EPOLLIN)
-    poll.register(changes.fileno(), select.EPOLLIN)
-    # (due, order, site, packet, size); an order breaks ties, so packets are never compared.
-    # A site of ~i says that the packet has been through the ingress cap of site i.
-    heap: list[tuple[float, int, int, bytes, int]] = []
-    order = 0
-    armed_for = math.inf
+    clock, write = time.monotonic, os.write
 
     def deliver_due() -> None:
-        nonlocal order
         now = clock()
         while heap and heap[0][0] <= now:
             due, _, site, packet, size = heappop(heap)
@@ -227,8 +295,7 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
                         continue
                     free[site] = at + size * per_byte[site]
                     if at > now:
-                        order += 1
-                        heappush(heap, (at, order, ~site, packet, size))
+                        heappush(heap, (at, order(), ~site, packet, size))
                         continue
                     due = at
                 else:
@@ -247,48 +314,7 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
             received[site] += size
             now = clock()
 
-    while True:
-        for ready, _ in poll.poll():
-            source = site_of_device.get(ready)
-            if source is None:
-                if ready == timer.descriptor:
-                    read(ready, 8)
-                    armed_for = math.inf
-                elif not _apply_change(changes, delay, window, per_byte, impaired):
-                    return
-                continue
-            row = source * count
-            clamped = clamp_of_site[source]
-            for _ in range(_READS_AT_ONCE):
-                try:
-                    packet = read(ready, _LONGEST_PACKET)
-                except BlockingIOError:
-                    break
-                now = clock()
-                destination = site_of_address.get(packet[DESTINATION])
-                if destination is None:
-                    continue
-                size = wire_length(packet) if packet[1] else len(packet) - VNET
-                sent[source] += size
-                pair = row + destination
-                if packet[PROTOCOL] == TCP:
-                    packet = clamped(packet, window[pair])
-                behaviour = impaired[pair]
-                order += 1
-                if behaviour is None:
-                    heappush(heap, (now + delay[pair], order, destination, packet, size))
-                    continue
-                for wait, piece, back in behaviour.pass_on(now, packet, size, totals):
-                    order += 1
-                    site = source if back else destination
-                    entry = (now + delay[pair] + wait, order, site, piece, wire_length(piece))
-                    heappush(heap, entry)
-            if heap and heap[0][0] <= clock():
-                deliver_due()
-        deliver_due()
-        if heap and heap[0][0] != armed_for:
-            armed_for = heap[0][0]
-            timer.arm(armed_for)
+    return deliver_due
 
 
 def _take_precedence() -> None:
