@@ -1,4 +1,4 @@
-"""What fields take: each kind is metadata of a type, from which pydantic reads and checks values.
+"""Kinds of values: metadata of types, from which pydantic reads and checks what fields take.
 
 ``Annotated[Figure, Volume()]`` reads a number of GB, or the text that a person writes (``1.5TB``),
 and checks its bounds. Kinds also know what forms and command lines need: unit, meanings of words,
@@ -60,7 +60,7 @@ _NAME = core_schema.str_schema(strip_whitespace=True, min_length=1, max_length=M
 
 
 class Kind:
-    """What a field takes; a kind that pydantic has no type for reads and describes it all itself.
+    """A kind of values; one that pydantic has no type for reads and describes them itself.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Kind:
         return value
 
     def core(self) -> CoreSchema:
-        """Return how pydantic reads a value."""
+        """Return the schema by which pydantic reads a value."""
         return core_schema.no_info_plain_validator_function(self.read)
 
     @cached_property
@@ -107,7 +107,7 @@ class Kind:
         return None
 
     def read_words(self, words: Sequence[str]) -> Any:
-        """Return what the words of a command line say: the last, if it is not repeated."""
+        """Read the words of a command line: the last one, unless the option is repeated."""
         return self.read(words[-1])
 
     def to_json(self, value: Any) -> Any:
@@ -119,7 +119,7 @@ class Kind:
         return str(value)
 
     def described(self) -> dict[str, Any]:
-        """Return what a form must know, beyond the kind's name."""
+        """Return what a form needs beyond the kind's name."""
         return {}
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
@@ -396,7 +396,7 @@ class Names(Kind):
         self.least, self.most = least, most
 
     def read(self, value: Any) -> Any:
-        """Return a lone name as a list of one, if that is not taken for a mistake."""
+        """Return a single name as a list of one, where that is allowed."""
         if not isinstance(value, str):
             return value
         if not self.lone:
@@ -471,7 +471,7 @@ class ByPlace(Kind):
         return {place: self.of.to_json(item) for place, item in value.items()}
 
     def described(self) -> dict[str, Any]:
-        """Return what the places and the values are."""
+        """Return the kinds of the places and of the values."""
         return {"place": self.place, "of": {"kind": self.of.name, **self.of.described()}}
 
 
@@ -550,7 +550,7 @@ def check_count(count: int, least: int, most: int) -> None:
 
 
 def fault_of(error: ValidationError, where: str = "", remedy: str | None = None) -> InputError:
-    """Return the first thing that pydantic found wrong as an error of ours.
+    """Return the first fault that pydantic found as an InputError.
 
     Parameters
     ----------

@@ -210,7 +210,7 @@ class VmRequest(PricedRequest):
 
     @property
     def hour_usd(self) -> float:
-        """What an hour is worth under the objective: infinity for time, 0 for cost."""
+        """Value of an hour under the objective: infinity for time, 0 for cost."""
         worth: float = getattr(self, "time_value_usd_per_h", 0.0)
         return {"time": inf, "cost": 0.0}.get(getattr(self, "objective", ""), worth)
 

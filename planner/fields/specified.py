@@ -79,12 +79,12 @@ else:
 
         def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
             """Return the type of the attribute; pydantic passes over the other one."""
-            return Annotated[types[1], Accepted(types[0])]
+            return Annotated[types[1], AcceptedType(types[0])]
 
 
 @dataclass(frozen=True)
-class Accepted:
-    """What a constructor takes for a field, beyond what the attribute is."""
+class AcceptedType:
+    """The type that a constructor accepts for a field, where it is wider than the attribute's."""
 
     type: Any
 
@@ -132,7 +132,7 @@ class Field:
     """
 
     def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
-        accepted = (one.type for one in info.metadata if isinstance(one, Accepted))
+        accepted = (one.type for one in info.metadata if isinstance(one, AcceptedType))
         plain = next((name.removesuffix(u) for u in _UNIT_SUFFIXES if name.endswith(u)), name)
         self.name, self.key, self.help = name, shown["key"] or name, shown["description"]
         self.kind: Kind = next(one for one in info.metadata if isinstance(one, Kind))
@@ -148,7 +148,7 @@ class Field:
         self.deprecated = "deprecated" in shown
 
     def read_words(self, words: list[str]) -> Any:
-        """Return what the words of a command line say."""
+        """Read the words of a command line."""
         try:
             return self.kind.read_words(words)
         except InputError as fault:
@@ -176,7 +176,7 @@ class Field:
 
 
 class SpecifiedMeta(type):
-    """Makes instances of values under all names of their fields, and words what is wrong."""
+    """Makes instances from values under any name of their fields, and words the errors."""
 
     if not TYPE_CHECKING:  # `specified` tells type checkers what the constructor takes
 
@@ -214,13 +214,13 @@ class Specified(metaclass=SpecifiedMeta):
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
-        """Return the request that a JSON object says."""
+        """Read a request from a JSON object."""
         if not isinstance(document, Mapping):
             raise InputError("body", "must be a JSON object", value=document)
         return cls(**{str(key): value for key, value in document.items()})
 
     def to_json(self) -> dict[str, Any]:
-        """Return what differs from the defaults, as :meth:`from_json` takes it."""
+        """Return the fields that differ from the defaults, as :meth:`from_json` takes them."""
         return {
             field.key: field.to_json(self.__dict__[name])
             for name, field in self._fields.items()
@@ -354,7 +354,7 @@ def _is_finite(text: str) -> bool:
 
 
 def _input_error(request: type[Specified], error: ValidationError) -> Exception:
-    """Return the first thing that pydantic found wrong as an error of ours."""
+    """Return the first fault that pydantic found as an InputError."""
     first = error.errors(include_url=False)[0]
     name, positional = first["loc"][0], request.positional()
     if name == len(positional):
@@ -459,5 +459,5 @@ def schema_of(request: type[Specified]) -> dict[str, Any]:
 
 
 def description_of(request: type[Specified]) -> list[dict[str, Any]]:
-    """Return what forms are made from: the fields in their order."""
+    """Return the fields in their order, as forms need them."""
     return [field.described() for field in fields_of(request).values() if not field.deprecated]

@@ -1,4 +1,4 @@
-"""What the answers to all questions share: how they are identified and written, and their parts."""
+"""The base of all answers: ids, JSON, and the parts that several of them have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A = TypeVar("A", bound="Recommendation")
 
 
 class Answer:
-    """What every recommendation can do: turn into plain values and into JSON."""
+    """Base of recommendations, which turn into plain values and into JSON."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class AdviceOutcome:
-    """What asking again gives, once an advice is taken."""
+    """The answer to the question as an advice changes it."""
 
     throughput_gbps: float
     duration_s: float
@@ -134,7 +134,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class OneMoreVm:
-    """What one more VM in a region, or at each end of a link, brings at least.
+    """The least gain from one more VM in a region, or at each end of a link.
 
     Attributes
     ----------

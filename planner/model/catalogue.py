@@ -132,7 +132,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class EgressPrice:
-    """What one provider charges for traffic from some regions to some destinations.
+    """The price of one provider for traffic from some regions to some destinations.
 
     Attributes
     ----------
@@ -258,7 +258,7 @@ class Catalogue:
         return usd_per_h * (1 - self._discount("vm", subjects))
 
     def near_vm_types(self, provider: str, type_id: str) -> str:
-        """Return what to write in place of an id that is not in the catalogue, for an error."""
+        """Return a remedy for an id that is not in the catalogue."""
         known = [known for known in self.vm_types if known.startswith(f"{provider}:")]
         if not known:
             return "Add it to a catalogue file of your own."
@@ -369,7 +369,7 @@ class _Patterns(NamedTuple):
 
 
 def _terms_of(prices: Iterable[EgressPrice]) -> dict[str, set[str]]:
-    """Return what sources and destinations of prices are told by, as far as it is their ids."""
+    """Return the texts by kind of term that prices tell sources and destinations by."""
     found: dict[str, set[str]] = {"id": set(), "prefix": set(), "glob": set()}
     for price in prices:
         for pattern in (*price.sources, *price.destinations):

@@ -282,7 +282,7 @@ def _origin_of(row: Mapping[str, Any]) -> Origin:
 
 
 def origin_of(found: Mapping[str, Any]) -> Origin:
-    """Return what :func:`origin_as_json` made JSON types of."""
+    """Read an origin from what :func:`origin_as_json` returned."""
     known = {name: value for name, value in found.items() if name in Origin._fields}
     if "figures" in known:
         known["figures"] = figures_of(known["figures"])

@@ -139,7 +139,7 @@ class Figures(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """From what an estimate was made.
+    """The source of an estimate.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Origin(NamedTuple):
 
     @property
     def basis(self) -> str:
-        """What it was made from, in words."""
+        """The source of the estimate, in words."""
         template = _BASIS[self.method]
         if self.figures is None:
             return "" if "{" in template else template
@@ -216,7 +216,7 @@ AGELESS = frozenset({"shifted-law", "neighbouring-links", "cap-probe-lower-bound
 
 
 class Prior(NamedTuple):
-    """What would be believed of a quantity without its own measurements: what these fade to.
+    """The estimate of a quantity without its own measurements, to which these fade.
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ class Prior(NamedTuple):
 
 
 class EstimateDrift(NamedTuple):
-    """How far a quantity wanders where nothing but its own measurements is known of it.
+    """The drift of a quantity of which nothing but its own measurements is known.
 
     Attributes
     ----------
@@ -245,14 +245,14 @@ class EstimateDrift(NamedTuple):
     memory_years: float
 
     def around(self, expected: Any) -> tuple[Any, Any, Any, Any]:
-        """Return what one figure, or an array of them, fades to: as in :class:`Prior`."""
+        """Return the prior (see :class:`Prior`) of one figure, or of an array of them."""
         low, high = expected * exp(-self.spread), expected * exp(self.spread)
         return low, expected, high, self.memory_years
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is believed of one quantity.
+    """The estimate of one quantity.
 
     Attributes
     ----------
@@ -286,12 +286,12 @@ class Estimate:
 
     @property
     def relative_width(self) -> float:
-        """How far apart its bounds are, over what is expected."""
+        """The distance of its bounds, over the expected figure."""
         return (self.high - self.low) / self.expected if self.expected else inf
 
     @property
     def samples(self) -> int:
-        """How many samples of this very quantity it rests on."""
+        """Number of samples of this very quantity that it rests on."""
         return self.origin.samples if self.origin.kind == "measured" else 0
 
     def scaled(self, factor: float) -> Estimate:
@@ -314,7 +314,7 @@ class Estimate:
 
     @property
     def basis(self) -> str:
-        """In words, what it was made from."""
+        """The source of the estimate, in words."""
         return self.origin.basis
 
     def outlived(self, now_s: float) -> bool:
@@ -331,7 +331,7 @@ class Estimate:
         return days > self.prior.memory_years * DAYS_PER_YEAR
 
     def drift(self, now_s: float) -> float:
-        """Return how far it may have drifted since it was measured, in whole days.
+        """Return the drift that is possible since it was measured, in whole days.
 
         That is the logarithm of the ratio between its bounds if drift alone made them; 0 where
         nothing says how it fades.
@@ -430,7 +430,7 @@ def figures_as_json(figures: Figures) -> dict[str, Any]:
 
 
 def figures_of(found: Mapping[str, Any]) -> Figures:
-    """Return what :func:`figures_as_json` made JSON types of; names of newer versions left out."""
+    """Read what :func:`figures_as_json` returned; names of newer versions are left out."""
     known = dict(found)
     for name in _TUPLES & known.keys():
         known[name] = tuple(known[name])

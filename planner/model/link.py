@@ -21,7 +21,7 @@ AT_LIMIT = 0.93
 # Between 44 regions of Azure and five in America, 90 % of round-trip times changed by less than
 # 12 % from April 2022 to April 2024. What a backbone model leaves open bounds it: 21 %.
 RTT_FADING = EstimateDrift(0.2, 10.0)
-# Nobody has measured how windows drift: a receiver's settings may be a third off.
+# The drift of windows was never measured: a receiver's settings may be a third off.
 FLOW_FADING = EstimateDrift(0.3, 20.0)
 LINK_FIGURES: tuple[LinkFigure, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
 """The estimates of a link, in the order of its fields."""
@@ -30,7 +30,7 @@ FADING: Mapping[LinkFigure, EstimateDrift | None] = {
     "per_flow_mbps": FLOW_FADING,
     "aggregate_gbps": None,
 }
-"""How they fade where they have no prior."""
+"""Their drift where they have no prior."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Site:
     private_network: str = ""
 
     def may_run(self, vms: int) -> int:
-        """Return how many of a number of VMs the quotas allow."""
+        """Return the number of VMs that the quotas allow, of those wanted."""
         return min([vms, *(quota.vms for quota in self.quotas)])
 
     def egress(self, address: AddressKind) -> Estimate:

@@ -66,7 +66,7 @@ EVIDENCE = np.dtype(
     ],
     align=True,
 )
-"""What an estimate rests on; NaN where there is no time, or no prior."""
+"""The evidence of an estimate; NaN where there is no time, or no prior."""
 _NO_EVIDENCE: Records = np.zeros(0, EVIDENCE)
 
 
@@ -242,7 +242,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         return bool(self.present.any())
 
     def __repr__(self) -> str:
-        """Say how many links there are."""
+        """Describe the array in one line."""
         return f"<LinkArray of {self.count} links between {len(self.regions)} regions>"
 
     def all_links(self) -> Iterator[Link]:
@@ -326,7 +326,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     @property
     def count(self) -> int:
-        """How many links there are."""
+        """Number of links."""
         return int(np.count_nonzero(self.present))
 
     @cached_property
@@ -343,7 +343,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         return found
 
     def measured_at_s(self, cells: Records, name: LinkFigure) -> Floats:
-        """Return from when an estimate of some records ages; NaN where it does not."""
+        """Return the times from which an estimate of some records ages; NaN where it does not."""
         ageless = np.array([origin.method in AGELESS for origin in self.origins], np.bool_)
         at_s = np.where(ageless[self.evidence["origin"]], nan, self.evidence["newest_s"])
         found: Floats = self._of_evidence(at_s, cells, name, nan)
@@ -355,14 +355,14 @@ class LinkArray(Mapping[str, "LinkRow"]):
         return found
 
     def _of_evidence(self, values: Any, cells: Records, name: LinkFigure, otherwise: float) -> Any:
-        """Return what an estimate's evidence has of values; something else where there is none."""
+        """Return the value of each estimate's evidence; `otherwise` where there is no link."""
         found = np.full((*cells.shape, *values.shape[1:]), otherwise, values.dtype)
         there = cells["address"] != 0
         found[there] = values[cells[name]["evidence"][there]]
         return found
 
     def rate_cuts(self, cells: Records) -> list[tuple[int, RateCut]]:
-        """Return which of some links carry less after some time, by position, and how."""
+        """Return the positions of links whose rate falls after some time, with the fall."""
         cuts = [origin.rate_cut for origin in self.origins]
         falls = np.array([cut is not None for cut in cuts], np.bool_)
         if not falls.any():
@@ -604,7 +604,7 @@ def scaled(figures: Records, factor: float) -> Records:
 
 
 def limits_of(rates_gbps: Records, caps_gbps: Records, windows_gbps: Records | None = None) -> Ints:
-    """Return what holds each rate where it is, as positions in LIMITED_BY.
+    """Return the limit of each rate, as positions in LIMITED_BY.
 
     A cap of its VMs, else what windows allow over round-trip times, else it is not known. All are
     arrays of :data:`FIGURE`.

@@ -111,7 +111,7 @@ def still_believed(states: Mapping[Pair, LinkState], now_s: float) -> dict[Pair,
 
 
 def loss_bound_mbps(loss_share: float, rtt_ms: float) -> float:
-    """Return what one flow with loss-based congestion control reaches at a loss rate, at most."""
+    """Return the greatest rate of one flow with loss-based congestion control at a loss rate."""
     if loss_share <= 0:
         return inf
     bits_per_round = LOSS_CONSTANT * SEGMENT_BYTES * BITS_PER_BYTE / sqrt(min(loss_share, 1.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache, partial
 from itertools import pairwise
@@ -244,7 +244,7 @@ class Network:
             ) from None
 
     def addresses(self, regions: Sequence[str]) -> tuple[AddressKind, ...]:
-        """Return over which kind of address each link of a path is."""
+        """Return the kind of address of each link of a path."""
         return tuple(self.link(src, dst).address for src, dst in pairwise(regions))
 
     def __iter__(self) -> Iterator[Link]:
@@ -252,13 +252,8 @@ class Network:
         return self.links.all_links()
 
     @cached_property
-    def kept(self) -> dict[Hashable, Any]:
-        """What others have laid out over this network and look up again, such as prices."""
-        return {}
-
-    @cached_property
     def forwarding_gbps(self) -> list[float]:
-        """What one VM of every site passes on at most: the lower of its expected caps."""
+        """The greatest rate that one VM of every site forwards: the lower of its expected caps."""
         return [min(caps) for caps in zip(*self.caps(), strict=True)]
 
     @cached_property
@@ -317,7 +312,6 @@ class Network:
         per_flow_mbps: np.ndarray | None = None,
         egress_gbps: Sequence[float] | None = None,
         ingress_gbps: Sequence[float] | None = None,
-        snapshot: Snapshot = UNSAVED,
     ) -> Network:
         """Build a network from one's own figures, taken as exact.
 
@@ -362,7 +356,7 @@ class Network:
                 rows[name][bound] = values[src, dst]
         rows["limited_by"] = limits_of(rows["aggregate_gbps"], caps)
         rows["loss_pct"], rows["address"] = np.nan, ADDRESS_KINDS.index("public") + 1
-        return cls(sites, LinkArray.of_origins(regions, (src, dst), rows, [STATED]), snapshot)
+        return cls(sites, LinkArray.of_origins(regions, (src, dst), rows, [STATED]))
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> Network:

@@ -12,12 +12,12 @@ Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
 """A header and rows."""
 
 
-def shortened(count: int, most: int = MOST_SHOWN) -> list[int | None]:
-    """Return which of so many rows to show; None stands for those left out in the middle."""
-    if count <= most:
+def shortened(count: int) -> list[int | None]:
+    """Return the rows to show, of so many; None stands for those left out in the middle."""
+    if count <= MOST_SHOWN:
         return list(range(count))
-    first = (most + 1) // 2
-    return [*range(first), None, *range(count - (most - first), count)]
+    first = (MOST_SHOWN + 1) // 2
+    return [*range(first), None, *range(count - (MOST_SHOWN - first), count)]
 
 
 def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,9 +1,8 @@
-"""What a transfer costs: egress fees at the tier that the month has reached, and VM hours."""
+"""Prices of transfers: egress fees at the tier that the month has reached, and VM hours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Protocol, TypeAlias
 
@@ -13,16 +12,11 @@ from planner.model.catalogue import Catalogue, Tier
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 
-# A network is usually priced by one catalogue.
-MOST_CATALOGUES_KEPT = 8
-
-# The mean $/GB of a price list at what a source's provider has billed this month.
-Mean: TypeAlias = Callable[[tuple[Tier, ...], str], float]
 Pair: TypeAlias = tuple[str, str]
 
 
 class Prices(Protocol):
-    """What the planner asks of a price list."""
+    """A price list, as the planner needs it."""
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
         """Return the mean $/GB on a link whose meter counts this volume in all."""
@@ -62,7 +56,7 @@ def average_usd_per_gb(
 
 
 def meter(src: str, dst: str) -> tuple[str, str]:
-    """Return what a link's volume is counted with, for tiers of fees.
+    """Return the meter that counts a link's volume, for tiers of fees.
 
     Providers count by kind of traffic: between their own regions, and to the internet, which other
     providers are part of. So a link is told by its source's provider and the kind.
@@ -94,68 +88,6 @@ def provider_of(region: str) -> str:
     return region.partition(":")[0]
 
 
-class FeeRow:
-    """The price list of each of some pairs of regions.
-
-    Attributes
-    ----------
-    tiers : list
-        By pair; no tiers at all where no price is known.
-    """
-
-    def __init__(self, catalogue: Catalogue, pairs: Iterable[tuple[str, str]]) -> None:
-        self.tiers: list[tuple[Tier, ...]] = []
-        # Each list once, with a source that it holds for: what has been billed differs by provider.
-        self._lists: dict[tuple[int, str], tuple[int, tuple[Tier, ...], str]] = {}
-        self._position = []
-        for src, dst in pairs:
-            try:
-                tiers = catalogue.egress_price(src, dst).tiers
-            except DataError:
-                tiers = ()
-            known = self._lists.setdefault(
-                (id(tiers), provider_of(src)), (len(self._lists), tiers, src)
-            )
-            self.tiers.append(tiers)
-            self._position.append(known[0])
-
-    def usd_per_gb(self, mean: Mean) -> list[float]:
-        """Return the mean $/GB of every pair; infinity where no price is known."""
-        means = [mean(tiers, src) if tiers else inf for _, tiers, src in self._lists.values()]
-        return [means[k] for k in self._position]
-
-
-class FeeRows:
-    """Rows and columns of egress prices, and VM prices, of one catalogue on one network.
-
-    Attributes
-    ----------
-    out_of, into : callable
-        From (to) a region, as it is priced, to the prices to (from) every site.
-    vm_usd_per_h : list of float
-        By site.
-    """
-
-    def __init__(self, catalogue: Catalogue, network: Network) -> None:
-        self.catalogue = catalogue  # kept, so that its identity stays taken
-        sites = list(map(catalogue.priced_as, network.sites))
-        self.out_of = cache(lambda src: FeeRow(catalogue, ((src, site) for site in sites)))
-        self.into = cache(lambda dst: FeeRow(catalogue, ((site, dst) for site in sites)))
-        self.vm_usd_per_h = [
-            catalogue.vm_usd_per_h(site.region, site.vm_type) for site in network.sites.values()
-        ]
-
-    @classmethod
-    def on(cls, catalogue: Catalogue, network: Network) -> FeeRows:
-        """Return those of a catalogue on a network, kept with the network."""
-        kept: dict[int, FeeRows] = network.kept.setdefault(FeeRows, {})
-        if id(catalogue) not in kept:
-            if len(kept) >= MOST_CATALOGUES_KEPT:
-                kept.clear()
-            kept[id(catalogue)] = cls(catalogue, network)
-        return kept[id(catalogue)]
-
-
 class CataloguePrices:
     """Prices from a catalogue, for the VM types of a network's sites.
 
@@ -175,11 +107,15 @@ class CataloguePrices:
         self._catalogue = catalogue
         self._network = network
         self._month_to_date_gb = month_to_date_gb
-        self._averages: dict[tuple[int, float, float], float] = {}
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
         """Return the mean $/GB at the tier that the month has reached."""
-        return self._mean(self.price_list(src, dst), src, volume_gb)
+        tiers = self.price_list(src, dst)
+        if len(tiers) == 1:
+            return tiers[0].usd_per_gb
+        billed = self._month_to_date_gb
+        so_far_gb = billed.get(provider_of(src), billed.get("*", 0.0))
+        return average_usd_per_gb(tiers, volume_gb, so_far_gb)
 
     def price_list(self, src: str, dst: str) -> tuple[Tier, ...]:
         """Return the tiers of a link's price; of links with one list, the same object.
@@ -194,48 +130,6 @@ class CataloguePrices:
     def on(self, network: Network) -> CataloguePrices:
         """Return the same prices for the VM types of another network's sites."""
         return CataloguePrices(self._catalogue, network, self._month_to_date_gb)
-
-    def are_of(self, network: Network) -> bool:
-        """Whether the network is the one that they were made for: rows are laid out on it."""
-        return network is self._network
-
-    def relayed_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> list[float]:
-        """Return the mean $/GB through every site, as :func:`relayed_usd_per_gb` does."""
-        rows, priced_as = FeeRows.on(self._catalogue, self._network), self._catalogue.priced_as
-        out_of, into = rows.out_of(priced_as(src)), rows.into(priced_as(dst))
-        mean = self._mean_of(volume_gb)
-        fees = [a + b for a, b in zip(out_of.usd_per_gb(mean), into.usd_per_gb(mean), strict=True)]
-        if (provider := provider_of(src)) == provider_of(dst):
-            both_gb = 2 * volume_gb  # where the relay is the provider's, too, its meter counts both
-            for k, region in enumerate(self._network.sites):
-                a, b = out_of.tiers[k], into.tiers[k]
-                if len(a) * len(b) > 1 and provider_of(region) == provider:
-                    fees[k] = self._mean(a, src, both_gb) + self._mean(b, src, both_gb)
-        return fees
-
-    def usd_per_gb_out_of(self, src: str, volume_gb: float) -> list[float]:
-        """Return the mean $/GB to every site; infinity where no price is known."""
-        rows = FeeRows.on(self._catalogue, self._network)
-        return rows.out_of(self._catalogue.priced_as(src)).usd_per_gb(self._mean_of(volume_gb))
-
-    def site_vms_usd_per_h(self) -> list[float]:
-        """Return the price of one VM for an hour at every site."""
-        return FeeRows.on(self._catalogue, self._network).vm_usd_per_h
-
-    def _mean_of(self, volume_gb: float) -> Mean:
-        return lambda tiers, src: self._mean(tiers, src, volume_gb)
-
-    def _mean(self, tiers: tuple[Tier, ...], src: str, volume_gb: float) -> float:
-        if len(tiers) == 1:
-            return tiers[0].usd_per_gb
-        billed = self._month_to_date_gb
-        so_far = billed.get(provider_of(src), billed.get("*", 0.0)) if billed else 0.0
-        key = (id(tiers), volume_gb, so_far)
-        if key not in self._averages:
-            if len(self._averages) > 10_000:  # volumes differ from request to request
-                self._averages.clear()
-            self._averages[key] = average_usd_per_gb(tiers, volume_gb, so_far)
-        return self._averages[key]
 
     def vm_usd_per_h(self, region: str) -> float:
         """Return the catalogue's price of the region's VM type; 0 where none is known."""
@@ -275,15 +169,6 @@ class FlatPrices:
             return float(self._fees)
         return float(self._fees[self._position[src], self._position[dst]])
 
-    def relayed_usd_per_gb(self, src: str, dst: str, regions: Iterable[str]) -> list[float]:
-        """Return the $/GB of both links through every region."""
-        if not self._fees.ndim:
-            return [2 * float(self._fees) for _ in regions]
-        via = [self._position[region] for region in regions]
-        at = self._position
-        found: list[float] = (self._fees[at[src], via] + self._fees[via, at[dst]]).tolist()
-        return found
-
     def vm_usd_per_h(self, region: str) -> float:
         """Return the stated price; 0 for a region that was left out."""
         return self._vms.get(region, self._vm)
@@ -295,34 +180,26 @@ def prices_on(prices: Prices, network: Network) -> Prices:
 
 
 def relayed_usd_per_gb(
-    prices: Prices, network: Network, src: str, dst: str, volume_gb: float
+    prices: Prices, regions: Iterable[str], src: str, dst: str, volume_gb: float
 ) -> list[float]:
-    """Return the mean $/GB of both links through every site of a network, in its order.
+    """Return the mean $/GB of both links through every region.
 
     As :func:`metered_usd_per_gb` of one path that carries the whole volume. Infinity where the
     price of a link is not known.
     """
-    if isinstance(prices, CataloguePrices) and prices.are_of(network):
-        return prices.relayed_usd_per_gb(src, dst, volume_gb)
-
-    if isinstance(prices, FlatPrices):
-        return prices.relayed_usd_per_gb(src, dst, network.sites)
     provider = provider_of(src) if provider_of(src) == provider_of(dst) else None
-
-    def through(region: str) -> float:
+    found = []
+    for region in regions:
         # Between three regions of one provider, one meter counts both links.
         counted_gb = 2 * volume_gb if provider_of(region) == provider else volume_gb
-        try:
-            fee = prices.egress_usd_per_gb(src, region, counted_gb)
-            return fee + prices.egress_usd_per_gb(region, dst, counted_gb)
-        except DataError:
-            return inf
-
-    return [through(region) for region in network.sites]
+        first = usd_per_gb_or_inf(prices, src, region, counted_gb)
+        found.append(first + usd_per_gb_or_inf(prices, region, dst, counted_gb))
+    return found
 
 
-def site_vms_usd_per_h(prices: Prices, network: Network) -> list[float]:
-    """Return the price of one VM for an hour at every site of a network, in its order."""
-    if isinstance(prices, CataloguePrices) and prices.are_of(network):
-        return prices.site_vms_usd_per_h()
-    return [prices.vm_usd_per_h(region) for region in network.sites]
+def usd_per_gb_or_inf(prices: Prices, src: str, dst: str, volume_gb: float) -> float:
+    """Return the mean $/GB on a link; infinity where no price is known."""
+    try:
+        return prices.egress_usd_per_gb(src, dst, volume_gb)
+    except DataError:
+        return inf

@@ -30,7 +30,7 @@ def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> 
 
 
 def average_gbps(cut: RateCut, volume_gb: float) -> float:
-    """Return what a link carries on average over a volume."""
+    """Return the mean rate of a link over a volume."""
     first_gb = _first_gb(cut)
     if volume_gb <= first_gb:
         return cut.before_gbps
@@ -38,7 +38,7 @@ def average_gbps(cut: RateCut, volume_gb: float) -> float:
 
 
 def in_words(link: Link, volume_gb: float) -> str | None:
-    """Return what a plan says of a link whose rate falls; None for other links."""
+    """Describe a link whose rate falls, for a plan; None for other links."""
     cut = link.aggregate_gbps.origin.rate_cut
     if cut is None:
         return None
@@ -55,7 +55,7 @@ def in_words(link: Link, volume_gb: float) -> str | None:
 
 
 def burst_in_words(site: Site, cut: RateCut) -> str:
-    """Return what a plan says of a VM with a token bucket, which counts on what lasts alone."""
+    """Describe a VM with a token bucket, for a plan that counts on the lasting rate alone."""
     rest = ""
     if cut.refill_gbps:
         tokens_gb = cut.after_gb * (1 - cut.after_gbps / cut.before_gbps)
@@ -71,16 +71,13 @@ def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Lin
 
     But for a burst at the start, which is the VM's, and which all its links share.
     """
-    falls: dict[tuple[str, bool], list[tuple[Link, RateCut]]] = network.kept.setdefault("falls", {})
     links, index, names = network.usual, network.index, network.usual.regions
-    if (src, True) not in falls:
-        cuts = links.rate_cuts(links.row(index[src]))
-        falls[src, True] = [(links[src][names[k]], cut) for k, cut in cuts if cut.cause != "burst"]
-    if (dst, False) not in falls:
-        cuts = links.rate_cuts(links.column(index[dst]))
-        falls[dst, False] = [(links[names[k]][dst], cut) for k, cut in cuts if cut.cause != "burst"]
-    yield from falls[src, True]
-    yield from [fall for fall in falls[dst, False] if links.link(src, fall[0].src)]
+    for k, cut in links.rate_cuts(links.row(index[src])):
+        if cut.cause != "burst":
+            yield links[src][names[k]], cut
+    for k, cut in links.rate_cuts(links.column(index[dst])):
+        if cut.cause != "burst" and links.link(src, names[k]):
+            yield links[names[k]][dst], cut
 
 
 def _first_gb(cut: RateCut) -> float:

@@ -1,4 +1,4 @@
-"""What transfers share: the caps and connections of the VMs of each site, and paths with limits.
+"""Resources that transfers share: caps and connections of VMs at sites, and paths with limits.
 
 Many transfers at once meet at sites, where VMs have caps and connections, and on links whose paths
 end somewhere. For link flows ``X_uv`` in Gbit/s, ``n_v`` VMs at a site with ``K`` connections each,
@@ -41,7 +41,7 @@ ONE: Floats = np.ones((1, 1))
 
 
 class Row(NamedTuple):
-    """What a row is: its kind, the site whose VMs it is in, and the link if it is a path's."""
+    """A row: its kind, the site whose VMs count, and the link if it is a path's."""
 
     kind: str
     site: int
@@ -108,7 +108,7 @@ class SiteResources:
         return np.broadcast_to(out, square), np.broadcast_to(into, square)
 
     def weighed(self, links_gbit: Floats) -> tuple[Floats, Floats]:
-        """Return what the caps of each site hold of volumes on links: sent, and received."""
+        """Return the volumes that count against the caps of each site: sent, and received."""
         out = (links_gbit * self.egress_weights).sum(axis=1)
         return out, (links_gbit * self.ingress_weights).sum(axis=0)
 
@@ -206,7 +206,7 @@ class SiteResources:
         return self.vms[self.row_sites]
 
     def row(self, position: int) -> Row:
-        """Return what a row is."""
+        """Return the row at a position."""
         code, n = int(self.rows[position]), self.count
         if code < len(KINDS) * n:
             return Row(KINDS[code // n], code % n, None)
@@ -227,7 +227,7 @@ class SiteResources:
     ) -> tuple[
         list[int], list[list[float]], list[list[float]], list[list[float]], list[list[float]]
     ]:
-        """What :meth:`link_rows` reads, as lists: many times faster element by element."""
+        """Arrays for :meth:`link_rows`, as lists: many times faster element by element."""
         return (
             self.position.tolist(),
             self.connections_s_per_gbit.tolist(),
@@ -252,7 +252,7 @@ class SiteResources:
         return [(row, need) for row, need in needs if row < len(self.rows)]
 
     def link_prices(self, row_prices: Floats) -> Floats:
-        """Return what a Gbit costs on every link at prices per VM-second, shape (n, n).
+        """Return the price of a Gbit on every link at prices per VM-second, shape (n, n).
 
         Infinite where there is no link.
         """

@@ -1,4 +1,4 @@
-"""How window, round-trip time, caps and providers make throughput, and what a short test hides.
+"""Models of throughput by window, round-trip time, caps and providers, and of short tests.
 
 Constants were fitted to open measurements between cloud datacenters: a 63-region grid of
 January 2022 (64 connections, 5 s) and a single-connection survey of February 2022 (10 s).
@@ -100,7 +100,7 @@ LAW_CONNECTIONS = 64  # of the tests that the laws were fitted to
 
 
 class LawSpread(NamedTuple):
-    """How far later tests lie from what is expected, as logarithms of ratios.
+    """The spread of later tests about what is expected, as logarithms of ratios.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ FAR = 3.0
 
 
 def learned_spread(ratios: Iterable[float], ours: LawSpread) -> LawSpread:
-    """Return how measurements of a class are spread about what is expected of them.
+    """Return the spread of a class of measurements about what is expected of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What runs of plans between a pair of regions have shown."""
+"""Results of runs of plans between a pair of regions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Verified:
 
 
 def ago(seconds: float) -> str:
-    """Return how long ago something was."""
+    """Return a time span as words: ``2 h ago``."""
     minutes = max(0.0, seconds) / 60
     if minutes < 60:
         return f"{minutes:.0f} min ago"

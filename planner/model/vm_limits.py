@@ -1,4 +1,4 @@
-"""What limits transfers over shared VMs, as the answers to several questions say it."""
+"""Limits of transfers over shared VMs, as the answers to several questions report them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAME_TIME = 1e-9
 def caps_by_kind(
     network: Network, regions: Sequence[str], bound: Bound = "expected"
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the egress and ingress caps of one VM at n sites, and how often links count.
+    """Return the egress and ingress caps of one VM at n sites, and the weights of links.
 
     See :class:`.SiteResources`: the caps are those of all traffic, and a link over a kind of
     address whose cap is lower counts in proportion. Several sites may be of one region.
@@ -60,7 +60,7 @@ def _weights(of_all_gbps: Floats, of_kind_gbps: Floats) -> Floats:
 
 
 def vms_by_region(regions: Sequence[str], vms: Floats) -> dict[str, int]:
-    """Return how many VMs there are of each region that has any."""
+    """Return the number of VMs of each region that has any."""
     counts = zip(regions, vms.tolist(), strict=True)
     return {region: int(count) for region, count in counts if count}
 
@@ -91,7 +91,7 @@ def bottlenecks_of_rows(
 def widenings(
     resources: SiteResources, regions: Sequence[str], worth_s: Floats, least_s: float
 ) -> dict[tuple[int, ...], str]:
-    """Return where one more VM may save time, the most valuable first: sites, and their name.
+    """Return the sites where one more VM may save time, with their name, the most valuable first.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def widenings(
 
 
 def row_place(row: Row, regions: Sequence[str]) -> str:
-    """Return where a row is: its region, or its link."""
+    """Return the region of a row, or its link."""
     if row.link:
         return f"{regions[row.link[0]]} -> {regions[row.link[1]]}"
     return regions[row.site]
@@ -124,7 +124,7 @@ def connections_by_region(
     vms: Floats,
     connections: int,
 ) -> dict[str, int]:
-    """Return how many connections a VM of each region needs, of those that send or receive.
+    """Return the connections that a VM of each region needs, of those that send or receive.
 
     As many as carry the rate of each link, one at least, spread over the VMs of the site; the
     direction that needs more counts.

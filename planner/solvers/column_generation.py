@@ -64,7 +64,7 @@ class Routing:
 
     @property
     def gap(self) -> float:
-        """How far above the optimum it may at most be, as a share of the bound."""
+        """The greatest distance from the optimum, as a share of the bound."""
         return self.objective / self.bound - 1 if self.bound > 0 else 0.0
 
 
@@ -184,7 +184,7 @@ class PathColumns:
         return self._paths(self.senders, hops[self.senders], np.ones(len(self.senders)))
 
     def loads_and_fees(self, since: int = 0) -> tuple[Floats, Floats]:
-        """Return what columns from a number on load, shape (columns, rows), and their fees."""
+        """Return the loads of columns from a number on, shape (columns, rows), and their fees."""
         sources, hops = self.sources[since:], self.first_hops[since:]
         count, rows = len(sources), len(self.resources.rows)
         column, head = np.nonzero(self.demands_gbit[sources])
@@ -285,7 +285,7 @@ class _Program:
         return self.per_usd * fees + self.penalty * late, late
 
     def bound(self, prices: Floats) -> tuple[float, Floats, Integers]:
-        """Return what prices of rows prove, these prices as they count, and the best first hops."""
+        """Return the bound that row prices prove, the prices scaled, and the best first hops."""
         columns, vms = self.columns, self.columns.resources.row_vms
         if (total := float(prices @ vms)) > self.penalty or not self.per_usd:
             prices = prices * (self.penalty / total)

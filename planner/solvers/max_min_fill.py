@@ -15,7 +15,7 @@ STEP_SHARE = 0.02
 
 
 def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
-    """Return how much faster than `time_s` each pair can be, at no loss to a slower one.
+    """Return the factor by which each pair can be faster than `time_s`, at no loss to a slower one.
 
     All pairs are sped up together; those that meet a full row stay, the others go on (max-min
     fairness by progressive filling, Bertsekas and Gallager, *Data Networks*, 6.5.2). Each pair
@@ -115,7 +115,7 @@ def pair_loads(
 
 
 def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floats:
-    """Return when each pair ends if all start at once, direct, and TCP shares what there is.
+    """Return the end of each pair if all start at once, direct, and TCP shares the capacity.
 
     Every open transfer gets the same number of its VMs' connections, and equal shares of their
     caps; what one can't use, because its path or its other end is slower, the others take (max-min

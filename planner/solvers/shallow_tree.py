@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from planner.model.shared_resources import Floats
 from planner.solvers.steiner import Arcs, as_tree, closure
 
 MOST_SITES, MOST_TERMINALS = 8, 6
-"""What is small: a tree is found in some ten milliseconds. With 16 sites, it may take seconds."""
+"""Limits of small problems: some ten milliseconds a tree. With 16 sites, it may take seconds."""
 
 # The label that a tree grew from, with the node it is at; or the two that were joined.
 Parts: TypeAlias = "tuple[tuple[int, _Label], ...]"
@@ -59,8 +60,7 @@ def lightest_within(
         What it has to weigh less than.
     """
     n, count = len(weights), len(terminals)
-    to_weight: list[float] = closure(weights).distance[root].tolist()
-    to_delay: list[float] = closure(delays).distance[root].tolist()
+    to_weight, to_delay = (closure(one).distance[root].tolist() for one in (weights, delays))
     usable = (weights < below) & (delays <= most_delay) & ~np.eye(n, dtype=bool)
     into = [
         [(u, float(weights[u, v]), float(delays[u, v])) for u in tails.nonzero()[0].tolist()]
@@ -68,7 +68,7 @@ def lightest_within(
     ]
 
     def promising(node: int, weight: float, depth: float) -> bool:
-        return weight + to_weight[node] < below and depth + to_delay[node] <= most_delay
+        return bool(weight + to_weight[node] < below and depth + to_delay[node] <= most_delay)
 
     labels: list[list[list[_Label]]] = [[[] for _ in range(n)] for _ in range(2**count)]
     for subset in range(1, 2**count):
@@ -77,12 +77,11 @@ def lightest_within(
             waiting.append((0.0, 0.0, 0, terminals[subset.bit_length() - 1], ()))
         for part in _parts(subset):
             for node in range(n):
-                for one in labels[part][node]:
-                    for other in labels[subset - part][node]:
-                        weight, depth = one.weight + other.weight, max(one.depth, other.depth)
-                        if promising(node, weight, depth):
-                            joined = ((node, one), (node, other))
-                            waiting.append((weight, depth, len(waiting), node, joined))
+                for one, other in product(labels[part][node], labels[subset - part][node]):
+                    weight, depth = one.weight + other.weight, max(one.depth, other.depth)
+                    if promising(node, weight, depth):
+                        joined = ((node, one), (node, other))
+                        waiting.append((weight, depth, len(waiting), node, joined))
         heapify(waiting)
         number, found = len(waiting), labels[subset]
         while waiting:

@@ -77,7 +77,7 @@ class BoxedSimplex:
 
     @property
     def width(self) -> int:
-        """How many variables it has, slacks included."""
+        """Number of variables, slacks included."""
         return len(self._objective)
 
     def copy(self) -> BoxedSimplex:
@@ -149,7 +149,7 @@ class BoxedSimplex:
         return float(sum(map(mul, self._objective, solution)))
 
     def reduced_cost(self, column: int) -> float:
-        """Return what one unit more of a variable would add to the optimum."""
+        """Return the change of the optimum by one unit more of a variable."""
         return self._cost[column] * self._unit
 
     def solve(self) -> list[float] | None:

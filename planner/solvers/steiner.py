@@ -22,7 +22,7 @@ Arc: TypeAlias = tuple[int, int]
 Arcs: TypeAlias = tuple[Arc, ...]
 
 EXACT_TERMINALS = 10
-# What an arc costs beside its weight, as a share of the mean weight: between equals, fewer hops.
+# Cost of an arc on top of its weight, as a share of the mean weight: of equals, fewer hops win.
 HOP = 1e-9
 SAME = 1e-9
 
@@ -260,7 +260,7 @@ def _dual_ascent(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[
 
 
 def _reaching(free: np.ndarray, terminal: int) -> np.ndarray:
-    """Return which nodes reach a terminal over free arcs."""
+    """Return a mask of the nodes that reach a terminal over free arcs."""
     inside = np.zeros(len(free), dtype=bool)
     inside[terminal] = True
     while True:

@@ -49,7 +49,7 @@ class Adviser:
         self.network, self.prices = decision.search.network, decision.search.prices
 
     def advice(self) -> tuple[Advice, ...]:
-        """Return what would help, the cheapest remedy first."""
+        """Return the remedies, the cheapest first."""
         found: list[Advice] = []
         if self.decision.search.transfer.direct:
             found += self._more_connections_or_window()
@@ -234,7 +234,7 @@ class Adviser:
         ]
 
     def measure_first(self) -> tuple[MeasureFirst, ...]:
-        """Return what to measure: more connections before a relay, or what the verdict hangs on."""
+        """Return the measurements to make: a ramp before a relay, or of a link that decides."""
         return (*self._ramp_first(), *self._settling_first())
 
     def _ramp_first(self) -> tuple[MeasureFirst, ...]:
@@ -277,7 +277,7 @@ class Adviser:
 
 
 def _far_below(cap_gbps: float, links: LinkArray, src: str) -> list[float]:
-    """Return what measured links reach at best; nothing if one of them comes near a cap."""
+    """Return the best rates of measured links; none if one of them comes near a cap."""
     cells = links.row(links.index[src])
     is_measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
     measured: list[float] = cells["aggregate_gbps"]["high"][is_measured].tolist()

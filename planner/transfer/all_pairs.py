@@ -45,7 +45,7 @@ class RateBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a transfer of one volume is charged, and what its user's time is worth.
+    """Prices of a transfer of one volume, and the value of its user's time.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Choices(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """What transfers come to: shapes (n, n).
+    """Rate, time and cost of transfers: shapes (n, n).
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def outcomes(
     relay: NDArray[np.int32],
     rate_gbps: Floats | None = None,
 ) -> Outcomes:
-    """Return what transfers over given paths come to.
+    """Return rate, time and cost of transfers over given paths.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def outcomes(
 
 
 class _Charges(NamedTuple):
-    """What paths take and cost whatever their rate: shapes (n, n), or parts of that."""
+    """Time and prices of paths that do not depend on the rate: shapes (n, n), or parts of that."""
 
     ramp_s: Floats
     egress_usd: Floats

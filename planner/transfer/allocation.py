@@ -126,12 +126,8 @@ def connections_suffice(transfer: TransferProblem, found: Allocation) -> bool:
     return out_use <= found.src_vms * most and in_use <= found.dst_vms * most
 
 
-def relevant_relays(
-    transfer: TransferProblem, rate_limit_gbps: float = inf, relays: Sequence[Relay] | None = None
-) -> list[Relay]:
-    """Return the relays, of all or of those given, that an optimal allocation can need.
-
-    The cheapest comes first.
+def relevant_relays(transfer: TransferProblem, rate_limit_gbps: float = inf) -> list[Relay]:
+    """Return the relays that an optimal allocation can need, the cheapest first.
 
     A relay k dominates r if it is no dearer (fee and VM), forwards no less with one VM, and needs
     no more connections on either link, where connections can bind at all. While k has room, flow
@@ -143,14 +139,7 @@ def relevant_relays(
     lose optima: each path has a limit of its own.
     """
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
-    candidates = transfer.relays if relays is None else relays
-    ordered = [
-        (r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region, r)
-        for r in candidates
-        if r.vm_gbps > 0 and r.quota > 0
-    ]
-    ordered.sort()
-    src_scarce, dst_scarce = scarce_connections(transfer, candidates)
+    src_scarce, dst_scarce = scarce_connections(transfer, transfer.relays)
     # With n VMs at the end that has fewer, caps let through at most `cap_gbps` n.
     most_vms = max(1, min(src.quota, dst.quota))
     cap_gbps = max(
@@ -158,46 +147,30 @@ def relevant_relays(
     )
     least_vms = 1
     if rate_limit_gbps < inf:
-        least_vms = min(
-            whole_vms(rate_limit_gbps / src.cap_gbps), whole_vms(rate_limit_gbps / dst.cap_gbps)
-        )
-    direct_fee = direct.usd_per_gb if direct else inf
-    direct_gbps = direct.pair_gbps if direct else 0.0
-    direct_connections_gbps = direct.connections_gbps if direct else 0.0
+        least_vms = min(whole_vms(rate_limit_gbps / end.cap_gbps) for end in (src, dst))
     kept: list[Relay] = []
-    # Of each relay kept: what dominance compares, and what it carries for each VM at the ends.
-    better: list[tuple[float, float, float, float, float, float]] = []
-    for fee, minus_gbps, price, _, r in ordered:
-        vm_gbps = -minus_gbps
+    usable = [relay for relay in transfer.relays if relay.vm_gbps > 0 and relay.quota > 0]
+    for r in sorted(usable, key=lambda r: (r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region)):
         a = r.in_connections_gbps if src_scarce else 0.0
         b = r.out_connections_gbps if dst_scarce else 0.0
+        # What those that dominate it carry for each VM at the ends, and with the least VMs.
         by_vm = by_rate = 0.0
-        if direct_fee <= fee and direct_connections_gbps >= a and direct_connections_gbps >= b:
-            by_vm, by_rate = direct_gbps, direct_gbps * least_vms
-        for gbps, usd_per_h, k_a, k_b, carries_gbps, carries_least_gbps in better:
+        if direct and direct.usd_per_gb <= r.usd_per_gb and direct.connections_gbps >= max(a, b):
+            by_vm, by_rate = direct.pair_gbps, direct.pair_gbps * least_vms
+        for k in kept:
             if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
                 break
-            if gbps >= vm_gbps and usd_per_h <= price and k_a >= a and k_b >= b:
-                by_vm += carries_gbps
-                by_rate += carries_least_gbps
-        if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
-            continue
-        kept.append(r)
-        better.append(
-            (
-                vm_gbps,
-                price,
-                r.in_connections_gbps,
-                r.out_connections_gbps,
-                vm_gbps * min(1.0, r.quota / most_vms),
-                vm_gbps * min(least_vms, r.quota),
-            )
-        )
+            is_no_dearer = k.vm_gbps >= r.vm_gbps and k.vm_usd_per_h <= r.vm_usd_per_h
+            if is_no_dearer and k.in_connections_gbps >= a and k.out_connections_gbps >= b:
+                by_vm += k.vm_gbps * min(1.0, k.quota / most_vms)
+                by_rate += k.vm_gbps * min(least_vms, k.quota)
+        if by_vm < cap_gbps and by_rate < rate_limit_gbps:
+            kept.append(r)
     return kept
 
 
 def scarce_connections(transfer: TransferProblem, relays: Sequence[Relay]) -> tuple[bool, bool]:
-    """Return whether connections can run out at the source, and at the destination.
+    """Say whether connections can run out at the source, and at the destination.
 
     They can't where on every path they carry as much as a VM's cap lets through.
     """
@@ -208,12 +181,9 @@ def scarce_connections(transfer: TransferProblem, relays: Sequence[Relay]) -> tu
     return out_gbps < transfer.src.cap_gbps, in_gbps < transfer.dst.cap_gbps
 
 
-def relay_limit_gbps(
-    relay: Relay, src_vms: int, dst_vms: int, relay_vms: float | None = None
-) -> float:
-    """Return what a relay path carries at most with these VMs; by default its quota."""
-    vms = relay.quota if relay_vms is None else relay_vms
-    return min(relay.in_gbps * src_vms, relay.out_gbps * dst_vms, relay.vm_gbps * vms)
+def relay_limit_gbps(relay: Relay, src_vms: int, dst_vms: int) -> float:
+    """Return the greatest rate of a relay path with these VMs at the ends and all of the relay."""
+    return min(relay.in_gbps * src_vms, relay.out_gbps * dst_vms, relay.vm_gbps * relay.quota)
 
 
 def rate_bound_gbps(transfer: TransferProblem, relays: Sequence[Relay]) -> float:

@@ -1,6 +1,6 @@
-"""What is recommended for one transfer, with how many VMs, and the quotas that stand in the way.
+"""The decision on one transfer, its number of VMs, and the quotas that limit it.
 
-Where nobody states a number of VMs: the fewest that are nearly as good as the best. More VMs are
+Where no number of VMs is stated: the fewest that are nearly as good as the best. More VMs are
 faster, and cost the hour in which they are started; the best of all numbers is often hardly better
 than far fewer. Of those within :data:`AS_GOOD` of it, the plan with the fewest VMs in all is taken.
 Fees are left out of that share. They are paid for the volume however many VMs send it, and next to
@@ -55,7 +55,7 @@ def decide(request: TransferRequest, network: Network, prices: Prices) -> Decisi
 
 
 def chosen_option(request: TransferRequest, network: Network, prices: Prices) -> Option | None:
-    """Return what is chosen in the same way; None where no plan meets the limits, or no path is."""
+    """Return the option chosen in the same way; None where no plan meets the limits."""
     if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
         return None
     widest = TransferSearch(request, network, prices)
@@ -64,7 +64,7 @@ def chosen_option(request: TransferRequest, network: Network, prices: Prices) ->
 
 
 def with_one_vm(decision: Decision) -> Option | None:
-    """Return what is chosen with one VM wherever no number is stated, if that meets the limits."""
+    """Return the option chosen with one VM wherever no number is stated, if it meets the limits."""
     if max(decision.chosen.vms) == 1:
         return decision.chosen
     choice = decision.widest.within(1).choice
@@ -72,7 +72,7 @@ def with_one_vm(decision: Decision) -> Option | None:
 
 
 def slack(request: TransferRequest, option: Option) -> float:
-    """Return by how much a value may differ from that of an option and be as good."""
+    """Return the difference within which a value is as good as that of an option."""
     if request.hour_usd == inf:
         return AS_GOOD * option.value_usd
     if request.hour_usd == 0:  # nothing but cost counts, and fewer VMs are rarely dearer
@@ -105,7 +105,7 @@ class _FewestVms:
         self.widest, self.best = widest, best
         self.request = widest.request
         self.worst = best.chosen.value_usd + slack(self.request, best.chosen)
-        # A relay must be worth it beside the best direct plan, not beside one that lacks VMs.
+        # A relay must be worth it against the best direct plan, not against one that lacks VMs.
         self.relays_may_do = bool(best.chosen.relays)
 
     def found(self) -> tuple[TransferSearch, TransferChoice]:
@@ -137,7 +137,7 @@ class _FewestVms:
     def _with_direct(self, fewer: TransferSearch) -> TransferChoice:
         """Return the choice of the direct path with fewer VMs.
 
-        What it was preferred to stays: that a relay is not worth it was found beside the best
+        The optimum that it was preferred to stays: a relay was compared with the best
         direct plan.
         """
         direct, best = fewer.direct, self.best
@@ -183,7 +183,7 @@ class _FewestVms:
 
 
 def quota_warnings(decision: Decision) -> list[str]:
-    """Return which quotas hold a plan to fewer VMs than it would take, and what raising them gains.
+    """Return warnings about quotas that limit a plan's VMs, and the gain from raising them.
 
     Raises
     ------

@@ -65,7 +65,7 @@ def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
 
 
 def _path(figures: OptionEvaluator, option: Option) -> Path:
-    """Return what a transfer over a path costs by its rate: fees, VMs, and time at its value."""
+    """Return the cost of a transfer over a path by its rate: fees, VMs, and time at its value."""
     request, allocation = figures.request, option.allocation
     gbps = allocation.rate_gbps
     low, high = (figures.rate_at(allocation, bound) for bound in ("low", "high"))

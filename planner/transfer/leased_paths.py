@@ -1,4 +1,4 @@
-"""What leased interconnects would make of a transfer, and from what volume a month they pay.
+"""Transfers over leased interconnects, and the volume a month from which these pay.
 
 A lease is a path of its own: its capacity is not that of the link between its regions, which
 crosses the public network. With caps ``c_v`` of one VM at each site of the path (its own, and what
@@ -27,7 +27,7 @@ MONTH_S = 730 * S_PER_H
 
 
 def leased_paths(decision: Decision) -> tuple[LeasedPath, ...]:
-    """Return what each lease would make of a transfer, in the order asked.
+    """Return the transfer over each lease, in the order asked.
 
     Left out are leases that are on no path with at most one relay that the request permits.
 
@@ -110,7 +110,7 @@ def _regions(request: TransferRequest, lease: LeasedLink) -> tuple[str, ...] | N
 
 
 def _misses(request: TransferRequest, begin_s: float, rate_gbps: float, cost: Cost) -> str:
-    """Return which limits of the request a way misses, in words; empty if none."""
+    """Name the limits of the request that a way misses; empty if none."""
     missed = []
     time_s = begin_s + duration_s(request.volume_gb, rate_gbps)
     if request.deadline_s is not None and time_s > request.deadline_s:

@@ -156,7 +156,7 @@ def most_rate_gbps(transfer: TransferProblem) -> float:
 def _with_connections(
     transfer: TransferProblem, search: Callable[[TransferProblem], Allocation | None]
 ) -> Allocation | None:
-    """Return what a search finds, first as if connections were free.
+    """Return the result of a search that is tried first as if connections were free.
 
     What it finds then is the optimum if its VMs have the connections for it, as they nearly always
     do; and without these rows, fewer relays matter.

@@ -32,7 +32,7 @@ MARGINAL = 1e-6
 # Dimensions of the draws; relay number k has three of its own behind them.
 SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
 Rates: TypeAlias = tuple[float, float]
-"""What one VM pair reaches with all its connections, and with one of them, Gbit/s."""
+"""Rates of one VM pair with all its connections, and with one of them, Gbit/s."""
 Spreads: TypeAlias = tuple[float, float]
 """Of a factor's logarithm, below and above what is expected."""
 EXACT: Spreads = (0.0, 0.0)
@@ -104,7 +104,7 @@ class Option:
 
 
 class Limit(NamedTuple):
-    """What one resource lets an allocation carry.
+    """The limit that one resource sets to an allocation.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class OptionEvaluator:
         return ramp_up_s(self.path_rtt_ms(relay))
 
     def _under_caps(self, allocation: Allocation) -> tuple[list[CappedFlow], list[CappedFlow]]:
-        """Return what each cap of a VM holds of what leaves the source, and enters the destination.
+        """Return the caps of a VM with the flows that count against them, at both ends.
 
         One cap holds all, unless links over private addresses are in use, whose cap is higher: that
         of public addresses then holds what is sent over these.
@@ -205,7 +205,7 @@ class OptionEvaluator:
         return list(pairwise([self.request.src, *between, self.request.dst]))
 
     def binding(self, src: str, dst: str) -> tuple[float, str]:
-        """Return what limits one VM pair on a link, and its figure."""
+        """Return the limit of one VM pair on a link: its figure and its name."""
         link = self.network.link(src, dst)
         flows_gbps = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
         return min(
@@ -247,7 +247,7 @@ class OptionEvaluator:
         return LinkFigures(rates, (below, above), own, window)
 
     def limits(self, allocation: Allocation) -> list[Limit]:
-        """Return what limits an allocation's rate when all its flows grow in proportion."""
+        """Return the limits of an allocation's rate when all its flows grow in proportion."""
         if id(allocation) not in self._limits:
             self._limits[id(allocation)] = allocation, self._limits_of(allocation)
         return self._limits[id(allocation)][1]
@@ -336,7 +336,7 @@ class OptionComparison:
         self._rates: dict[int, tuple[Allocation, Draws]] = {}
 
     def gain(self, option: Option, over: Option) -> Gain:
-        """Return how many times better an option is, in the objective's terms."""
+        """Return the gain of an option over another, in the objective's terms."""
         if self.request.objective == "latency":
             rtt_ms, (relay,) = self.evaluator.path_rtt_ms, option.relays
             assert not over.relays
@@ -347,11 +347,11 @@ class OptionComparison:
         return compared(expected, ratios, self.request.margin, self.request.risk)
 
     def probability(self, option: Option, over: Option) -> float:
-        """Return how likely it is that an option is better by the margin, in the same terms."""
+        """Return the probability that an option is better by the margin, in the same terms."""
         return probability(self._gains(option, over), self.request.margin)
 
     def faster(self, option: Option, over: Option) -> tuple[float, float, float]:
-        """Return how many times the throughput of another an option has, and the range of that."""
+        """Return the ratio of an option's throughput to another's, and its range."""
         expected = option.allocation.rate_gbps / over.allocation.rate_gbps
         return range_of(expected, self.rates_gbps(option) / self.rates_gbps(over))
 
@@ -394,13 +394,13 @@ class OptionComparison:
 
 
 def _drawn(limit: Limit) -> Draws:
-    """Return what a resource lets an allocation carry in each draw."""
+    """Return the rate that a resource allows in each draw."""
     own = limit.gbps["expected"] * multiples(*limit.spreads, limit.dimension)
     return own if limit.window == EXACT else own * multiples(*limit.window, DST_WINDOW)
 
 
 def _ratio(over: float, of: float) -> float:
-    """Return how many times less one value costs; 1 where both cost nothing."""
+    """Return the ratio of two values; 1 where both are 0."""
     if of > 0:
         return over / of
     return inf if over > 0 else 1.0

@@ -98,7 +98,7 @@ class RelayOption:
 
 @dataclass(frozen=True, slots=True)
 class OneVmOption:
-    """What would be recommended with one VM in each region for which no number was stated."""
+    """The recommendation with one VM in each region for which no number was stated."""
 
     verdict: Verdict
     relays: tuple[str, ...]
@@ -143,7 +143,7 @@ class MeasureFirst:
 
 @dataclass(frozen=True, slots=True)
 class KnownRate:
-    """What estimates and outcomes say of the rate of a path now.
+    """The rate of a path now, by estimates and outcomes.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Exploration:
 
 @dataclass(frozen=True, slots=True)
 class LeasedPath:
-    """What a leased interconnect would make of the transfer.
+    """The transfer over a leased interconnect.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class Plan(Recommendation):
     exploration : Exploration | None
         With `explore`.
     leases : tuple of LeasedPath
-        What each lease would make of the transfer, beside what is recommended without any.
+        The transfer over each lease, next to the recommendation without any.
     """
 
     request: dict[str, Any]

@@ -38,7 +38,7 @@ from planner.fields.shared import MOST_VMS
 from planner.model.baseline.graph import least_cap
 from planner.model.link import Site
 from planner.model.network import Network
-from planner.model.pricing import Prices, relayed_usd_per_gb, site_vms_usd_per_h
+from planner.model.pricing import Prices, relayed_usd_per_gb
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
 
@@ -143,7 +143,7 @@ class TransferProblem:
 
 
 def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> int:
-    """Return how many VMs a plan may use at a site: as many as stated, else as there are.
+    """Return the number of VMs that a plan may use at a site: that stated, else all there are.
 
     Where the request states no number, `unasked` bounds it. Quotas bound all numbers but those that
     it states for a region.
@@ -213,7 +213,7 @@ def transfer_problem(
 
 
 def _pair_rates(request: TransferRequest, network: Network) -> tuple[list[float], list[float]]:
-    """Return what one VM pair reaches out of the source and into the destination.
+    """Return the rates of one VM pair out of the source and into the destination.
 
     Where links over private addresses are in use, no more than the caps of each link's own kind.
     """
@@ -296,8 +296,8 @@ def _relays(
         [connections * gbps for gbps in flows.out_of(src)],
         [connections * gbps for gbps in flows.into(dst)],
         map(min, out_of, into, network.forwarding_gbps),
-        relayed_usd_per_gb(prices, network, src, dst, request.volume_gb),
-        site_vms_usd_per_h(prices, network),
+        relayed_usd_per_gb(prices, network.sites, src, dst, request.volume_gb),
+        map(prices.vm_usd_per_h, network.sites),
         (most_vms(request, site, unasked_vms) for site in network.sites.values()),
     )
     forbidden = request.forbidden

@@ -1,4 +1,4 @@
-"""What is not known of slow links that were never ramped, and what it means for a plan.
+"""Two readings of slow links that were never ramped, and their consequence for a plan.
 
 A rate below the caps of both VMs and below what windows allow has two readings: the path ends
 there, or each of its connections is slow and more of them would carry more. With the connections
@@ -32,7 +32,7 @@ def may_have_slow_connections(link: Link) -> bool:
 
 
 def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) -> list[str]:
-    """Return what a plan's figures take for granted of links that nobody tried that way.
+    """Return warnings about links that were never tried as a plan uses them.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def _listed(links: Sequence[str], preposition: str) -> str:
 
 
 def connection_gbps(link: Link) -> float:
-    """Return what each connection carries if connections are slow."""
+    """Return the rate of each connection if connections are slow."""
     return link.aggregate_gbps.expected / measured_connections(link)
 
 
 def measured_connections(link: Link) -> int:
-    """Return with how many connections a link's rate was measured."""
+    """Return the number of connections that a link's rate was measured with."""
     figures = link.aggregate_gbps.origin.figures
     return (figures and figures.connections) or USUAL_CONNECTIONS
 

@@ -24,6 +24,7 @@ from planner.transfer.optimum import cost_time_frontier, rate_duals
 from planner.transfer.options import MARGINAL, Option, OptionEvaluator
 from planner.transfer.plan import (
     DirectOption,
+    Exploration,
     FrontierPoint,
     OneVmOption,
     PathPlan,
@@ -135,52 +136,18 @@ def recommend(
         decision = decide(request, network, prices)
     except InfeasibleError as fault:
         raise or_raise_quotas(fault, request, network, prices) from None
-    exploration, why = None, ""
+    exploration: Exploration | None = None
     beware: tuple[str, ...] = ()
     if request.explore:
         decision, exploration, why, beware = explored(decision, now_s)
-    builder, adviser = _PlanBuilder(decision), Adviser(decision, catalogue)
-    figures, chosen = decision.search.figures, decision.chosen
-    allocation = chosen.allocation
-    low, high = (figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
-    paths, vms = builder.paths(allocation), figures.vms(allocation)
-    assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
-    vm_types = catalogue.vm_types if catalogue else {}
-    of_decision = wording.warnings(decision, vm_types, now_s)
-    plan = Plan(
-        plan_id="",
-        snapshot=network.snapshot,
-        request=request.described(),
-        verdict=verdict_of(allocation),
-        reason=why or wording.Reason(decision).text(),
-        throughput_gbps=allocation.rate_gbps,
-        throughput_gbps_low=low,
-        throughput_gbps_high=high,
-        duration_s=chosen.duration_s,
-        cost_usd=chosen.cost,
-        paths=paths,
-        vms=vms,
-        direct=builder.direct(),
-        best_relay=builder.relay(decision.best_relay) if decision.best_relay else None,
-        alternatives=tuple(builder.relay(option) for option in decision.alternatives),
-        bottlenecks=bottlenecks_of(decision),
-        advice=adviser.advice(),
-        warnings=(*notes, *beware, *quota_warnings(decision), *assumed, *of_decision),
-        confidence=wording.confidence(decision, low, high, now_s),
-        frontier=builder.frontier() if request.frontier else (),
-        measure_first=adviser.measure_first(),
-        one_vm=builder.one_vm() if request.vms is None else None,
-        exploration=exploration,
-        leases=leased_paths(decision),
-    )
-    verification = wording.verification(decision, now_s)
-    lasting = [warning for warning in plan.warnings if warning not in verification]
-    evidence = wording.evidence(decision)
-    return identified(plan, lasting, *evidence, without=("warnings", "confidence"))
+    else:
+        why = wording.Reason(decision).text()
+    builder = _PlanBuilder(decision, catalogue, now_s)
+    return builder.plan(why, (*notes, *beware), exploration)
 
 
 def verdict_of(allocation: Allocation) -> Verdict:
-    """Return what an allocation amounts to."""
+    """Return the verdict of an allocation."""
     if not allocation.relay_gbps:
         return "direct"
     return "split" if allocation.direct_gbps or len(allocation.relay_gbps) > 1 else "relay"
@@ -189,9 +156,54 @@ def verdict_of(allocation: Allocation) -> Verdict:
 class _PlanBuilder:
     """Builds the parts of a plan: turns positions and flows into names and paths."""
 
-    def __init__(self, decision: Decision) -> None:
+    def __init__(
+        self, decision: Decision, catalogue: Catalogue | None, now_s: float | None
+    ) -> None:
         self.decision, self.request = decision, decision.request
         self.figures = decision.search.figures
+        self.catalogue, self.now_s = catalogue, now_s
+
+    def plan(self, reason: str, warnings: tuple[str, ...], exploration: Exploration | None) -> Plan:
+        """Return the plan; its warnings begin with those given."""
+        decision, request, figures, now_s = self.decision, self.request, self.figures, self.now_s
+        chosen, network = decision.chosen, figures.network
+        adviser = Adviser(decision, self.catalogue)
+        allocation = chosen.allocation
+        low, high = (figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
+        paths, vms = self.paths(allocation), figures.vms(allocation)
+        assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
+        vm_types = self.catalogue.vm_types if self.catalogue else {}
+        of_decision = wording.warnings(decision, vm_types, now_s)
+        plan = Plan(
+            plan_id="",
+            snapshot=network.snapshot,
+            request=request.described(),
+            verdict=verdict_of(allocation),
+            reason=reason,
+            throughput_gbps=allocation.rate_gbps,
+            throughput_gbps_low=low,
+            throughput_gbps_high=high,
+            duration_s=chosen.duration_s,
+            cost_usd=chosen.cost,
+            paths=paths,
+            vms=vms,
+            direct=self.direct(),
+            best_relay=self.relay(decision.best_relay) if decision.best_relay else None,
+            alternatives=tuple(map(self.relay, decision.alternatives)),
+            bottlenecks=bottlenecks_of(decision),
+            advice=adviser.advice(),
+            warnings=(*warnings, *quota_warnings(decision), *assumed, *of_decision),
+            confidence=wording.confidence(decision, low, high, now_s),
+            frontier=self.frontier() if request.frontier else (),
+            measure_first=adviser.measure_first(),
+            one_vm=self.one_vm() if request.vms is None else None,
+            exploration=exploration,
+            leases=leased_paths(decision),
+        )
+        verification = wording.verification(decision, now_s)
+        lasting = [warning for warning in plan.warnings if warning not in verification]
+        evidence = wording.evidence(decision)
+        return identified(plan, lasting, *evidence, without=("warnings", "confidence"))
 
     def paths(self, allocation: Allocation) -> tuple[PathPlan, ...]:
         figures = self.figures
@@ -222,7 +234,7 @@ class _PlanBuilder:
     def _path_connections(
         self, flows: list[tuple[int | None, float]], allocation: Allocation
     ) -> list[int]:
-        """Return how many connections each path opens on each of its links.
+        """Return the connections that each path opens on each of its links.
 
         As many as its rate needs. As long as VMs have connections to spare, each path gets its
         share of those that its rate was measured with: single ones may be slow.
@@ -284,7 +296,7 @@ class _PlanBuilder:
         )
 
     def _shown(self, option: Option) -> dict[str, Any]:
-        """Return what an answer says of any option over one path."""
+        """Return the figures that an answer gives of an option over one path."""
         allocation = option.allocation
         low, high = (self.figures.rate_at(allocation, bound) for bound in BOTH_BOUNDS)
         return {
@@ -298,7 +310,7 @@ class _PlanBuilder:
         }
 
     def _outlined(self, option: Option) -> dict[str, Any]:
-        """Return what an answer says of an option over any paths."""
+        """Return the figures that an answer gives of an option over any paths."""
         return {
             "verdict": verdict_of(option.allocation),
             "relays": tuple(self.figures.regions[relay] for relay in option.relays),

@@ -1,4 +1,4 @@
-"""What is to be moved, under which limits, and leases that it may take in place of links."""
+"""The request for one transfer: volume, ends, limits, and leases to compare with."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Solver: TypeAlias = Callable[[float], Allocation | None]
 
 
 class TransferChoice(NamedTuple):
-    """What is taken with some numbers of VMs.
+    """The choice with some numbers of VMs.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class TransferSearch:
 
     @cached_property
     def choice(self) -> TransferChoice | None:
-        """What is taken; None if no plan meets the limits."""
+        """The choice; None if no plan meets the limits."""
         direct = self.direct
         if self.request.objective == "latency":
             return self._least_latency(direct)
@@ -193,7 +193,7 @@ class TransferSearch:
         return self._best(lambda rate: self._on_path(alone, None, rate))
 
     def fastest_direct(self) -> Option | None:
-        """Return what the direct path gives at most, whatever the limits."""
+        """Return the fastest option over the direct path, whatever the limits."""
         found = best_on_path(self._direct_alone, None, time_value_usd_per_h=inf)
         return self._option(found) if found else None
 
@@ -243,7 +243,7 @@ class TransferSearch:
 
     @cached_property
     def _relay_rates_gbps(self) -> list[float]:
-        """What each relay of the problem carries with all its VMs."""
+        """The rate of each relay of the problem with all its VMs."""
         return [greatest_rate_gbps(self.transfer, relay) for relay in self.transfer.relays]
 
     def _ranked(self, most: int) -> list[Relay]:
@@ -321,7 +321,7 @@ class TransferSearch:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided, and everything that explains it.
+    """A decision, and everything that explains it.
 
     Attributes
     ----------
@@ -351,7 +351,7 @@ class Decision:
 
     @property
     def request(self) -> TransferRequest:
-        """What was asked."""
+        """The request that it is about."""
         return self.search.request
 
 
@@ -361,7 +361,7 @@ def _saves(option: Option, over: Option) -> bool:
 
 
 def _least_gain(option: Option, over: Option, *, by_value: bool) -> float:
-    """Return by how much an option must be better than a simpler one, or than its equal."""
+    """Return the gain that an option needs over a simpler one, or over its equal."""
     if len(option.relays) > len(over.relays) > 0:
         return SPLIT_GAIN
     if option.is_one_relay and over.is_one_relay and not by_value:

@@ -19,7 +19,7 @@ from planner.transfer.problem import Relay, TransferProblem
 # of the January 2022 grid), so that nothing is known of smaller differences.
 AS_FAST = 0.05
 Stage: TypeAlias = tuple[float, int, float]
-"""What one VM of a site passes on in Gbit/s, how many there may be, and the price of an hour."""
+"""The rate that one VM of a site forwards in Gbit/s, its quota, and the price of an hour."""
 
 
 def path_stages(transfer: TransferProblem, relay: Relay | None) -> list[Stage]:
@@ -93,13 +93,9 @@ def best_on_path(
             best_rate, best_value = rate, value
     if not best_rate:
         return None
-    return _at_rate(transfer, relay, best_rate)
-
-
-def _at_rate(transfer: TransferProblem, relay: Relay | None, rate_gbps: float) -> Allocation:
     if relay is None:
-        return allocate(transfer, rate_gbps, {})
-    return allocate(transfer, 0.0, {relay.region: rate_gbps}, relays=[relay])
+        return allocate(transfer, best_rate, {})
+    return allocate(transfer, 0.0, {relay.region: best_rate}, relays=[relay])
 
 
 def ranked_relays(

@@ -33,6 +33,8 @@ Corner: TypeAlias = tuple[float, float]
 # In place of a relay's position: a path, and the ends of all paths.
 DIRECT = -1
 SOURCE, DESTINATION = -2, -1
+# Variables that follow the flows.
+SRC_VMS, DST_VMS, SHARE, IDLE_VMS = range(4)
 
 
 class VmPrograms:
@@ -69,29 +71,13 @@ class VmPrograms:
         self.limits = [(DIRECT, SOURCE), (DIRECT, DESTINATION)] if self.direct else []
         self.least_relay_usd_per_h = min([relay.vm_usd_per_h for relay in relays], default=0.0)
 
-    @property
-    def src_column(self) -> int:
-        """Position of the source's VMs in the program."""
-        return 1 + 2 * len(self.relays)
-
-    @property
-    def dst_column(self) -> int:
-        """Position of the destination's VMs in the program."""
-        return 2 + 2 * len(self.relays)
-
-    @property
-    def share_column(self) -> int:
-        """Position of the rate in the program."""
-        return 3 + 2 * len(self.relays)
-
-    @property
-    def idle_column(self) -> int:
-        """Position of the VMs at relays that carry nothing."""
-        return 4 + 2 * len(self.relays)
+    def column(self, after_flows: int) -> int:
+        """Return the position of a variable, such as :data:`SRC_VMS`, in the program."""
+        return 1 + 2 * len(self.relays) + after_flows
 
     def solved(self, program: BoxedSimplex, src: Range, dst: Range) -> list[float] | None:
         """Return a program's optimum within the limits of all links; None if it has none."""
-        src_column, dst_column = self.src_column, self.dst_column
+        src_column, dst_column = self.column(SRC_VMS), self.column(DST_VMS)
         while (solution := program.solve()) is not None:
             broken = []
             src_open, dst_open = src[0] < src[1], dst[0] < dst[1]
@@ -146,14 +132,14 @@ class VmPrograms:
             # Counted in budgets, to be of the size of the other rows.
             unit_usd = self.budget_usd or 1.0
             row = [c / unit_usd for c in cost]
-            row[self.share_column] -= self.budget_usd / unit_usd
+            row[self.column(SHARE)] -= self.budget_usd / unit_usd
             rows.append(row)
             rhs.append(-decided / unit_usd)
             slack.append(self.budget_usd / unit_usd)
         if not self.counts_cost:
             cost = [0.0] * len(cost)
             decided = 0.0
-        cost[self.share_column] -= worth_usd
+        cost[self.column(SHARE)] -= worth_usd
         if parent:
             program = parent.copy()
             program.change(cost, lower, upper)
@@ -211,7 +197,7 @@ class VmPrograms:
         return rows, [0.0] * len(rows), slack
 
     def most_shares(self, src: Range, dst: Range, relays: list[Range]) -> list[float]:
-        """Return what the direct flow, and each relay's paid and further flow, are at most."""
+        """Return the upper bounds of the direct flow, and of each relay's paid and further flow."""
         rate = self.rate_gbps
         most = [self.direct.pair_gbps * min(src[1], dst[1]) / rate if self.direct else 0.0]
         for relay, (low, high) in zip(self.relays, relays, strict=True):
@@ -239,7 +225,7 @@ class VmPrograms:
             relay = self.relays[k]
             pair_gbps = relay.in_gbps if end == SOURCE else relay.out_gbps
             row[1 + 2 * k] = row[2 + 2 * k] = self.rate_gbps / pair_gbps
-        row[self.src_column if end == SOURCE else self.dst_column] = -1.0
+        row[self.column(SRC_VMS) if end == SOURCE else self.column(DST_VMS)] = -1.0
         return row
 
     def limit_all_relays(self, program: BoxedSimplex, beyond: Range, *, is_new: bool) -> None:
@@ -250,7 +236,7 @@ class VmPrograms:
         is_new : bool
             Whether the program has no row for it yet.
         """
-        column = self.idle_column
+        column = self.column(IDLE_VMS)
         least, most = map(float, beyond)
         program.upper[column] = program.upper[column + 1] = most
         program.lower[column + 1] = least
@@ -263,8 +249,8 @@ class VmPrograms:
         program.add_row(row, 0.0, 0.0)
 
     def shares(self, solution: list[float]) -> list[float]:
-        """Return what the direct path and each relay carry, in shares of the rate."""
-        relayed = solution[1 : self.src_column]
+        """Return the flows of the direct path and of each relay, in shares of the rate."""
+        relayed = solution[1 : self.column(SRC_VMS)]
         return [solution[0], *map(add, relayed[::2], relayed[1::2])]
 
     def vm_usd(self, usd_per_h: float, share: float) -> float:

@@ -20,7 +20,17 @@ from math import floor, inf, sqrt
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
 from planner.transfer.problem import Relay, TransferProblem
-from planner.transfer.vm_programs import DESTINATION, SOURCE, Corner, Range, VmPrograms
+from planner.transfer.vm_programs import (
+    DESTINATION,
+    DST_VMS,
+    IDLE_VMS,
+    SHARE,
+    SOURCE,
+    SRC_VMS,
+    Corner,
+    Range,
+    VmPrograms,
+)
 
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
@@ -136,22 +146,22 @@ class VmSearch(VmPrograms):
         raise NotImplementedError
 
     def _worth_usd(self) -> float:
-        """Return what a unit of rate is worth in the program."""
+        """Return the value of a unit of rate in the program."""
         return 0.0
 
     def _constant_usd(self) -> float:
-        """Return what is to be added to the program's optimum."""
+        """Return the constant to add to the program's optimum."""
         return 0.0
 
     def _slowest_share(self, decided_usd_per_h: float) -> float:
-        """Return below which rate a part with these VMs can hold nothing better."""
+        """Return the rate below which a part with these VMs can hold nothing better."""
         left_usd = self.budget_usd - self.least_egress_usd - self.start_h * decided_usd_per_h
         return least_share(self.full_rate_h * decided_usd_per_h, left_usd)
 
     def _most_usd_per_h(
         self, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
     ) -> float:
-        """Return what all VMs of a part cost by the hour at most."""
+        """Return the greatest hourly price of all VMs of a part."""
         prices = [relay.vm_usd_per_h for relay in self.relays]
         most = sum([price * high for price, (_, high) in zip(prices, relays, strict=True)])
         if all_relays:
@@ -160,7 +170,7 @@ class VmSearch(VmPrograms):
         return most + src[1] * ends[0].vm_usd_per_h + dst[1] * ends[1].vm_usd_per_h
 
     def _relay_vms(self, least_gbps: float) -> tuple[list[Range], Range | None]:
-        """Return how many VMs each relay, and all together, have: at least what direct leaves."""
+        """Return the ranges of VMs of each relay, and of all: enough for what direct leaves."""
         ranges = [(0, relay.quota) for relay in self.relays]
         src, dst = self.transfer.src, self.transfer.dst
         direct_gbps = self.direct.pair_gbps * min(src.quota, dst.quota) if self.direct else 0.0
@@ -276,8 +286,8 @@ class VmSearch(VmPrograms):
         transfer = self.transfer
         best, which, (low, high), vms = (-1.0, 0.0), 0, (0, 0), 0.0
         ends = (
-            (SOURCE, node.src, solution[self.src_column], transfer.src.vm_usd_per_h),
-            (DESTINATION, node.dst, solution[self.dst_column], transfer.dst.vm_usd_per_h),
+            (SOURCE, node.src, solution[self.column(SRC_VMS)], transfer.src.vm_usd_per_h),
+            (DESTINATION, node.dst, solution[self.column(DST_VMS)], transfer.dst.vm_usd_per_h),
         )
         # Where nothing is left to round, decide what the solution uses before what it does not.
         for end, (least, most), load, price in ends:
@@ -291,7 +301,7 @@ class VmSearch(VmPrograms):
             sum([least for least, _ in node.relays]),
             sum([most for _, most in node.relays]),
         )
-        in_all = sum(loads) + solution[self.idle_column]
+        in_all = sum(loads) + solution[self.column(IDLE_VMS)]
         if len(loads) > 1 and all_relays[0] < all_relays[1] and (rest := _rounding(in_all)):
             weight = (rest * self.least_relay_usd_per_h, in_all)
             if weight > best:
@@ -304,7 +314,7 @@ class VmSearch(VmPrograms):
                         best, which, (low, high), vms = weight, k, (least, most), loads[k]
         near = None
         if not self.fixed_rate:
-            near = solution[self.share_column], self._usd_per_h(node, solution)
+            near = solution[self.column(SHARE)], self._usd_per_h(node, solution)
         if near and (share := self._rate_to_split(node, near, best[0])) is not None:
             of_vms = node.src, node.dst, node.relays, node.all_relays
             for shares in ((node.least_share, share), (share, node.most_share)):
@@ -327,18 +337,18 @@ class VmSearch(VmPrograms):
             yield self._node(src, dst, relays, together, *shares, node, near)
 
     def _usd_per_h(self, node: Node, solution: list[float]) -> float:
-        """Return what all VMs of a solution cost by the hour."""
+        """Return the hourly price of all VMs of a solution."""
         src, dst = self.transfer.src, self.transfer.dst
-        usd_per_h = solution[self.src_column] * src.vm_usd_per_h
-        usd_per_h += solution[self.dst_column] * dst.vm_usd_per_h
-        usd_per_h += solution[self.idle_column] * self.least_relay_usd_per_h
+        usd_per_h = solution[self.column(SRC_VMS)] * src.vm_usd_per_h
+        usd_per_h += solution[self.column(DST_VMS)] * dst.vm_usd_per_h
+        usd_per_h += solution[self.column(IDLE_VMS)] * self.least_relay_usd_per_h
         for k, (relay, (low, _)) in enumerate(zip(self.relays, node.relays, strict=True)):
             vms = low + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
             usd_per_h += vms * relay.vm_usd_per_h
         return usd_per_h
 
     def _rate_to_split(self, node: Node, near: Corner, rounding_usd_per_h: float) -> float | None:
-        """Return where to split the rates of a node: None if splitting on VMs proves more.
+        """Return the rate at which to split a node: None if splitting on VMs proves more.
 
         What the envelope leaves out is ``t_start (R - R0) (S - S0)``, with the corner's R0 and S0.
         """
@@ -383,7 +393,7 @@ def least_share(usd_at_full_rate: float, left_usd: float) -> float:
 
 
 def _beyond(all_relays: Range | None, relays: list[Range]) -> Range:
-    """Return how many VMs at relays there may be beyond those that each relay has at least."""
+    """Return the range of VMs at relays beyond those that each relay has at least."""
     if all_relays is None:
         return 0, 0
     decided = sum([least for least, _ in relays])
@@ -391,7 +401,7 @@ def _beyond(all_relays: Range | None, relays: list[Range]) -> Range:
 
 
 def _product_near(near: Corner, corner: Corner) -> float:
-    """Return what a rate times what VMs cost is at least, by the envelope that touches a corner."""
+    """Return the lower bound of rate times hourly price, by the envelope that touches a corner."""
     return corner[0] * near[1] + corner[1] * near[0] - corner[0] * corner[1]
 
 

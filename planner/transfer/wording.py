@@ -36,7 +36,7 @@ WORTH_SAYING = 0.01
 
 
 def not_worth(who: str, gain: Gain, terms: str, margin: float, risk: Risk) -> str:
-    """Return why what is better by expected figures is not recommended.
+    """Explain why a plan that is better by expected figures is not recommended.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Reason:
         return not_worth(through, gain, terms, self.request.margin, self.request.risk)
 
     def _why_direct(self, direct: Option) -> str:
-        """Return why the direct path is best: no relay may, can, or pays."""
+        """Explain why the direct path is best: no relay is permitted, can do it, or pays."""
         request, best = self.request, self.decision.best_relay
         if request.relays == "none":
             return "Only the direct path was asked for."
@@ -184,7 +184,7 @@ class Reason:
         )
 
     def _too_dear(self, fastest: Option, direct: Option, most: float) -> str:
-        """Return that the fastest relay is above the budget, or that it would be no faster."""
+        """Say that the fastest relay is above the budget, or that it would be no faster."""
         gain = _gain(fastest, direct)
         if max(gain, most) <= 1 + EQUAL:
             return self._none_is_faster(fastest, direct, "faster")
@@ -249,7 +249,7 @@ class Reason:
 
 
 def evidence(decision: Decision) -> tuple[dict[str, int], float | None, Verified | None]:
-    """Return how many links are of which source, the oldest sample, the last verification."""
+    """Return the number of links by source, the oldest sample and the last verification."""
     request, figures = decision.request, decision.search.figures
     estimates = [figures.deciding(*pair) for pair in _used_pairs(decision)]
     counts = {
@@ -279,7 +279,7 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
 def warnings(
     decision: Decision, vm_types: Mapping[str, VmType], now_s: float | None
 ) -> tuple[str, ...]:
-    """Return what the user should know besides the plan.
+    """Return the warnings that come with a plan.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def verification(decision: Decision, now_s: float | None) -> list[str]:
 
 
 def _burst(decision: Decision, vm_types: Mapping[str, VmType], region: str) -> str:
-    """Return that VMs send more at first than what lasts, as measured or by their type."""
+    """Warn of VMs that send more at first than in the long run, as measured or by their type."""
     site = decision.search.network.sites[region]
     cap, vm = site.egress_gbps, vm_types.get(site.vm_type)
     if (cut := cap.origin.rate_cut) is not None:
@@ -347,7 +347,7 @@ def _burst(decision: Decision, vm_types: Mapping[str, VmType], region: str) -> s
 
 
 def _states(decision: Decision) -> list[str]:
-    """Return which links are down or degraded, of the direct path and of relays."""
+    """Warn of links that are down or degraded, of the direct path and of relays."""
     src, dst = decision.request.src, decision.request.dst
     states = decision.search.network.states
     used = [state for pair in _used_pairs(decision) if (state := states.get(pair))]
@@ -398,7 +398,7 @@ def why_infeasible(search: TransferSearch, *, more_vms: bool = True) -> Infeasib
     reach = f"{who} and {_count(request.connections, 'connection')} reach"
 
     def or_vms(share: float) -> str:
-        """Return how many VMs would suffice: rates grow in proportion to all quotas."""
+        """Return the number of VMs that would suffice: rates grow in proportion to all quotas."""
         if not more_vms:
             return ""
         if request.vms_in or share == inf:
@@ -438,7 +438,7 @@ def why_infeasible(search: TransferSearch, *, more_vms: bool = True) -> Infeasib
 
 
 def quota_gains(chosen: Option, free: Option, *, several: bool) -> list[str]:
-    """Return what is gained once quotas are raised."""
+    """Describe the gain from raising quotas."""
     faster = chosen.duration_s / free.duration_s
     saved_usd = chosen.allocation.cost_usd - free.allocation.cost_usd
     gains = []

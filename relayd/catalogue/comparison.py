@@ -1,4 +1,4 @@
-"""What a price list would change in the catalogue, and the overlay that says so."""
+"""Comparison of a price list with the catalogue, and the overlay that applies it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QuotaMove(NamedTuple):
 
 @dataclass
 class CatalogueComparison:
-    """A price list beside the catalogue below it.
+    """A price list compared with the catalogue below it.
 
     Attributes
     ----------

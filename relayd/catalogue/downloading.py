@@ -67,7 +67,7 @@ class Downloads:
         folder.mkdir(parents=True, exist_ok=True)
 
     async def fetch(self, address: str, suffix: str) -> Path:
-        """Return the file of an address, fetched anew if it has changed.
+        """Return the file of an address, fetched again if it has changed.
 
         Raises
         ------

@@ -79,7 +79,7 @@ class CatalogueEntry(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class _Sourced(CatalogueEntry):
+class _SourcedEntry(CatalogueEntry):
     source: _Text = ""
     as_of: _Date | None = None
 
@@ -126,7 +126,7 @@ class RegionEntry(CatalogueEntry):
         return Region(**{**self.model_dump(), "baseline": baseline})
 
 
-class VmTypeEntry(_Sourced):
+class VmTypeEntry(_SourcedEntry):
     """A ``[[vm_type]]``."""
 
     id: _Id
@@ -146,7 +146,7 @@ class VmTypeEntry(_Sourced):
         return VmType(**{**self.model_dump(exclude={"as_of"}), "source": self.dated})
 
 
-class VmPriceEntry(_Sourced):
+class VmPriceEntry(_SourcedEntry):
     """A ``[[vm_price]]``: what a VM type costs in some regions of its provider."""
 
     type: _Id
@@ -184,7 +184,7 @@ class TierEntry(CatalogueEntry):
         return Tier(usd, inf if end is None else end)
 
 
-class EgressEntry(_Sourced):
+class EgressEntry(_SourcedEntry):
     """An ``[[egress]]``: a flat ``usd_per_gb`` or ``usd_per_gib``, or ``tiers``."""
 
     name: _RuleName
@@ -236,7 +236,7 @@ class EgressEntry(_Sourced):
         )
 
 
-class VcpuQuotaEntry(_Sourced):
+class VcpuQuotaEntry(_SourcedEntry):
     """A ``[[vcpu_quota]]``."""
 
     region: Annotated[str, Field(min_length=1, max_length=500)]
@@ -281,7 +281,9 @@ class EntryKind(NamedTuple):
 
 def fields_of(model: type[CatalogueEntry]) -> list[str]:
     """Return the names of a table's fields, as files have them, its own before the source."""
-    own = sorted(model.model_fields.items(), key=lambda field: field[0] in _Sourced.model_fields)
+    own = sorted(
+        model.model_fields.items(), key=lambda field: field[0] in _SourcedEntry.model_fields
+    )
     return [field.alias or name for name, field in own]
 
 

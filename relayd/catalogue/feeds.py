@@ -22,7 +22,7 @@ _AWS_INDEX = "/offers/v1.0/aws/index.json"
 
 
 class Feed(NamedTuple):
-    """What a provider publishes.
+    """A provider's published prices.
 
     Attributes
     ----------

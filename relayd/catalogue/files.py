@@ -25,7 +25,7 @@ BUILT_IN = (
     "egress-prices.toml",
 )
 _PACKAGE = Path(__file__).resolve().parents[1]
-_WINDOW_MB = 3.0  # of a VM whose window nobody measured: half of tcp_rmem's 6 MiB
+_WINDOW_MB = 3.0  # of a VM whose window was never measured: half of tcp_rmem's 6 MiB
 Layer: TypeAlias = Literal["built-in", "overlay", "user"]
 
 

@@ -54,7 +54,7 @@ class Entry(NamedTuple):
         return f"{_SINGULAR.get(self.kind, self.kind)} {self.key}"
 
     def fault(self, field: str, problem: str, value: object, remedy: str | None) -> Fault:
-        """Return that something is wrong with the entry, or with a field of it."""
+        """Return a fault of the entry, or of one of its fields."""
         place = ", ".join(part for part in (self.label, field) if part)
         return Fault(self.file, CatalogueError(place, problem, value=value, remedy=remedy))
 
@@ -231,7 +231,7 @@ def _by_region(entry: Entry) -> Mapping[str, Any]:
 
 
 def _missing(entry: Entry, models: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
-    """Yield what an entry names and the catalogue has not."""
+    """Yield the names in an entry that the catalogue lacks."""
     kind, key, model = entry.kind, entry.key, models[entry.kind][entry.key]
     regions = models["region"]
     named: list[tuple[str, str, str]] = []
@@ -344,7 +344,7 @@ _WORDS = {
 
 
 def _fault_of(entry: Entry, detail: Any) -> Fault:
-    """Return what pydantic found wrong in an entry."""
+    """Return the fault that pydantic found in an entry."""
     kind, context, location = detail["type"], detail.get("ctx", {}), list(detail["loc"])
     field = ", ".join(f"number {p + 1}" if isinstance(p, int) else str(p) for p in location)
     if isinstance(ours := context.get("error"), CatalogueError):

@@ -24,14 +24,14 @@ _MOST = 9999
 
 
 def overlay_folder() -> Path:
-    """Return where overlays lie; the folder need not exist."""
+    """Return the folder of overlays; it need not exist."""
     chosen = os.environ.get("RELAYD_CATALOGUE_DIR")
     return Path(chosen) if chosen else user_data_path("relayd", appauthor=False) / "catalogue"
 
 
-def overlays_in_force(folder: Path | None = None) -> list[Path]:
+def overlays_in_force() -> list[Path]:
     """Return the overlays that count, the oldest first."""
-    where = folder or overlay_folder()
+    where = overlay_folder()
     try:
         names = [path.name for path in where.iterdir()]
     except (FileNotFoundError, NotADirectoryError):

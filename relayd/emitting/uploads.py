@@ -162,14 +162,14 @@ def part_mib(lane: Lane, volume_gb: float, limits: PartLimits) -> int:
     busy = in_flight * ROUND_TRIPS_A_PART
     balanced = volume_bytes / (lane.connections * PARTS_A_CONNECTION)
     wanted = max(busy, min(balanced, USUAL_MOST_MIB * MIB))
-    # Balance comes before idleness: a part that never runs beside others gains nothing.
+    # Balance comes before idleness: a part that never runs next to others gains nothing.
     wanted = min(wanted, balanced)
     mib = max(ceil(wanted / MIB), ceil(volume_bytes / limits.parts / MIB), limits.least_mib)
     return min(mib, limits.most_mib)
 
 
 def side_by_side(connections: int) -> tuple[int, int]:
-    """Return how many files to send at once, and how many parts of each.
+    """Return the number of files to send at once, and of parts of each.
 
     Their product is the number of connections, or as little more as there are factors for.
     """

@@ -26,7 +26,7 @@ PIECE_BYTES = 8_000_000
 LABEL = "relayd.fs.copy"
 REPORT_EVERY_S = 5.0
 LAST_WORD_S = 10.0
-"""How long the end of a copy waits for the last report at most."""
+"""Longest time that the end of a copy waits for the last report."""
 _MOST_PROBLEM = 200
 STORES_DIFFER = (
     "These are rates between VMs: an object store, or this machine's disk, may be slower."
@@ -35,7 +35,7 @@ STORES_DIFFER = (
 
 @dataclass(frozen=True, slots=True)
 class CopyForecast:
-    """What a copy will cost and take.
+    """Predicted price and time of a copy.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class CopyForecast:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know of the figures."""
+        """Warnings about the figures."""
         told = dict.fromkeys(text for plan in self.links for text in plan.warnings)
         return (*told, STORES_DIFFER)
 
@@ -146,7 +146,7 @@ def forecast(
     source_options: Mapping[str, Any] = {},
     target_options: Mapping[str, Any] = {},
 ) -> CopyForecast:
-    """Return what a copy would cost and take; nothing is copied.
+    """Predict price and time of a copy; nothing is copied.
 
     Parameters
     ----------
@@ -188,10 +188,10 @@ def copy(
     confirm: Confirm | None = None,
     label: str = LABEL,
 ) -> CopyResult | None:
-    """Say what a copy costs and takes, ask, and copy.
+    """Say price and time of a copy, ask, and copy.
 
-    Where `wan` is a service, the copy is one of its transfers in flight. That needs a token with
-    the scope ``ingest``; a service that does not take reports keeps no copy from going on.
+    Where `wan` is a service and its token has the scope ``ingest``, the copy is one of its
+    transfers in flight; without reports it goes on.
 
     A file of the target appears whole or not at all, where its file system can do that (object
     stores and local files can). What was there under its name is replaced.
@@ -216,7 +216,7 @@ def copy(
     Raises
     ------
     InputError
-        As of :func:`forecast`; if there is nobody to ask; or if a file changed while it was copied.
+        As of :func:`forecast`; if there is no terminal to ask; or if a file changed meanwhile.
     InfeasibleError
         If the forecast is over the budget.
     """
@@ -232,13 +232,8 @@ def copy(
         return None
     began_s = time.monotonic()
     with reported(wan, told, label) as moved:
-        with ThreadPoolExecutor(streams, thread_name_prefix="copy") as threads:
-            copies = [threads.submit(_copy, job, file, moved) for file in job.files]
-            done, rest = wait(copies, return_when=FIRST_EXCEPTION)
-            for one in rest:
-                one.cancel()
-        sent_gb = sum(one.result() for one in done) / BYTES_PER_GB
-    return CopyResult(told, len(copies), sent_gb, time.monotonic() - began_s)
+        sent_gb = _copy_all(job, streams, moved) / BYTES_PER_GB
+    return CopyResult(told, len(job.files), sent_gb, time.monotonic() - began_s)
 
 
 def _job(
@@ -314,6 +309,16 @@ def _asking(budget_usd: float | None) -> Confirm:
     return ask
 
 
+def _copy_all(job: _Job, streams: int, moved: Callable[[int], None]) -> int:
+    """Copy all files, some at a time, and return the bytes sent."""
+    with ThreadPoolExecutor(streams, thread_name_prefix="copy") as threads:
+        copies = [threads.submit(_copy, job, file, moved) for file in job.files]
+        done, rest = wait(copies, return_when=FIRST_EXCEPTION)
+        for one in rest:
+            one.cancel()
+    return sum(one.result() for one in done)
+
+
 def _copy(job: _Job, file: _File, moved: Callable[[int], None]) -> int:
     """Copy one file, and say how many bytes were moved as they are; returns its size."""
     if parent := file.target.rpartition("/")[0]:
@@ -335,7 +340,7 @@ def _copy(job: _Job, file: _File, moved: Callable[[int], None]) -> int:
             "source",
             f"changed while it was copied: {sent:,} bytes came, not {file.size:,}",
             value=file.source,
-            remedy="Copy it again when nobody writes to it.",
+            remedy="Copy it again when nothing writes to it.",
         )
     writes.commit()
     return sent
@@ -425,7 +430,7 @@ class _Reports:
         }
 
     def _say(self, call: Callable[[], object]) -> bool:
-        """Return whether the service took it; the first time that it did not, say why."""
+        """Make a call and return whether the service took it; say once why it did not."""
         try:
             call()
         except RelaydError as error:

@@ -38,7 +38,7 @@ CONNECTION = "relayd_default"
 SCHEDULE = "relayd_schedule"
 ASK_AGAIN_S = 60.0
 WAITED_FOR = (InfeasibleError, DataError)
-"""What new measurements, or a link that is up again, can change."""
+"""Errors that new measurements, or a link that is up again, can remove."""
 
 
 class RelaydHook(BaseHook):
@@ -103,7 +103,7 @@ class WhenAnswered(BaseTrigger):
         self.relayd_conn_id, self.ask_again_s = relayd_conn_id, ask_again_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what makes it again in the triggerer."""
+        """Return the class path and the arguments that recreate it in the triggerer."""
         return f"{__name__}.{type(self).__name__}", {
             "question": self.question,
             "request": self.request,
@@ -189,7 +189,7 @@ class RelaydPlanOperator(BaseOperator):
         return document
 
     def answered(self, context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the trigger was answered."""
+        """Return the answer that the trigger received."""
         if "error" in event:
             raise AirflowFailException(event["error"])
         document: dict[str, Any] = event["answer"]
@@ -198,7 +198,7 @@ class RelaydPlanOperator(BaseOperator):
 
 
 class RelaydReserveOperator(BaseOperator):
-    """Reserves links for one transfer, beside those that all others have reserved.
+    """Reserves links for one transfer, next to those that all others have reserved.
 
     Returns what :class:`RelaydCopyOperator` takes: ``id`` and ``schedule``, and as promised now
     ``src``, ``dst``, ``volume_gb``, ``start_at``, ``end_at`` and ``egress_usd``. A later
@@ -244,7 +244,7 @@ class RelaydReserveOperator(BaseOperator):
         AirflowFailException
             If the deadline can't be promised, with what would do; or if a field is wrong.
         """
-        kept = _Kept.read(self.schedule)
+        kept = _StoredSchedule.read(self.schedule)
         try:
             named = "id" in self.transfer or "name" in self.transfer
             own: dict[str, Any] = {} if named else {"id": _own_id(context["ti"])}
@@ -252,7 +252,7 @@ class RelaydReserveOperator(BaseOperator):
             if kept and (found := kept.transfer(asked.id)):
                 self.log.info("%s was reserved before.", asked.id)
                 return _reservation(self.schedule, kept, found)
-            kept = kept or _Kept(time.time(), {"now_s": 0.0, "transfers": []})
+            kept = kept or _StoredSchedule(time.time(), {"now_s": 0.0, "transfers": []})
             # Clocks of workers differ a little.
             now_s = max(time.time() - kept.began_s, kept.document["now_s"])
             figures = TimedTransfer.figures_of(asked)
@@ -270,7 +270,9 @@ class RelaydReserveOperator(BaseOperator):
         if decided.verdict == "refused":
             raise AirflowFailException(f"{plan.reason} {_remedies_text(decided)}".strip())
         document = plan.model_dump("json")
-        kept = _Kept(kept.began_s, {name: document[name] for name in ("now_s", "transfers")})
+        kept = _StoredSchedule(
+            kept.began_s, {name: document[name] for name in ("now_s", "transfers")}
+        )
         kept.write(self.schedule)
         return _reservation(self.schedule, kept, kept.transfer(asked.id) or {})
 
@@ -363,7 +365,7 @@ class RelaydCopyOperator(BaseOperator):
         }
 
     def _start_s(self) -> float:
-        kept = _Kept.read(self.reservation["schedule"])
+        kept = _StoredSchedule.read(self.reservation["schedule"])
         found = kept.transfer(self.reservation["id"]) if kept else None
         if kept is None or found is None:
             # All of the schedule has ended, and another one has begun.
@@ -376,7 +378,7 @@ class RelaydCopyOperator(BaseOperator):
         return True
 
 
-class _Kept(NamedTuple):
+class _StoredSchedule(NamedTuple):
     """A schedule in progress, as a variable keeps it.
 
     Attributes
@@ -391,7 +393,7 @@ class _Kept(NamedTuple):
     document: dict[str, Any]
 
     @classmethod
-    def read(cls, name: str) -> _Kept | None:
+    def read(cls, name: str) -> _StoredSchedule | None:
         text = Variable.get(name, default=None)
         if text is None:
             return None
@@ -424,12 +426,12 @@ class _Kept(NamedTuple):
         return {**self.document, "transfers": going_on}
 
     def start_s(self, transfer: Mapping[str, Any]) -> float:
-        """Return when a transfer begins, in seconds since 1970."""
+        """Return the start of a transfer, in seconds since 1970."""
         return self.began_s + float(transfer["periods"][0]["start_s"])
 
 
 def _address(connection: Connection) -> dict[str, Any]:
-    """Return what a client takes, of a connection."""
+    """Return the arguments of a client, from a connection."""
     host = connection.host or ""
     if not host:
         raise InputError(
@@ -481,7 +483,9 @@ def _own_id(task_instance: Any) -> str:
     return f"{own[: MOST_NAME - 1 - len(digest)]}-{digest}"
 
 
-def _reservation(schedule: str, kept: _Kept, transfer: Mapping[str, Any]) -> dict[str, Any]:
+def _reservation(
+    schedule: str, kept: _StoredSchedule, transfer: Mapping[str, Any]
+) -> dict[str, Any]:
     return {
         "schedule": schedule,
         **{name: transfer[name] for name in ("id", "src", "dst", "volume_gb", "egress_usd")},

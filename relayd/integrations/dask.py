@@ -43,7 +43,7 @@ def shuffle_plan(
     wan: Wan | RemoteWan | None = None,
     **question: Any,
 ) -> PlacedShuffle:
-    """Return which region is to reduce each partition of a shuffle of what workers hold.
+    """Return a region for each partition of a shuffle of what workers hold.
 
     Parameters
     ----------
@@ -78,23 +78,7 @@ def shuffle_plan(
     if hasattr(data, "divisions"):  # a data frame: futures are not sent by Dask's shuffle
         held_by = {one.worker: one.keys for one in held if one.keys}
         added_bytes = client.run(_added_bytes, held_by, workers=list(held_by))
-    input_gb: dict[str, float] = {}
-    hosts: dict[str, set[str]] = {}
-    for one in held:
-        region = region_of(one.resources)
-        if region is None and one.size_bytes:
-            raise InputError(
-                "data",
-                "is on a worker that is in no region",
-                value=one.worker,
-                remedy='Start it with its region: dask worker ... --resources "aws:us-east-1=1".',
-            )
-        if region is not None:
-            sent_bytes = one.size_bytes + added_bytes.get(one.worker, 0)
-            input_gb[region] = input_gb.get(region, 0.0) + sent_bytes / BYTES_PER_GB
-            hosts.setdefault(region, set()).add(one.host)
-    if not sum(input_gb.values()):
-        raise InputError("data", "is held by no worker", remedy="Persist it before.")
+    input_gb, hosts = _by_region(held, added_bytes)
     asked = {
         "vms_in": {region: len(names) for region, names in hosts.items()},
         "connections": CONNECTIONS,
@@ -279,8 +263,32 @@ def _holdings(dask_scheduler: Scheduler, keys: Sequence[Any]) -> list[tuple[Any,
     ]
 
 
+def _by_region(
+    held: Sequence[_PartOfData], added_bytes: dict[str, int]
+) -> tuple[dict[str, float], dict[str, set[str]]]:
+    """Return what a shuffle sends from each region, in GB, and the hosts there."""
+    input_gb: dict[str, float] = {}
+    hosts: dict[str, set[str]] = {}
+    for one in held:
+        region = region_of(one.resources)
+        if region is None and one.size_bytes:
+            raise InputError(
+                "data",
+                "is on a worker that is in no region",
+                value=one.worker,
+                remedy='Start it with its region: dask worker ... --resources "aws:us-east-1=1".',
+            )
+        if region is not None:
+            sent_bytes = one.size_bytes + added_bytes.get(one.worker, 0)
+            input_gb[region] = input_gb.get(region, 0.0) + sent_bytes / BYTES_PER_GB
+            hosts.setdefault(region, set()).add(one.host)
+    if not sum(input_gb.values()):
+        raise InputError("data", "is held by no worker", remedy="Persist it before.")
+    return input_gb, hosts
+
+
 def _added_bytes(held_by: dict[str, list[Any]], dask_worker: Worker) -> int:
-    """Return what Dask's shuffle adds to frames: a column, and an index where there is none."""
+    """Return the bytes that Dask's shuffle adds to frames: a column, and an index if missing."""
     frames: list[Any] = [dask_worker.data[key] for key in held_by[dask_worker.address]]
     return sum(
         _NUMBER_BYTES * len(frame) + max(_NUMBER_BYTES * len(frame) - frame.index.memory_usage(), 0)

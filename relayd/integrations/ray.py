@@ -46,7 +46,7 @@ class PlacedTasks:
     cpus: dict[str, float]
 
     def options(self, task: str) -> dict[str, Any]:
-        """Return what runs it in its place: ``work.options(**placed.options("join")).remote()``."""
+        """Return the options of a task: ``work.options(**placed.options("join")).remote()``."""
         strategy = NodeAffinitySchedulingStrategy(self.placement.assignment[task], soft=False)
         return {"num_cpus": self.cpus[task], "scheduling_strategy": strategy}
 
@@ -67,7 +67,7 @@ class SentWeights:
 
 
 def in_region(region: str) -> dict[str, Any]:
-    """Return what runs a task or an actor in a region: ``work.options(**in_region("aws:..."))``."""
+    """Return the options to run in a region: ``work.options(**in_region("aws:..."))``."""
     return {"resources": {region: SHARE}}
 
 

@@ -45,7 +45,7 @@ class PlacedShuffle:
 
     @property
     def partitions_in(self) -> dict[str, int]:
-        """How many partitions each region reduces."""
+        """Number of partitions that each region reduces."""
         return dict(Counter(self.region_of_partition))
 
     @property
@@ -55,7 +55,7 @@ class PlacedShuffle:
 
     @property
     def moved_gb(self) -> float:
-        """What crosses between regions."""
+        """Volume that crosses between regions."""
         return self.transfers.volume_gb if self.transfers else 0.0
 
     @property
@@ -124,7 +124,7 @@ def place_shuffle(
 
 
 def _whole(fractions: Mapping[str, float], count: int) -> dict[str, int]:
-    """Return whole numbers in proportion to fractions, by the largest remainders."""
+    """Divide a count in proportion to fractions, by the largest remainders."""
     exact = {name: fraction * count for name, fraction in fractions.items()}
     whole = {name: int(value) for name, value in exact.items()}
     by_rest = sorted(exact, key=lambda name: exact[name] - whole[name], reverse=True)

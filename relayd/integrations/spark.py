@@ -28,7 +28,7 @@ ATTRIBUTE = "REGION"
 
 @dataclass(frozen=True, slots=True)
 class SparkShuffle:
-    """What one stage of a job wrote, and how its readers were spread.
+    """The output of one stage of a job, and the spread of its readers.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def read_shuffles(
     FormatError
         If a file is not an event log, or compressed otherwise.
     """
-    reading = _Reading(regions or {})
+    reading = _LogReader(regions or {})
     for file in _files(Path(event_log)):
         for event in _events(file):
             reading.take(event, file)
@@ -92,7 +92,7 @@ def shuffle_plan(
     wan: Wan | RemoteWan | None = None,
     **question: Any,
 ) -> PlacedShuffle:
-    """Return which region should reduce each partition of a shuffle like one that was logged.
+    """Return a region for each partition of a shuffle like one that was logged.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def shuffle_plan(
 
 
 def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
-    """Return how many of so many cores belong into each region for tasks to spread as planned.
+    """Divide cores among regions, so that tasks spread as planned.
 
     Spark gives a stage's tasks to free cores. With ``spark.shuffle.reduceLocality.enabled=false``
     nothing else decides.
@@ -139,8 +139,8 @@ def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
     return found
 
 
-class _Reading:
-    """What was read of a log so far."""
+class _LogReader:
+    """Reads events of a log into shuffles."""
 
     def __init__(self, regions: Mapping[str, str]) -> None:
         self._region_of_host = regions

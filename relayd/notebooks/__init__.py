@@ -1,1 +1,1 @@
-"""What notebooks show besides tables: charts of answers and matrices."""
+"""Charts of answers and matrices for notebooks."""

@@ -14,7 +14,7 @@ from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Kind
 from planner.model.link import LINK_FIGURES, Link, LinkFigure
 from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records
 from planner.model.network import Network
-from planner.model.pricing import CataloguePrices
+from planner.model.pricing import CataloguePrices, usd_per_gb_or_inf
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import best_relays
 from relayd.tables.matrices import UNITS, CellSources, Matrix, MatrixMetric
@@ -52,7 +52,12 @@ def matrix_of(
         values, ranks = _relay_gain(network, connections)
     elif metric == "fee":
         prices = CataloguePrices(catalogue, network)
-        values = np.array([prices.usd_per_gb_out_of(src, 1.0) for src in network.sites])
+        values = np.array(
+            [
+                [usd_per_gb_or_inf(prices, src, dst, 1.0) for dst in network.sites]
+                for src in network.sites
+            ]
+        )
         values[np.isinf(values) | ~links.present] = np.nan  # a provider without prices
     elif metric == "age":
         values = np.maximum(0.0, time.time() - newest_samples_s(links, links.whole))

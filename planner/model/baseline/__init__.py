@@ -1,1 +1,1 @@
-"""What models say before anything is measured: links, sites, and backbones of providers."""
+"""Models of links, sites and backbones, used before anything is measured."""

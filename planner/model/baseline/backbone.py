@@ -262,7 +262,7 @@ def _between_hubs_ms() -> Floats:
 def _ms_to_hubs(
     areas: Sequence[str], ms_per_km: Floats, latitudes: Floats, longitudes: Floats
 ) -> Floats:
-    """Return what regions take overland to each hub that they reach, shape (n, hubs).
+    """Return the round-trip times from regions overland to the hubs, shape (n, hubs).
 
     Infinity for those that they do not reach: where scattered, all but the nearest.
     """

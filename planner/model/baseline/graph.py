@@ -79,7 +79,7 @@ def origin_of_flow(kind: Kind, window_kind: Kind, rtt_kind: Kind) -> Origin:
 
 
 def larger_than_law(src: Site, law: AggregateLaw, address: AddressKind = "public") -> float:
-    """Return how many times the VM of a law that is its cap a larger VM may send; 1 for others."""
+    """Return the ratio of a larger VM's cap to that of a law whose VMs it limits; else 1."""
     provider = src.region.partition(":")[0]
     of_law_gbps = LAW_VM_EGRESS_GBPS.get(provider, inf)
     if address == "private":

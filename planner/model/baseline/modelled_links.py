@@ -1,4 +1,4 @@
-"""What models say of links: of all before anything is measured, of further regions, of other VMs.
+"""Links from models: before anything is measured, of further regions, and of other VM types.
 
 All of it is arithmetic on arrays, a value for each link. The models of sites are those of
 :mod:`planner.model.baseline.graph`.
@@ -168,7 +168,7 @@ def set_rates(
 def within_caps(
     rates: Floats, below: Floats, above: Floats | float, caps: Records
 ) -> tuple[Floats, Floats, Floats]:
-    """Return what laws say of VM pairs whose VMs have caps.
+    """Return the bounds of rates by laws, of VM pairs whose VMs have caps.
 
     Nothing is held to the middle of a cap, whose own bounds tell how surely it is known: the high
     bound is held to the cap's high bound.
@@ -209,16 +209,12 @@ def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -
     return _modelled(sites, catalogue, (src, dst), rows, kinds, "public", origins)
 
 
-def baseline_network(
-    catalogue: Catalogue, chosen: Mapping[str, str] = {}, further: Iterable[str] = ()
-) -> Network:
+def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Network:
     """Build the graph of the catalogue's regions with no measurement at all.
 
     Parameters
     ----------
     catalogue : Catalogue
-    chosen : mapping, optional
-        Region or provider to VM type, in place of the catalogue's defaults.
     further : iterable of str, optional
         Regions to add that are not part of the catalogue's baseline.
 
@@ -228,7 +224,7 @@ def baseline_network(
         If a region's provider has no VM type.
     """
     names = dict.fromkeys((*baseline_regions(catalogue), *further))
-    sites = {name: baseline_site(name, catalogue, chosen) for name in names}
+    sites = {name: baseline_site(name, catalogue) for name in names}
     links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites))
     return Network(sites, links, baseline_snapshot(catalogue))
 
@@ -338,7 +334,7 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
 
 
 def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:
-    """Return what runs of plans have shown that none of the changed VMs took part in."""
+    """Return the verifications in which none of the changed VMs took part."""
     return {
         pair: replace(
             found,

@@ -1,1 +1,1 @@
-"""What an account may run: vCPU quotas, and the VMs that they leave at sites."""
+"""vCPU quotas of an account, and the VMs that they leave at sites."""

@@ -68,11 +68,8 @@ def with_running(network: Network, vms: Mapping[str, int]) -> Network:
 
 def without_quotas(network: Network) -> Network:
     """Return a network as it would be if its quotas allowed any number of VMs."""
-    if "without quotas" not in network.kept:
-        sites = {region: replace(site, quotas=()) for region, site in network.sites.items()}
-        network.kept["without quotas"] = network.with_(sites=sites)
-    free: Network = network.kept["without quotas"]
-    return free
+    sites = {region: replace(site, quotas=()) for region, site in network.sites.items()}
+    return network.with_(sites=sites)
 
 
 def refuse_without_vms(
@@ -96,7 +93,7 @@ def refuse_without_vms(
 
 
 def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
-    """Return that a plan would take more VMs than quotas allow, and whom to ask for what.
+    """Return sentences about VMs that quotas do not allow, with the increases to ask for.
 
     Parameters
     ----------
@@ -115,7 +112,7 @@ def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
 
 
 def _request_for(site: Site, wanted: int) -> str:
-    """Return whom to ask for what, so that a number of VMs may run at a site."""
+    """Return the request to a provider to let a number of VMs run at a site."""
     short = _too_small(site, wanted)
     provider = site.region.partition(":")[0]
     what = " and ".join(str(quota.vcpus_for(wanted)) for quota in short)
@@ -126,18 +123,18 @@ def _request_for(site: Site, wanted: int) -> str:
 
 
 def beyond_quotas(network: Network, vms: Mapping[str, int]) -> list[str]:
-    """Return where a plan takes more VMs than quotas allow, as its request states them."""
+    """Return warnings about VMs that a request states and quotas do not allow."""
     beyond = above_quotas(network, vms)
     return [f"Planned with more VMs, as asked: {text}" for text in limited_texts(network, beyond)]
 
 
 def above_quotas(network: Network, vms: Mapping[str, int]) -> dict[str, int]:
-    """Return those numbers of VMs by region that quotas do not allow."""
+    """Return the numbers of VMs, by region, that quotas do not allow."""
     return {region: n for region, n in vms.items() if network.sites[region].may_run(n) < n}
 
 
 def left_out_text(regions: Iterable[str]) -> list[str]:
-    """Return which regions may not relay because their quotas leave no VM, if any."""
+    """Return a warning about regions that may not relay because quotas leave them no VM."""
     names = sorted(regions)
     if not names:
         return []
@@ -157,7 +154,7 @@ def _short(site: Site, wanted: int) -> str:
 
 
 def _count_of_type(site: Site) -> str:
-    """Return how many VMs of which type may run at a site that has quotas."""
+    """Return the number and the type of VMs that may run at a site that has quotas."""
     count = min(quota.vms for quota in site.quotas)
     name = site.vm_type.partition(":")[2]
     return f"{_vms(count)} of {name} with {site.quotas[0].vm_vcpus} vCPUs"

@@ -1,4 +1,4 @@
-"""What a provider lets an account run: vCPUs of families of VM types, in each region.
+"""vCPU quotas of an account: limits on families of VM types, in each region.
 
 Which types count against a quota follows from its name where the provider's naming tells:
 
@@ -37,7 +37,7 @@ _AWS = {
 }
 _AWS_CODES = {words.partition(" (")[0].lower(): code for code, (words, _) in _AWS.items()}
 _AWS_PREFIXES = {code: frozenset(prefixes.split()) for code, (_, prefixes) in _AWS.items()}
-# Not compiled here, so that starting takes no longer where nobody has quotas.
+# Not compiled here, so that start-up takes no longer where there are no quotas.
 _AWS_CODE = r"\bL-[0-9A-F]{8}\b"
 _AWS_NAME = r"running on-demand ([a-z ]+?)(?: \(.*\))? instances\b.*"
 _AZURE_TOTAL = {"cores", "totalregional"}
@@ -84,7 +84,7 @@ class VcpuQuota(NamedTuple):
 
 
 class VmQuota(NamedTuple):
-    """How many VMs of the type used at a site a quota leaves.
+    """The VMs of a site's type that a quota leaves.
 
     Attributes
     ----------
@@ -101,12 +101,12 @@ class VmQuota(NamedTuple):
 
     @property
     def vms(self) -> int:
-        """How many VMs may run."""
+        """Number of VMs that may run."""
         free = self.quota.vcpus - self.quota.used_vcpus
         return max(self.running, free // self.vm_vcpus, 0)
 
     def vcpus_for(self, vms: int) -> int:
-        """Return what the quota must be for a number of VMs."""
+        """Return the quota that a number of VMs needs."""
         return self.quota.used_vcpus + vms * self.vm_vcpus
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class VmQuota(NamedTuple):
 
 
 def family_key(family: str) -> str | None:
-    """Return what identifies a family however it is written; None where its types are not known."""
+    """Return the key of a family, however it is written; None where its types are not known."""
     if (code := re.search(_AWS_CODE, family)) and code[0] in _AWS:
         return code[0]
     lower = family.strip().lower()

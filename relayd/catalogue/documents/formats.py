@@ -33,7 +33,7 @@ FORMATS = (
 
 
 class Reading(NamedTuple):
-    """What was read of which files, and how.
+    """Prices, and the files that they were read from.
 
     Attributes
     ----------

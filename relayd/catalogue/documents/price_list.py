@@ -1,4 +1,4 @@
-"""What price documents say, in the catalogue's terms."""
+"""Prices and quotas of documents, in the catalogue's terms."""
 
 from __future__ import annotations
 

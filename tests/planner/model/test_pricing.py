@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier
@@ -19,7 +19,6 @@ from planner.model.pricing import (
     average_usd_per_gb,
     metered_usd_per_gb,
     relayed_usd_per_gb,
-    site_vms_usd_per_h,
 )
 from relayd.catalogue.loading import load_catalogue
 from tests.planner.transfer.strategies import patient
@@ -55,22 +54,6 @@ def test_billing_so_far_counts_for_its_provider_alone() -> None:
     assert anywhere.egress_usd_per_gb(*azure_out) < first.egress_usd_per_gb(*azure_out)
 
 
-@patient
-@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=5), st.data())
-def test_answers_do_not_depend_on_what_was_asked_before(
-    volumes: list[float], data: st.DataObject
-) -> None:
-    catalogue = load_catalogue()
-    regions = ["aws:us-east-1", "gcp:us-east1"]
-    network = Network.from_matrices(regions, np.ones((2, 2)))
-    kept = CataloguePrices(catalogue, network)
-    tiers = catalogue.egress_price(regions[0], regions[1]).tiers
-    assume(len(tiers) > 1)
-    for volume in [*volumes, *data.draw(st.permutations(volumes))]:
-        expected = average_usd_per_gb(tiers, volume)
-        assert kept.egress_usd_per_gb(regions[0], regions[1], volume) == expected
-
-
 # One of each kind of price list, and a site that no list covers.
 PRICED = (
     "aws:us-east-1",
@@ -103,7 +86,7 @@ def test_rows_hold_what_each_pair_costs(
     src, dst = regions[:2]
     for volume_gb, billed in asked:  # one network, several months: nothing may leak
         price_list = CataloguePrices(catalogue, network, billed)
-        found = relayed_usd_per_gb(price_list, network, src, dst, volume_gb)
+        found = relayed_usd_per_gb(price_list, network.sites, src, dst, volume_gb)
         for region, fee in zip(network.sites, found, strict=True):
             links_gb = {(src, region): volume_gb, (region, dst): volume_gb}
             try:
@@ -111,8 +94,6 @@ def test_rows_hold_what_each_pair_costs(
             except DataError:
                 expected = inf
             assert fee == expected
-        hourly = [price_list.vm_usd_per_h(region) for region in network.sites]
-        assert site_vms_usd_per_h(price_list, network) == hourly
 
 
 _OWN = ("own:a1", "own:a2", "own:b1", "else:a1", "else:b2")

@@ -169,7 +169,6 @@ def test_vms_cost_what_they_do_in_their_region() -> None:
         if region in ratios:
             ratio = float(ratios[region]["ratio_to_reference"])
             assert prices.vm_usd_per_h(region) == pytest.approx(usd_per_h * ratio)
-    assert prices.site_vms_usd_per_h() == [prices.vm_usd_per_h(region) for region in network.sites]
 
 
 @pytest.mark.parametrize(
