@@ -36,10 +36,9 @@ def env(emission: Emission) -> str:
         "LANES": len(emission.lanes),
     }
     for lane in emission.lanes:
-        vms = [lane.src, lane.relay, lane.dst] if lane.relay else [lane.src, lane.dst]
         name = f"LANE_{lane.number}"
-        figures[f"{name}_PATH"] = " ".join(vm.region for vm in vms)
-        figures[f"{name}_VMS"] = " ".join(f"{vm.region}/{vm.number}" for vm in vms)
+        figures[f"{name}_PATH"] = " ".join(vm.region for vm in lane.vms)
+        figures[f"{name}_VMS"] = " ".join(f"{vm.region}/{vm.number}" for vm in lane.vms)
         figures[f"{name}_SHARE"] = _figure(lane.share)
         figures[f"{name}_CONNECTIONS"] = lane.connections
         figures[f"{name}_THROUGHPUT_GBPS"] = _figure(lane.throughput_gbps)

@@ -81,10 +81,14 @@ class Lane:
     rtt_ms: float
 
     @property
+    def vms(self) -> list[Vm]:
+        """Its VMs, from the source on."""
+        return [vm for vm in (self.src, self.relay, self.dst) if vm]
+
+    @property
     def regions(self) -> str:
         """The path, in words."""
-        vms = [self.src, self.relay, self.dst] if self.relay else [self.src, self.dst]
-        return " -> ".join(vm.region for vm in vms)
+        return " -> ".join(vm.region for vm in self.vms)
 
 
 @dataclass(frozen=True, slots=True)

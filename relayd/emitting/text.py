@@ -90,7 +90,7 @@ def by_number(name: str, what: str, choices: Sequence[tuple[str, Sequence[str]]]
 
 def lane_words(lane: Lane, *, to_vms: bool = True) -> str:
     """Describe a lane in one line, with the VMs that take part."""
-    vms = [lane.src, *([lane.relay] if lane.relay else []), *([lane.dst] if to_vms else [])]
+    vms = lane.vms if to_vms else lane.vms[:-1]
     via = ", ".join(f"{vm.variable} is {vm.words}" for vm in vms)
     return (
         f"Lane {lane.number}: {lane.regions} ({via}), {lane.share:.1%} of the volume, "

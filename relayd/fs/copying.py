@@ -191,10 +191,9 @@ def copy(
     """Say price and time of a copy, ask, and copy.
 
     Where `wan` is a service and its token has the scope ``ingest``, the copy is one of its
-    transfers in flight; without reports it goes on.
-
-    A file of the target appears whole or not at all, where its file system can do that (object
-    stores and local files can). What was there under its name is replaced.
+    transfers in flight; without reports it goes on. A file of the target appears whole or not at
+    all, where its file system can do that (object stores and local files can). What was there under
+    its name is replaced.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -148,8 +149,8 @@ class _LogReader:
         self._names: dict[int, str] = {}
         self._readers: dict[int, list[int]] = {}
         self._ran_ms: dict[int, tuple[int, int]] = {}
-        self._written: dict[int, dict[str, int]] = {}
-        self._read: dict[int, dict[str, int]] = {}
+        self._written: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._read: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
     def take(self, event: dict[str, Any], file: Path) -> None:
         kind = event.get("Event")
@@ -179,14 +180,10 @@ class _LogReader:
             return
         stage, info = task["Stage ID"], task["Task Info"]
         if written := metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]:
-            by_region = self._written.setdefault(stage, {})
-            region = self._region(info)
-            by_region[region] = by_region.get(region, 0) + written
+            self._written[stage][self._region(info)] += written
         reads = metrics["Shuffle Read Metrics"]
         if reads["Remote Blocks Fetched"] + reads["Local Blocks Fetched"]:
-            tasks = self._read.setdefault(stage, {})
-            region = self._region(info)
-            tasks[region] = tasks.get(region, 0) + 1
+            self._read[stage][self._region(info)] += 1
 
     def _region(self, info: dict[str, Any]) -> str:
         attributes = self._attributes.get(info["Executor ID"], {})
@@ -203,11 +200,8 @@ class _LogReader:
     def shuffles(self) -> list[SparkShuffle]:
         found = []
         for stage, written in sorted(self._written.items()):
-            read_in: dict[str, int] = {}
             readers = [one for one in self._readers.get(stage, ()) if one in self._read]
-            for reader in readers:
-                for region, tasks in self._read[reader].items():
-                    read_in[region] = read_in.get(region, 0) + tasks
+            read_in = dict(sum((self._read[one] for one in readers), Counter[str]()))
             if read_in:
                 input_gb = {region: size / BYTES_PER_GB for region, size in written.items()}
                 partitions = sum(read_in.values())
