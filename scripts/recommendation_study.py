@@ -42,7 +42,7 @@ Rule = Callable[[Decision, Option, Option], bool]
 
 def by_regret(decision: Decision, option: Option, direct: Option) -> bool:
     """Today's rule: the least expected regret."""
-    return decision.search.comparison.gain(option, direct).worth
+    return decision.search.figures.gain(option, direct).worth
 
 
 def by_bounds(decision: Decision, option: Option, direct: Option) -> bool:

@@ -252,11 +252,6 @@ class Network:
         return self.links.all_links()
 
     @cached_property
-    def forwarding_gbps(self) -> list[float]:
-        """The greatest rate that one VM of every site forwards: the lower of its expected caps."""
-        return [min(caps) for caps in zip(*self.caps(), strict=True)]
-
-    @cached_property
     def index(self) -> dict[str, int]:
         """Region id to its position in the order of sites."""
         return {region: position for position, region in enumerate(self.sites)}

@@ -252,7 +252,7 @@ def _drawn_rates_gbps(
 ) -> tuple[Floats, Floats]:
     """Return rates of some sources' direct paths, and of those through the relays, in each draw.
 
-    As :class:`planner.transfer.options.OptionComparison` draws them.
+    As :class:`planner.transfer.options.OptionEvaluator` draws them.
     """
     via, src, dst = relay[part], part[:, None], np.arange(len(relay))
     smaller = ingress.expected <= egress.expected

@@ -1,9 +1,9 @@
 """Ways to carry out one transfer, and what each means: time, value, and bounds of both.
 
-:class:`OptionComparison` says how much better one is than another, with what they share drawn once.
-Both plans of one transfer leave the source and enter the destination: they share the source's cap,
-the receiver's cap and, where windows hold its links back, its window. Each link has errors of its
-own, and so has each relay's VM. See :mod:`planner.solvers.joint`.
+:meth:`OptionEvaluator.gain` compares two with what they share drawn once. Both leave the source and
+enter the destination: they share the source's cap, the receiver's cap and, where windows hold its
+links back, its window. Each link has errors of its own, and so has each relay's VM. See
+:mod:`planner.solvers.joint`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from planner.transfer.fees import MeteredFees
 from planner.transfer.request import TransferRequest
 
 MARGINAL = 1e-6
+# What a relay adds to each round trip (a userspace proxy on a loaded VM).
+RELAY_PROCESSING_MS = 1.0
 # Dimensions of the draws; relay number k has three of its own behind them.
 SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
 Rates: TypeAlias = tuple[float, float]
@@ -122,7 +124,7 @@ class Limit(NamedTuple):
 
 
 class OptionEvaluator:
-    """Turns allocations for one request on one network into options."""
+    """Turns allocations for one request on one network into options, and compares these."""
 
     def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
         self.request = request
@@ -134,6 +136,7 @@ class OptionEvaluator:
         self._links: dict[Pair, LinkFigures] = {}
         self._limits: dict[int, tuple[Allocation, list[Limit]]] = {}
         self._rtt_ms: dict[int | None, float] = {}
+        self._rates: dict[int, tuple[Allocation, Draws]] = {}
 
     def option(self, allocation: Allocation, hour_usd: float) -> Option:
         """Return an allocation's duration, and its value where an hour is worth so much."""
@@ -310,35 +313,12 @@ class OptionEvaluator:
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 
-
-CappedFlow: TypeAlias = tuple[Estimate, float]
-"""A cap of one VM, and Gbit/s."""
-
-
-def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
-    """Return caps with the sum of what they hold: a higher one holds what a lower one does, too."""
-    caps = {cap.expected: cap for cap, _ in flows}
-    return [
-        (cap, sum(gbps for other, gbps in flows if other.expected <= expected))
-        for expected, cap in caps.items()
-    ]
-
-
-# What a relay adds to each round trip (a userspace proxy on a loaded VM).
-RELAY_PROCESSING_MS = 1.0
-
-
-class OptionComparison:
-    """Compares options of one request on one network."""
-
-    def __init__(self, evaluator: OptionEvaluator) -> None:
-        self.evaluator, self.request = evaluator, evaluator.request
-        self._rates: dict[int, tuple[Allocation, Draws]] = {}
+    # ---- comparing ---------------------------------------------------------------------------
 
     def gain(self, option: Option, over: Option) -> Gain:
         """Return the gain of an option over another, in the objective's terms."""
         if self.request.objective == "latency":
-            rtt_ms, (relay,) = self.evaluator.path_rtt_ms, option.relays
+            rtt_ms, (relay,) = self.path_rtt_ms, option.relays
             assert not over.relays
             expected = rtt_ms(None) / (rtt_ms(relay) + RELAY_PROCESSING_MS)
         else:
@@ -368,7 +348,7 @@ class OptionComparison:
         request, allocation, rates = self.request, option.allocation, self.rates_gbps(option)
         if request.hour_usd == inf:
             return option.ramp_up_s + BITS_PER_BYTE * request.volume_gb / rates
-        start_h, gbps_h = request.vm_start_s / S_PER_H, self.evaluator.gbps_h
+        start_h, gbps_h = request.vm_start_s / S_PER_H, self.gbps_h
         vm_usd_per_h = allocation.vm_usd / (gbps_h / allocation.rate_gbps + start_h)
         fixed = allocation.egress_usd + vm_usd_per_h * start_h
         fixed += request.hour_usd * option.ramp_up_s / S_PER_H
@@ -378,19 +358,32 @@ class OptionComparison:
         """Return the rate of an option's VMs and path shares in each draw."""
         allocation = option.allocation
         if id(allocation) not in self._rates:
-            drawn = [_drawn(limit) for limit in self.evaluator.limits(allocation)]
+            drawn = [_drawn(limit) for limit in self.limits(allocation)]
             self._rates[id(allocation)] = allocation, np.minimum.reduce(drawn)
         return self._rates[id(allocation)][1]
 
     def _in_latency(self, option: Option) -> Draws:
         (relay,) = option.relays
-        src, via, dst = self.request.src, self.evaluator.regions[relay], self.request.dst
+        src, via, dst = self.request.src, self.regions[relay], self.request.dst
         links = self._rtts_ms(src, via, RELAYS) + self._rtts_ms(via, dst, RELAYS + 1)
         return self._rtts_ms(src, dst, DIRECT_LINK) / (links + RELAY_PROCESSING_MS)
 
     def _rtts_ms(self, src: str, dst: str, dimension: int) -> Draws:
-        rtt_ms = self.evaluator.network.link(src, dst).rtt_ms
+        rtt_ms = self.network.link(src, dst).rtt_ms
         return rtt_ms.expected * multiples(*spreads_of(rtt_ms), dimension)
+
+
+CappedFlow: TypeAlias = tuple[Estimate, float]
+"""A cap of one VM, and Gbit/s."""
+
+
+def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
+    """Return caps with the sum of what they hold: a higher one holds what a lower one does, too."""
+    caps = {cap.expected: cap for cap, _ in flows}
+    return [
+        (cap, sum(gbps for other, gbps in flows if other.expected <= expected))
+        for expected, cap in caps.items()
+    ]
 
 
 def _drawn(limit: Limit) -> Draws:

@@ -295,7 +295,7 @@ def _relays(
         into,
         [connections * gbps for gbps in flows.out_of(src)],
         [connections * gbps for gbps in flows.into(dst)],
-        map(min, out_of, into, network.forwarding_gbps),
+        map(min, out_of, into, *network.caps()),
         relayed_usd_per_gb(prices, network.sites, src, dst, request.volume_gb),
         map(prices.vm_usd_per_h, network.sites),
         (most_vms(request, site, unasked_vms) for site in network.sites.values()),

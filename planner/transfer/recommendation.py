@@ -277,11 +277,11 @@ class _PlanBuilder:
 
     def relay(self, option: Option) -> RelayOption:
         (relay,) = option.relays
-        direct, search = self.decision.fastest_direct, self.decision.search
+        direct, figures = self.decision.fastest_direct, self.figures
         gain = gain_low = gain_high = probability = ratio = None
         if direct:
-            gain, gain_low, gain_high = search.comparison.faster(option, direct)
-            probability = search.comparison.probability(option, direct)
+            gain, gain_low, gain_high = figures.faster(option, direct)
+            probability = figures.probability(option, direct)
             if direct.allocation.cost_usd > 0:
                 ratio = option.allocation.cost_usd / direct.allocation.cost_usd
         return RelayOption(

@@ -19,7 +19,7 @@ from planner.model.pricing import Prices
 from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.optimum import fastest, least_value
-from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionComparison, OptionEvaluator
+from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluator
 from planner.transfer.problem import Relay, TransferProblem, transfer_problem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.single_path import AS_FAST, best_on_path, greatest_rate_gbps, ranked_relays
@@ -80,9 +80,6 @@ class TransferSearch:
         self.figures: OptionEvaluator = (
             like.figures if like else OptionEvaluator(request, network, prices)
         )
-        self.comparison: OptionComparison = (
-            like.comparison if like else OptionComparison(self.figures)
-        )
         self._within: dict[int, TransferSearch] = {}
         self._relay_options: dict[int, Option | None] = {}
 
@@ -120,7 +117,7 @@ class TransferSearch:
         optimum = self.optimum
         if optimum is None or direct is None or optimum is direct:
             return TransferChoice(optimum, direct, optimum, None) if optimum else None
-        gain = self.comparison.gain(optimum, direct)
+        gain = self.figures.gain(optimum, direct)
         return TransferChoice(optimum if gain.worth else direct, direct, optimum, gain)
 
     def _least_latency(self, direct: Option | None) -> TransferChoice | None:
@@ -134,7 +131,7 @@ class TransferSearch:
         saved_ms = rtt_ms(None) - rtt_ms(relay) - RELAY_PROCESSING_MS
         if saved_ms <= 0:
             return TransferChoice(direct, direct, direct, None)
-        gain = self.comparison.gain(options[0], direct)
+        gain = self.figures.gain(options[0], direct)
         chosen = options[0] if gain.worth and saved_ms >= LEAST_LATENCY_GAIN_MS else direct
         return TransferChoice(chosen, direct, options[0], gain)
 

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from planner.model.answer import Answer
 from planner.model.errors import InputError
-from relayd.emitting.iperf3 import iperf3
 from relayd.emitting.lanes import Emission, emission
-from relayd.emitting.relays import haproxy, socat
+from relayd.emitting.scripts import haproxy, iperf3, socat
 from relayd.emitting.text import header
 from relayd.emitting.uploads import aws_cli, azcopy, gcloud, rclone
 

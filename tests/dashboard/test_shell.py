@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from relayd.dashboard.assets import FILES
-from relayd.dashboard.pages import PAGES
+from relayd.dashboard.pages import FILES, PAGES
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
 from tests.http.running import Served, make_store, run, served

@@ -15,8 +15,7 @@ from pydantic import Field
 from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY, Kind
 from planner.model.link_states import LinkState
-from relayd.dashboard.assets import Asset, assets, charts
-from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Page, rendered
+from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Asset, Page, assets, charts, rendered
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
 from relayd.http.models import RequestModel, answer, many, maybe, model_of
