@@ -1,4 +1,4 @@
-"""Scripts for the VMs of a plan: relays that split TCP (haproxy, socat), and a trial with iperf3."""
+"""Scripts for a plan's VMs: relays that split TCP (haproxy, socat), and a trial with iperf3."""
 
 from __future__ import annotations
 
