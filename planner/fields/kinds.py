@@ -119,7 +119,7 @@ class Kind:
         return str(value)
 
     def described(self) -> dict[str, Any]:
-        """Return what a form needs beyond the kind's name."""
+        """Return the attributes that forms need beyond the kind's name."""
         return {}
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
@@ -365,7 +365,7 @@ class Region(Kind):
 
 
 class Name(Region):
-    """A name that is no region's."""
+    """A name of something other than a region."""
 
     name = "text"
 

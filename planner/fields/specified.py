@@ -238,7 +238,7 @@ class Specified(metaclass=SpecifiedMeta):
     def with_(self, **changes: Any) -> Self:
         """Return it with other values of some fields, which are taken as they are.
 
-        What others wrote goes through the constructor, or :func:`dataclasses.replace`.
+        Values from outside go through the constructor, or :func:`dataclasses.replace`.
         """
         kept, changed = self.__dict__, object.__new__(type(self))
         changed.__dict__.update({name: kept[name] for name in self._fields}, **changes)

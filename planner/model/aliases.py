@@ -245,7 +245,7 @@ def _listed(kind: str, values: set[str]) -> str:
 
 
 def _folded(text: str) -> str:
-    """Without regard to case, accents and runs of spaces."""
+    """Return a text without case, accents and runs of spaces."""
     if text.isascii():
         return " ".join(text.casefold().split())
     letters = (c for c in normalize("NFKD", text) if not combining(c))

@@ -201,7 +201,7 @@ class Catalogue:
     vcpu_quotas: tuple[VcpuQuota, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is worked out when first asked for."""
+        """Leave out cached properties."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def region(self, region_id: str) -> Region:

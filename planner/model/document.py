@@ -95,9 +95,9 @@ def document_of(network: Network) -> dict[str, Any]:
 
 
 def members_of(network: Network) -> Iterator[tuple[str, Any]]:
-    """Yield what :func:`document_of` returns, each with its name.
+    """Yield the members of :func:`document_of`, each with its name.
 
-    In place of a list of links, which may be long, comes an iterator of its parts.
+    A list of links, which may be long, comes as an iterator of its parts.
     """
     yield "snapshot", asdict(network.snapshot)
     yield "aged_to_s", network.aged_to_s
@@ -293,7 +293,7 @@ def origin_of(found: Mapping[str, Any]) -> Origin:
 
 
 def network_columns(network: Network) -> Iterator[Buffer]:
-    """Yield a network as bytes, piece by piece; :func:`network_of_columns` reads them again."""
+    """Yield a network as bytes, piece by piece, for :func:`network_of_columns` to read."""
     arrays: dict[str, LinkArray] = {
         name: getattr(network, attribute) for name, attribute in _LISTS.items()
     }

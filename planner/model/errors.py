@@ -59,7 +59,7 @@ class InputError(RelaydError, ValueError):
         super().__init__(f"{field}: {problem}{got}." + (f" {remedy}" if remedy else ""))
 
     def within(self, where: str) -> Self:
-        """Return the same fault of an entry of what is called so."""
+        """Return the same error with a place before the field's name."""
         found = Exception.__new__(type(self))
         field = f"{where} {self.field}".strip()
         InputError.__init__(found, field, self.problem, value=self.value, remedy=self.remedy)

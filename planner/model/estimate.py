@@ -318,7 +318,7 @@ class Estimate:
         return self.origin.basis
 
     def outlived(self, now_s: float) -> bool:
-        """Whether it was measured longer ago than what is measured of its like keeps its meaning.
+        """Whether it is older than the time for which measurements of its kind hold.
 
         Parameters
         ----------

@@ -208,7 +208,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         return cls(tuple(names), _laid(names, *ends, rows), evidence, tuple(origins))
 
     def __reduce__(self) -> tuple[type[LinkArray], tuple[Any, ...]]:
-        """Leave out what was made of it."""
+        """Leave out cached properties."""
         return LinkArray, (self.regions, self.table, self.evidence, self.origins, self.patches)
 
     # ---- links -------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
     def get(  # type: ignore[override]
         self, src: str, default: Mapping[str, Link] | None = None
     ) -> Mapping[str, Link]:
-        """Return the links out of a region; of one that is not there, what is given, or none."""
+        """Return the links out of a region; of an unknown one, the default, or none."""
         return self[src] if src in self.index else default or {}
 
     def __iter__(self) -> Iterator[str]:

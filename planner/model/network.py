@@ -143,7 +143,7 @@ class Network:
         return html_table(repr(self)[1:-1], header, rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is worked out when first asked for."""
+        """Leave out cached properties."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check_region(self, region: str, field: str, *, names: str = "") -> None:
@@ -154,7 +154,7 @@ class Network:
         region, field : str
             The field that names it, for the error.
         names : str
-            How, such as ``names a region that``, where the field is not the region itself.
+            Words before the problem, such as ``names a region that``, if the field is no region.
         """
         if region not in self.sites:
             raise InputError(

@@ -24,7 +24,7 @@ from planner.transfer.allocation import (
     scarce_connections,
 )
 from planner.transfer.fees import MeteredFees
-from planner.transfer.problem import Direct, Relay, TransferProblem
+from planner.transfer.problem import Relay, TransferProblem
 from planner.transfer.single_path import best_on_path
 from planner.transfer.vm_search import BestValue, GreatestRate, LeastCost
 
@@ -73,7 +73,7 @@ def least_value(
     relays: Sequence[Relay] = transfer.relays
     if best:
         value_usd = best.cost_usd + time_value_usd_per_h * transfer.gbps_h / best.rate_gbps
-        paying = that_can_pay(transfer, value_usd, budget_usd)
+        paying = relays_that_can_pay(transfer, value_usd, budget_usd)
         # Without the relays that cannot pay, a plan may be better only because it is slower.
         # With a limit on the rate that proves nothing, unless the limit binds no direct plan
         # and none but direct plans are left.
@@ -165,17 +165,9 @@ def _with_connections(
         direct = transfer.direct
         free = replace(
             transfer,
-            direct=Direct(direct.pair_gbps, direct.usd_per_gb) if direct else None,
+            direct=replace(direct, connections_gbps=inf) if direct else None,
             relays=[
-                Relay(
-                    relay.region,
-                    relay.in_gbps,
-                    relay.out_gbps,
-                    relay.vm_gbps,
-                    relay.usd_per_gb,
-                    relay.vm_usd_per_h,
-                    relay.quota,
-                )
+                replace(relay, in_connections_gbps=inf, out_connections_gbps=inf)
                 for relay in transfer.relays
             ],
         )
@@ -251,7 +243,9 @@ def rate_duals(transfer: TransferProblem) -> tuple[float, Gains]:
     return sum(flows[:paths]) * unit_gbps, gains
 
 
-def that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float) -> list[Relay]:
+def relays_that_can_pay(
+    transfer: TransferProblem, value_usd: float, budget_usd: float
+) -> list[Relay]:
     """Return the relays that can be part of something better than a value, if the rate is free.
 
     Each Gbit/s through a relay brings its egress fee and its share of a relay VM. If the whole

@@ -233,7 +233,7 @@ class TransferSearch:
         direct_gbps = greatest_rate_gbps(self.transfer, None)
         return relay, most / direct_gbps if direct_gbps else inf
 
-    def whatever_it_costs(self, relay: Relay) -> Option | None:
+    def fastest_at_any_cost(self, relay: Relay) -> Option | None:
         """Return the fastest plan through one relay that meets all limits but the budget."""
         request = self.request.with_(objective="time", budget_usd=None)
         return self.asking(request)._relay_option(relay)

@@ -153,7 +153,7 @@ class Reason:
             )
         relay, most = self.search.fastest_relay()
         if best is None or (most > HARDLY_FASTER and _gain(best, direct) <= 1 + EQUAL):
-            fastest = self.search.whatever_it_costs(relay)
+            fastest = self.search.fastest_at_any_cost(relay)
             if fastest is None:
                 return f"No relay can meet {limits}."
             if fastest.allocation.cost_usd > (request.budget_usd or inf) * (1 + EQUAL):

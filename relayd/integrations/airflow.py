@@ -466,7 +466,7 @@ def _fail(error: RelaydError) -> NoReturn:
 
 
 def _may_heal(error: RelaydError) -> bool:
-    """Return whether the same call may succeed later, because the service is down or busy."""
+    """Say whether the same call may succeed later, because the service is down or busy."""
     if not isinstance(error, ServiceError):
         return False
     # Of 4xx, only 408 and 429 allow repeating the call as it was (RFC 9110, 15.5.9; RFC 6585, 4).

@@ -266,7 +266,7 @@ def _holdings(dask_scheduler: Scheduler, keys: Sequence[Any]) -> list[tuple[Any,
 def _by_region(
     held: Sequence[_PartOfData], added_bytes: dict[str, int]
 ) -> tuple[dict[str, float], dict[str, set[str]]]:
-    """Return what a shuffle sends from each region, in GB, and the hosts there."""
+    """Return the volume that a shuffle sends from each region, in GB, and the hosts there."""
     input_gb: dict[str, float] = {}
     hosts: dict[str, set[str]] = {}
     for one in held:

@@ -64,7 +64,7 @@ class DataGravity(sky.AdminPolicy):
 
 
 def _has_cluster(user_request: Any) -> bool:
-    """Return whether a task is for a cluster that there is already, and that has its region."""
+    """Say whether a task is for a cluster that exists already and has its region."""
     if user_request.request_name == AdminPolicyRequestName.CLUSTER_EXEC:
         return True
     options = user_request.request_options  # None for jobs and services
