@@ -126,20 +126,12 @@ def test_no_free_port_is_an_error_that_says_so(fleet: Fleet) -> None:
 # ---- output that is not a measurement ----------------------------------------------------------
 
 
-def _host(name: str, number: int) -> Host:
-    return Host(
-        name,
-        name,
-        f"192.0.2.{number}",
-        22,
-        "u",
-        None,
-        Path("known_hosts"),
-        public_address=f"192.0.2.{number}",
-    )
-
-
-_FLEET = Fleet({name: _host(name, n) for n, name in enumerate((_SRC, _DST), start=1)})
+_FLEET = Fleet(
+    {
+        name: Host(name, name, address, 22, "u", None, Path("known"), public_address=address)
+        for name, address in ((_SRC, "192.0.2.1"), (_DST, "192.0.2.2"))
+    }
+)
 _PING_SILENT = b"""\
 PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
 
@@ -154,67 +146,37 @@ PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
 """
 
 
+_IPERF3_ENDED = b'{"start": {"test_start": {"num_streams": 1}, "timestamp": {"timesecs": 1.7e9}}, '
+
+
+def _error(text: str) -> bytes:
+    return json.dumps({"start": {}, "error": text}).encode()
+
+
 @pytest.mark.parametrize(
-    ("tool", "output", "cause", "words"),
+    ("tool", "status", "stdout", "stderr", "cause", "words"),
     [
-        (
-            Iperf3(),
-            Output(
-                0,
-                b'{"start": {}, "error": "error - the server is busy running a test'
-                b' try again later"}',
-                b"",
-            ),
-            "busy",
-            "one test at a time",
-        ),
-        (
-            Iperf3(),
-            Output(
-                0,
-                b'{"start": {}, "error": "unable to connect to server: Connection timed out"}',
-                b"",
-            ),
-            "filtered",
-            "firewall",
-        ),
-        (
-            Iperf3(),
-            Output(1, b"", b"iperf3: parameter error - too many streams"),
-            "tool",
-            "too many",
-        ),
-        (Iperf3(), Output(0, b'{"start": {"test_start": {"num_str', b""), "output", "cut off"),
-        (Iperf3(), Output(0, b"", b""), "tool", "silently"),
-        (
-            Iperf3(),
-            Output(
-                0,
-                b'{"start": {"test_start": {"num_streams": 1}, "timestamp":'
-                b' {"timesecs": 1700000000}}, "intervals": [], "end": {}}',
-                b"",
-            ),
-            "tool",
-            "receiver",
-        ),
-        (
-            Nuttcp(),
-            Output(1, b"", b"nuttcp-t: v6.1.2: Error: connect: Connection refused"),
-            "busy",
-            "refused",
-        ),
-        (Nuttcp(), Output(0, b"\n", b""), "tool", "silently"),
-        (Ping(), Output(1, _PING_SILENT, b""), "filtered", "filters ICMP"),
-        (Ping(), Output(127, b"", b"sh: 2: ping: not found"), "missing-tool", "not found"),
-        (TcpConnect(), Output(0, b"", b""), "filtered", "neither ping"),
-        (TcpConnect(), Output(0, b"192.0.2.2 0.2\n", b""), "tool", "too few"),
-        (Traceroute(), Output(1, b"", b"traceroute: bad address"), "tool", "bad address"),
+        (Iperf3(), 0, _error("the server is busy running a test"), b"", "busy", "one test"),
+        (Iperf3(), 0, _error("Connection timed out"), b"", "filtered", "firewall"),
+        (Iperf3(), 1, b"", b"iperf3: error - too many streams", "tool", "too many"),
+        (Iperf3(), 0, b'{"start": {"test_start": {"num_str', b"", "output", "cut off"),
+        (Iperf3(), 0, b"", b"", "tool", "silently"),
+        (Iperf3(), 0, _IPERF3_ENDED + b'"intervals": [], "end": {}}', b"", "tool", "receiver"),
+        (Nuttcp(), 1, b"", b"nuttcp-t: Error: connect: Connection refused", "busy", "refused"),
+        (Nuttcp(), 0, b"\n", b"", "tool", "silently"),
+        (Ping(), 1, _PING_SILENT, b"", "filtered", "filters ICMP"),
+        (Ping(), 127, b"", b"sh: 2: ping: not found", "missing-tool", "not found"),
+        (TcpConnect(), 0, b"", b"", "filtered", "neither ping"),
+        (TcpConnect(), 0, b"192.0.2.2 0.2\n", b"", "tool", "too few"),
+        (Traceroute(), 1, b"", b"traceroute: bad address", "tool", "bad address"),
     ],
 )
-def test_a_failure_is_no_figure(tool: Tool, output: Output, cause: str, words: str) -> None:
+def test_a_failure_is_no_figure(
+    tool: Tool, status: int, stdout: bytes, stderr: bytes, cause: str, words: str
+) -> None:
     test = replace(make_test(_FLEET, tool, _SRC, _DST), port=5201)
     with pytest.raises(ProbeError, match=words) as failed:
-        tool.read(output, test, 1.7e9)
+        tool.read(Output(status, stdout, stderr), test, 1.7e9)
     assert failed.value.cause == cause
 
 
