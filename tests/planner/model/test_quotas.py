@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
-from planner.fields.demands import Demands
 from planner.model.answer import Recommendation
 from planner.model.baseline.modelled_links import baseline_network, with_vm_types
 from planner.model.catalogue import Catalogue
@@ -128,33 +128,24 @@ def test_a_fleet_goes_before_quotas() -> None:
     assert recommend(request, network, prices).vms[DST] == 5
 
 
-ASK: Mapping[str, Callable[[Network, CataloguePrices, int | None], Recommendation]] = {
-    "transfer": lambda network, prices, vms: recommend(
-        TransferRequest(SRC, DST, volume_gb=2000, objective="time", vms=vms), network, prices
-    ),
-    "transfer of value": lambda network, prices, vms: recommend(
-        TransferRequest(OTHER, DST, volume_gb=2000, vms=vms), network, prices
-    ),
-    "shuffle": lambda network, prices, vms: recommend_shuffle(
-        ShuffleRequest(Demands({(SRC, DST): 100.0, (OTHER, DST): 50.0}), vms=vms or 4),
-        network,
-        prices,
-    ),
-    "broadcast": lambda network, prices, vms: recommend_broadcast(
-        BroadcastRequest(SRC, (DST, OTHER), volume_gb=100, vms=vms or 4), network, prices
-    ),
-    "schedule": lambda network, prices, vms: recommend_schedule(
-        ScheduleRequest(
-            [{"id": "a", "src": SRC, "dst": DST, "volume_gb": 100, "deadline_s": 3600}],
-            vms=vms or 4,
-        ),
-        network,
-        prices,
-    ),
-    "reduce": lambda network, prices, vms: recommend_reduce(
-        ReduceRequest({SRC: 100.0, OTHER: 50.0}, vms=vms or 4), network, prices
-    ),
+TIMED = {"id": "a", "src": SRC, "dst": DST, "volume_gb": 100, "deadline_s": 3600}
+ASK: dict[str, tuple[Callable[..., Recommendation], Any]] = {
+    "transfer": (recommend, TransferRequest(SRC, DST, volume_gb=2000, objective="time")),
+    "transfer of value": (recommend, TransferRequest(OTHER, DST, volume_gb=2000)),
+    "shuffle": (recommend_shuffle, ShuffleRequest({(SRC, DST): 100.0, (OTHER, DST): 50.0}, vms=4)),
+    "broadcast": (recommend_broadcast, BroadcastRequest(SRC, (DST, OTHER), volume_gb=100, vms=4)),
+    "schedule": (recommend_schedule, ScheduleRequest([TIMED], vms=4)),
+    "reduce": (recommend_reduce, ReduceRequest({SRC: 100.0, OTHER: 50.0}, vms=4)),
 }
+
+
+def ask(
+    question: str, network: Network, prices: CataloguePrices, vms: int | None
+) -> Recommendation:
+    answer, request = ASK[question]
+    return answer(replace(request, vms=vms or request.vms), network, prices)
+
+
 FIGURES = st.tuples(st.integers(0, 320), st.sampled_from([0, 0, 16, 100]))
 
 
@@ -169,7 +160,7 @@ def test_no_plan_has_more_vms_than_quotas_leave(
 ) -> None:
     network, prices, _ = limited(quotas)
     try:
-        plan: object = ASK[question](network, prices, vms)
+        plan: object = ask(question, network, prices, vms)
     except InfeasibleError as fault:
         region = str(fault.limit).partition(" ")[0]
         assert allowed(quotas[region]) == 0
@@ -200,9 +191,9 @@ def test_quotas_raised_as_asked_are_asked_for_no_more(
     # Once a quota no longer binds, that of another region may; of one transfer, all are named.
     rounds = 1 if question.startswith("transfer") else len(REGIONS)
     for _ in range(rounds):
-        plan = ASK[question](*limited(quotas)[:2], None)
+        plan = ask(question, *limited(quotas)[:2], None)
         quotas = raised(plan, quotas)
-    plan = ASK[question](*limited(quotas)[:2], None)
+    plan = ask(question, *limited(quotas)[:2], None)
     assert raised(plan, quotas) == quotas
     assert not [warning for warning in plan.warnings if "may run" in warning]
 
@@ -235,10 +226,10 @@ def test_numbers_stated_for_a_region_are_planned_and_warned_of() -> None:
 @pytest.mark.parametrize("question", ["shuffle", "broadcast", "reduce"])
 def test_one_more_vm_than_a_quota_allows_names_it(question: str) -> None:
     network, prices, _ = limited({SRC: (32, 0), OTHER: (32, 0), DST: (32, 0)})
-    plan = ASK[question](network, prices, 1)
+    plan = ask(question, network, prices, 1)
     said = json.dumps(plan.model_dump("json"))
     assert re.search(r"(eastus|west-1|east-1) may (each )?run 1 VM of .* to 64 for 2 VMs\.", said)
-    free = ASK[question](NETWORK, prices, 1)
+    free = ask(question, NETWORK, prices, 1)
     assert "may run" not in json.dumps(free.model_dump("json"))
 
 
@@ -281,7 +272,7 @@ def test_an_end_without_a_vm_is_refused_and_says_what_would_do() -> None:
     network, prices, _ = limited({DST: (100, 90), RELAY: (0, 0)})
     for question in ASK.keys() - {"reduce"}:
         with pytest.raises(InfeasibleError, match=f"{DST} may run no VM of m5.8xlarge") as caught:
-            ASK[question](network, prices, None)
+            ask(question, network, prices, None)
         assert caught.value.remedy.startswith("Ask AWS to raise it to 122 for 1 VM, or name")
 
 
