@@ -66,7 +66,7 @@ def cases(generator: np.random.Generator) -> Iterator[tuple[str, int, Callable[[
         return minutes
 
     def missed() -> bool:
-        found = occurrences(lossy(), seed=0)
+        found = occurrences(lossy())
         return not found["low"] <= LOSSY <= found["high"]
 
     def differs(count: int, likeness: float) -> bool:
@@ -102,7 +102,7 @@ def cases(generator: np.random.Generator) -> Iterator[tuple[str, int, Callable[[
             is not None
         ),
     )
-    yield "lossy minutes in clusters", SERIES, lambda: occurrences(lossy(), seed=0)["clustered"]
+    yield "lossy minutes in clusters", SERIES, lambda: occurrences(lossy())["clustered"]
     yield "1 % of lossy minutes outside its bounds", SERIES, missed
     yield "directions differ", SERIES, lambda: differs(30, 0.0)
     yield "directions differ, neighbours alike", SERIES, lambda: differs(1000, 0.8)

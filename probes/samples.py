@@ -130,7 +130,7 @@ ROW = np.dtype(
         ("address", "i1"),
         ("new_level", "?"),
         ("intervals", "i8"),
-        # Who reported it:
+        # Its source and its arrival:
         ("source", "i4"),
         ("id", "i8"),
         ("batch_id", "i8"),

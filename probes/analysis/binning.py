@@ -80,7 +80,7 @@ def bins(series: Points, most: int) -> Iterator[TimeBin]:
     series : Points
         In the order of time.
     most : int
-        How many at most, at least 1.
+        Most stretches, at least 1.
     """
     if not len(series.begin_s):
         return

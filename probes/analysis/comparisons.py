@@ -50,7 +50,7 @@ HOMOGENEOUS_COV = 0.1
 2.5 % (t2.micro) and 0.8 % (m4.16xlarge)."""
 
 
-def paired_difference(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> Record:
+def paired_difference(first: ArrayLike, second: ArrayLike) -> Record:
     """Compare two series pair by pair: directions, public and private addresses, two tools.
 
     A test of signs drawn at random for the logarithms of the ratios: no distribution is assumed,
@@ -61,8 +61,6 @@ def paired_difference(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> 
     ----------
     first, second : arrays, length n
         In order of time, if they are from a series.
-    seed : int
-        Of the random signs.
 
     Returns
     -------
@@ -80,7 +78,7 @@ def paired_difference(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> 
     require("pairs of values", a.size, FEWEST_PAIRS)
     logs = np.log(a / b)
     sums = np.array([part.sum() for part in np.array_split(logs, min(logs.size, MOST_SIGNS))])
-    p_value = sign_p(sums, seed, DRAWS, both_sides=True)
+    p_value = sign_p(sums, DRAWS, both_sides=True)
     ratio = float(np.exp(logs.mean()))
     verdict = {"p_value": p_value, "differs": p_value <= FALSE_ALARMS}
     return {"pairs": logs.size, "ratio": ratio, **verdict}
@@ -147,13 +145,11 @@ def first_packets(first_ms: ArrayLike, others_ms: ArrayLike) -> Record:
     }
 
 
-def fees_against_performance(
-    usd_per_gb: ArrayLike, throughput: ArrayLike, *, seed: int = 0
-) -> Record:
+def fees_against_performance(usd_per_gb: ArrayLike, throughput: ArrayLike) -> Record:
     """Correlate fees with throughput by ranks (Spearman).
 
     The 2016 paper found that where egress is dear (AP, SA), throughput is low. Links that share a
-    source share its price; give one value a source if sources are what is to be compared.
+    source share its price; give one value a source to compare sources.
 
     Returns
     -------
@@ -172,13 +168,13 @@ def fees_against_performance(
     a, b = (ranks(values) - (price.size + 1) / 2 for values in (price, rate))
     scale = float(np.sqrt((a @ a) * (b @ b))) or 1.0
     observed = float(a @ b) / scale
-    drawn = np.random.default_rng(seed).permuted(np.tile(b, (DRAWS, 1)), axis=1) @ a / scale
+    drawn = np.random.default_rng(0).permuted(np.tile(b, (DRAWS, 1)), axis=1) @ a / scale
     p_value = permutation_p(abs(observed), np.abs(drawn))
     verdict = {"p_value": p_value, "related": p_value <= FALSE_ALARMS}
     return {"pairs": price.size, "correlation": observed, **verdict}
 
 
-def vm_spread(by_vm: Mapping[str, ArrayLike], *, seed: int = 0) -> Record:
+def vm_spread(by_vm: Mapping[str, ArrayLike]) -> Record:
     """Compare VMs of one type, region and configuration.
 
     The same choice can give very different VMs, each of which then stays as it is (2015). So the
@@ -189,8 +185,6 @@ def vm_spread(by_vm: Mapping[str, ArrayLike], *, seed: int = 0) -> Record:
     ----------
     by_vm : mapping
         VM to its rates in repeated tests.
-    seed : int
-        Of the permutations.
 
     Returns
     -------
@@ -217,7 +211,7 @@ def vm_spread(by_vm: Mapping[str, ArrayLike], *, seed: int = 0) -> Record:
 
     centred = values - values.mean()
     observed = float(between_squares(centred))
-    drawn = np.random.default_rng(seed).permuted(np.tile(centred, (VM_DRAWS, 1)), axis=1)
+    drawn = np.random.default_rng(0).permuted(np.tile(centred, (VM_DRAWS, 1)), axis=1)
     p_value = permutation_p(observed, between_squares(drawn))
     within = sum(group.var() * group.size for group in groups) / (values.size - len(groups))
     mean_size = (values.size - float((sizes**2).sum()) / values.size) / (len(groups) - 1)

@@ -12,8 +12,8 @@ tokens runs at p for ``b / (p - r)``. After a pause t, ``b = min(B, r t)`` with 
 limit that each transfer has of its own looks alike in one test; tests with short pauses tell the
 two apart.
 
-The refill rate is read from what was sent: the bucket is empty when the rate falls, in one test and
-in the next; if it was not full in between, what was sent meanwhile is what came in. So it matters
+The refill rate is read from the volume sent: the bucket is empty when the rate falls, in one test
+and in the next; if it was not full in between, that volume came in meanwhile. So it matters
 little how long a test took to start, and in which report the rate fell. Tokens found after a pause,
 over the pause, would be off by a tenth for two seconds in which a queue drains or a test starts.
 """

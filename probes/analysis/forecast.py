@@ -77,7 +77,7 @@ class _Model(NamedTuple):
         return forecast
 
 
-def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: int = 0) -> Record:
+def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float) -> Record:
     """Forecast a series, and judge such forecasts by the past.
 
     Parameters
@@ -85,9 +85,7 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: i
     times_s, values : arrays, length n
         Unix times in order, at roughly equal steps, and values above zero.
     horizon_s : float
-        How far ahead; less than a day.
-    seed : int
-        Of the random signs.
+        Time ahead; less than a day.
 
     Returns
     -------
@@ -116,7 +114,7 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float, *, seed: i
     mine, plain, same = np.abs(errors)
     better = np.minimum(*(np.bincount(on_day, reference - mine) for reference in (plain, same)))
     better = better[np.bincount(on_day) > 0]
-    p_value = sign_p(better, seed, DRAWS)
+    p_value = sign_p(better, DRAWS)
     useful = p_value <= FALSE_ALARMS and bool(mine.mean() < min(plain.mean(), same.mean()))
     last = np.flatnonzero(np.isfinite(days.logs))[-1:]
     now = expected = float(days.logs[last[0]])

@@ -56,7 +56,7 @@ class Grid(NamedTuple):
     Attributes
     ----------
     times_s : array, length n
-        When each step begins, seconds since 1970.
+        Begin of each step, seconds since 1970.
     step_s : float
         The length of each.
     values : array, length n
@@ -172,7 +172,7 @@ def correlations(values: Floats) -> Floats:
 # ---- a period that is asked for ---------------------------------------------------------------
 
 
-def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float, *, seed: int = 0) -> Record:
+def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float) -> Record:
     """Test a series for a pattern of one period.
 
     The series is folded at the period and cut into phases: 15 of half an hour, 24 of a day, 7 of a
@@ -187,8 +187,6 @@ def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float, *, seed:
         Unix times, so that phase 0 is midnight UTC or the full hour.
     values : array, length n
     period_s : float
-    seed : int
-        Of the permutations.
 
     Returns
     -------
@@ -215,7 +213,7 @@ def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float, *, seed:
     require(f"different times within {period_s:g} s", np.unique(phase).size, FEWEST_PHASES)
     table = _folded(cycle, phase, ranks(series), phases, least)
     require(f"whole cycles of {period_s:g} s", len(table), least)
-    p_value = _cycles_p(table, seed)
+    p_value = _cycles_p(table)
     medians = _by_phase(series, phase, phases)
     usual = float(np.median(series))
     lowest, highest = int(np.nanargmin(medians)), int(np.nanargmax(medians))
@@ -275,13 +273,13 @@ def _folded(
     return whole
 
 
-def _cycles_p(table: Floats, seed: int) -> float:
+def _cycles_p(table: Floats) -> float:
     """Return the p-value of the cycles' agreement: chance turns each by an angle of its own."""
     centred = table - np.nanmean(table, axis=1, keepdims=True)
     centred[~np.isfinite(centred)] = 0.0
     cycles, phases = centred.shape
     observed = float((centred.sum(axis=0) ** 2).sum())
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     waves = np.fft.rfft(centred, axis=1)
     angles = np.exp(-2j * np.pi * np.arange(phases)[:, None] * np.arange(waves.shape[1]) / phases)
     at_once = max(1, _MOST_CELLS // waves.size)
@@ -385,7 +383,7 @@ def _red_noise(scores: Floats, waves: np.ndarray) -> Floats:
 # ---- events -----------------------------------------------------------------------------------
 
 
-def occurrences(values: ArrayLike, *, seed: int = 0) -> Record:
+def occurrences(values: ArrayLike) -> Record:
     """Count the samples above zero of a series, such as minutes that lose packets.
 
     Medians miss events in one sample of ten ("Predictability of cloud networks", 2021, counts
@@ -395,8 +393,6 @@ def occurrences(values: ArrayLike, *, seed: int = 0) -> Record:
     ----------
     values : array, length n >= 1
         In order of time.
-    seed : int
-        Of the random orders.
 
     Returns
     -------
@@ -411,7 +407,7 @@ def occurrences(values: ArrayLike, *, seed: int = 0) -> Record:
     count, size = int(happened.sum()), series.size
     lengths = np.diff(runs_of(happened), axis=1)
     low, high = share_bounds(count, size)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
 
     def runs_by_chance() -> int:
         places = np.sort(generator.choice(size, count, replace=False))

@@ -55,7 +55,7 @@ def latency_gains(rtt_ms: Floats, pairs: np.ndarray | None = None) -> Record:
     rtt_ms : array, shape (n, n)
         NaN where not known.
     pairs : array of bool, shape (n, n), optional
-        Which pairs count; any region may relay. All by default.
+        Pairs that count; any region may relay. All by default.
 
     Raises
     ------

@@ -80,7 +80,7 @@ class RateChange(NamedTuple):
     ----------
     pattern : Pattern
     at_s, at_gb : float
-        When the rate changed: seconds and volume since the start of the series.
+        Time and volume of the change since the start of the series.
     before_mbps, after_mbps : float
         Medians of the levels on either side; of the two levels, the earlier first.
     after_gb : float

@@ -49,7 +49,7 @@ def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[f
     return ordered[rank - 1], ordered[-rank]
 
 
-def may_stop(values: Sequence[float], *, within: float = 0.03, confidence: float = 0.9) -> bool:
+def may_stop(values: Sequence[float], *, within: float = 0.03) -> bool:
     """Tell whether a test may stop because its median is known well enough.
 
     May be asked after every interval; only some numbers of values are tested (5, 8, 13, 20, 31,
@@ -60,11 +60,10 @@ def may_stop(values: Sequence[float], *, within: float = 0.03, confidence: float
     values : sequence of float
         In order of time.
     within : float
-        Half the width of the bounds that is good enough, relative to their middle.
-    confidence : float
-        At most ``1 - confidence`` of all tests stop with the true median outside of the bounds.
+        Half the width of the bounds that is good enough, relative to their middle. At most 10 % of
+        all tests stop with the true median outside of the bounds.
     """
-    left = 1 - confidence
+    left = 1 - 0.9
     test = FIRST_TEST
     while test <= len(values):
         # The first test gets most: at five values nothing sharper than 6 % can be had.

@@ -33,7 +33,7 @@ RTT_NOISE = 0.02
 """Relative error of a median of pings, seen when repeating it, 90th percentile."""
 CAP_NOISE = 0.05
 LEAST_VALUE = 1e-3
-"""Of what has a logarithm: nothing got through."""
+"""Least value with a logarithm, for tests in which nothing got through."""
 _NOISES: dict[Metric, float] = {
     "rtt_ms": RTT_NOISE,
     "per_flow_mbps": REPEAT_ERROR,

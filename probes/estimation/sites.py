@@ -170,7 +170,7 @@ def _measured_caps(
     """Return the egress and the ingress caps.
 
     A VM that was loaded from or towards peers shows its cap only if the links could have carried
-    more together. A link carries what the peer's own probe of the other direction showed, and no
+    more together. A link carries the rate of the peer's own probe of the other direction, and no
     more than its connections' windows over its round-trip time. Where the sum came up to that, the
     peers were the limit, and the probe is a lower bound.
 

@@ -56,7 +56,7 @@ class ImportOptions:
     tiers : tuple[str, ...]
         Network tiers of Skyplane files to keep; a row is kept if both of its ends are in it.
     force : bool
-        Keep what is readable but not to be trusted: contaminated rows of a latency file, a last
+        Keep readable rows that are not to be trusted: contaminated rows of a latency file, a last
         line that may be cut off, paced tests, tests of several hosts in one file.
     address : AddressKind | None
         Kind of address that it was measured over; no format states it.

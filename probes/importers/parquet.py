@@ -62,7 +62,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     Parameters
     ----------
     stream : BinaryIO
-        That can be sought in.
+        Seekable.
     options : ImportOptions
 
     Raises
@@ -95,7 +95,7 @@ def read_batches(
     Parameters
     ----------
     stream : BinaryIO
-        That can be sought in.
+        Seekable.
     name : str
         Name of the file in messages.
     columns : collection of str

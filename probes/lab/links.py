@@ -78,7 +78,7 @@ def shaping_batch(
     lasting_mbps = egress_mbps if lasting_mbps is None else lasting_mbps
     # A burst of 2 ms lets HTB make up for late timers without being seen in 10 ms.
     late = max(round(egress_mbps * 1e6 / 8 * 0.002), 2 * MTU)
-    # Of what the rate that lasts empties in time: whole seconds of it would wait otherwise.
+    # As long as the lasting rate empties in time: whole seconds of packets would wait otherwise.
     limit = max(round(lasting_mbps * 1e6 / 8 * _HTB_QUEUE_S / MTU), 100)
     # A class without a parent has none to borrow from: once its tokens are spent, it waits for
     # more, whatever its ceiling.

@@ -76,7 +76,7 @@ def known_hosts_line(port: int, addresses: Sequence[str], public_key: str) -> st
     Parameters
     ----------
     port : int
-        Where the site's sshd is reached on 127.0.0.1.
+        Port of the site's sshd on 127.0.0.1.
     addresses : sequence of str
         Its addresses for other sites, at port 22.
     public_key : str
@@ -87,6 +87,7 @@ def known_hosts_line(port: int, addresses: Sequence[str], public_key: str) -> st
 
 
 _READY = "relayd-site-ready"
+_SITE_UP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def start_site(script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
     return process
 
 
-def site_process(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> SiteProcess:
+def site_process(process: subprocess.Popen[bytes]) -> SiteProcess:
     """Wait until a site has set itself up and return its first process.
 
     Raises
@@ -199,7 +200,7 @@ def site_process(process: subprocess.Popen[bytes], timeout_s: float = 10.0) -> S
         process.kill()
         process.wait()
         raise RelaydError("A site of the lab could not be set up")
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + _SITE_UP_S
     while time.monotonic() < deadline:
         for pid in children_of(process.pid):
             began = start_time_of(pid)

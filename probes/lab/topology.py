@@ -185,7 +185,7 @@ class Topology:
 
     @classmethod
     def from_json(cls, text: str) -> Topology:
-        """Read what :meth:`to_json` wrote.
+        """Read the JSON of :meth:`to_json`.
 
         Raises
         ------

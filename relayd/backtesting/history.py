@@ -74,7 +74,7 @@ class Step(NamedTuple):
     believed : RateBounds
         Of one VM pair within the VMs' caps, before the step.
     estimated : array of bool
-        Where that rests on measurements of the pair.
+        Pairs whose rate rests on their own measurements.
     rtt_ms : array
         As it was believed.
     truth_gbps, true_rtt_ms : arrays
@@ -109,7 +109,7 @@ class StepEstimator:
     vm_types : mapping
         Region to VM type.
     connections : int
-        That one VM opens; 1 rests on single flows.
+        TCP connections of one VM; 1 rests on single flows.
     """
 
     regions: tuple[str, ...]

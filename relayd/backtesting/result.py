@@ -215,7 +215,7 @@ def summed_up(rows: Rows, days: float) -> PairsResult:
     rows : array of DECISION
         In order of time.
     days : float
-        That were replayed.
+        Number of replayed days.
     """
     scored = rows[rows["scored"]]
     carried = scored[(scored["rate_gbps"] > 0).all(axis=1)]

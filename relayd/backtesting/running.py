@@ -93,7 +93,7 @@ def replayed(
     dask: str | None,
     catalogues: Sequence[str | Path],
 ) -> Backtest:
-    """Replay what a request asks for; see :func:`backtest`."""
+    """Replay history by a request; see :func:`backtest`."""
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
     location = parse_location(db) if db else settings.db or default_path()

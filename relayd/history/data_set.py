@@ -33,7 +33,7 @@ class DataSetHistory(SampleHistory):
     InputError
         If pyarrow is not installed, or the folder holds no Parquet files.
     FormatError
-        From what reads samples, if a file is damaged, or lacks a column.
+        From readers of samples, if a file is damaged, or lacks a column.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -75,7 +75,7 @@ def open_history(where: Location) -> Iterator[SampleHistory]:
     InputError
         If it is a folder that holds no Parquet files.
     FormatError
-        From what reads samples, if a file is damaged.
+        From readers of samples, if a file is damaged.
     """
     if isinstance(where, Path) and where.is_dir():
         yield DataSetHistory(where)

@@ -140,7 +140,7 @@ class WatchedLinks:
             if health.rate_share < 1 and health.rate_at_s < before_s
         ]
 
-    # ---- what to store ------------------------------------------------------------------------
+    # ---- changes and samples to store ---------------------------------------------------------
 
     def unusual(self) -> dict[Pair, LinkHealth]:
         """Return the links that are not up."""

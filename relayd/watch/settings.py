@@ -91,7 +91,7 @@ class WatchOptions:
     quiet : QuietHours | None
     webhook : Webhook | None
     keep_every_s : float
-        How often the liveness probes of a link become a sample.
+        Time between samples made of the liveness probes of a link.
     snapshot_every_s : float
         Least time between snapshots.
     snapshots_kept : int
