@@ -1,4 +1,4 @@
-"""Each test has folders of its own, so that nobody's real store or settings take part."""
+"""Each test has folders of its own, so that no real store or settings take part."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ class Outcome(NamedTuple):
     err: str
 
 
+Relayd = Callable[..., Outcome]
+
+
 @pytest.fixture(autouse=True)
 def own_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
@@ -37,7 +40,7 @@ def own_folders(
 
 
 @pytest.fixture
-def relayd(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+def relayd(capsys: pytest.CaptureFixture[str]) -> Relayd:
     """Run a command in this process, as ``relayd`` would be run in a shell."""
 
     def run(*words: object) -> Outcome:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +15,34 @@ import psycopg
 import pytest
 
 from tests.postgresql import PostgresqlServer
+from tests.relayd.store.proxy import Proxy
 
 ON_BOTH = pytest.mark.parametrize("spot", ["sqlite", "postgresql"], indirect=True)
 """Of tests, and of modules as ``pytestmark``, that hold on a server as in a file."""
+
+ROOT = Path(__file__).parents[3]
+
+
+@contextmanager
+def program(code: str, *words: object) -> Iterator[subprocess.Popen[str]]:
+    """Run a program in a process of its own, and kill it in the end."""
+    command = [sys.executable, "-c", code, *map(str, words)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str], word: str) -> str:
+    """Return the next line that begins with a word."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(word):
+            return line
+    raise AssertionError(f"it ended without saying {word!r}")
 
 
 class Spot(ABC):
@@ -26,10 +53,13 @@ class Spot(ABC):
     engine : str
     where : str
         As a user would write it.
+    integrity_error : type
+        What the engine raises for a change that is forbidden.
     """
 
     engine: str
     where: str
+    integrity_error: type[Exception]
 
     @abstractmethod
     def another(self) -> Spot:
@@ -40,17 +70,8 @@ class Spot(ABC):
         """Return everything that the database holds."""
 
     @abstractmethod
-    def columns(self) -> list[tuple[str, ...]]:
-        """Return table, name and type of all columns, sorted."""
-
-    @abstractmethod
     def outsider(self, statement: str) -> list[Any]:
         """Run a statement in a connection that is none of ours."""
-
-    @property
-    @abstractmethod
-    def integrity_error(self) -> type[Exception]:
-        """What the engine raises for a change that is forbidden."""
 
     @abstractmethod
     def check(self) -> None:
@@ -59,6 +80,7 @@ class Spot(ABC):
 
 class SqliteSpot(Spot):
     engine = "sqlite"
+    integrity_error = sqlite3.IntegrityError
 
     def __init__(self, folder: Path, name: str = "relayd.db") -> None:
         self._folder = folder
@@ -73,20 +95,9 @@ class SqliteSpot(Spot):
         with self._connected() as connection:
             return list(connection.iterdump())
 
-    def columns(self) -> list[tuple[str, ...]]:
-        return self.outsider(
-            "SELECT tables.name, columns.name, columns.type FROM sqlite_schema AS tables "
-            "JOIN pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' "
-            "ORDER BY 1, 2"
-        )
-
     def outsider(self, statement: str) -> list[Any]:
         with self._connected() as connection:
             return connection.execute(statement).fetchall()
-
-    @property
-    def integrity_error(self) -> type[Exception]:
-        return sqlite3.IntegrityError
 
     def check(self) -> None:
         assert self.outsider("PRAGMA integrity_check") == [("ok",)]
@@ -103,6 +114,7 @@ class SqliteSpot(Spot):
 
 class PostgresqlSpot(Spot):
     engine = "postgresql"
+    integrity_error = psycopg.IntegrityError
 
     def __init__(self, server: PostgresqlServer, database: str | None = None) -> None:
         self.server = server
@@ -112,34 +124,26 @@ class PostgresqlSpot(Spot):
     def another(self) -> Spot:
         return PostgresqlSpot(self.server)
 
-    def dump(self) -> list[str]:
-        with self._connected() as connection:
-            tables = connection.execute(
-                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
-                "AND relkind = 'r' ORDER BY 1"
-            ).fetchall()
-            return [
-                f"{table} {row}"
-                for (table,) in tables
-                for row in connection.execute(f"SELECT * FROM {table} ORDER BY {table}").fetchall()
-            ]
+    def through(self, proxy: Proxy) -> str:
+        """Return the address of the database behind a proxy."""
+        url = self.server.url(self.database, over="tcp", sslmode="disable")
+        return url.replace(f":{self.server.port}/", f":{proxy.port}/")
 
-    def columns(self) -> list[tuple[str, ...]]:
-        return self.outsider(
-            "SELECT table_name, column_name, data_type FROM information_schema.columns "
-            "WHERE table_schema = 'public' ORDER BY 1, 2"
+    def dump(self) -> list[str]:
+        tables = self.outsider(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
+            "AND relkind = 'r' ORDER BY 1"
         )
+        return [
+            f"{table} {row}"
+            for (table,) in tables
+            for row in self.outsider(f"SELECT * FROM {table} ORDER BY {table}")
+        ]
 
     def outsider(self, statement: str) -> list[Any]:
-        with self._connected() as connection:
-            cursor = connection.execute(statement)
+        with psycopg.connect(self.where, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
-
-    @property
-    def integrity_error(self) -> type[Exception]:
-        import psycopg
-
-        return psycopg.IntegrityError
 
     def check(self) -> None:
         ((broken,),) = self.outsider(
@@ -147,10 +151,3 @@ class PostgresqlSpot(Spot):
             "WHERE measurements.id IS NULL"
         )
         assert broken == 0
-
-    @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        import psycopg
-
-        with psycopg.connect(self.where, autocommit=True) as connection:
-            yield connection

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import stat
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,9 +16,9 @@ from relayd.store import open_store, parse_location
 from relayd.store.backup import backup, restore
 from relayd.store.checking import check
 from relayd.store.samples.ingest import Batch, ingest
-from tests.relayd.conftest import Outcome
-from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot
-from tests.relayd.store.test_store_durability import _APPEND, _ROOT, _read_until
+from tests.relayd.conftest import Relayd
+from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, program, said
+from tests.relayd.store.test_store_durability import _APPEND
 
 _ENDS = ("aws:us-east-1", "aws:sa-east-1")
 _ROWS = [
@@ -41,19 +38,16 @@ def _plan_id(spot: Spot) -> str:
 
 @ON_BOTH
 def test_a_store_backed_up_under_load_and_destroyed_is_the_same_when_restored(
-    spot: Spot, tmp_path: Path, relayd: Callable[..., Outcome]
+    spot: Spot, tmp_path: Path, relayd: Relayd
 ) -> None:
     _fill(spot)
     plan_id = _plan_id(spot)
     copy = tmp_path / "copy"
-    command = [sys.executable, "-c", _APPEND, spot.where, "5"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as writer:
-        assert writer.stdout is not None
-        _read_until(writer.stdout, "stored")
+    with program(_APPEND, spot.where, 5) as writer:
+        said(writer, "stored")
         done = relayd("store", "backup", copy, "--db", spot.where)
         assert (done.code, done.err) == (0, "")
-        _read_until(writer.stdout, "stored")
-        writer.kill()
+        said(writer, "stored")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
     with open_store(spot.where, mode="read") as store:

@@ -7,13 +7,12 @@ import random
 import shutil
 import socket
 import sqlite3
-import sqlite3 as engine
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,32 +69,6 @@ def _refusal(path: Path, mode: Mode) -> str:
 # --- What is not ours stays as it is ---
 
 
-def _text(path: Path) -> None:
-    path.write_text("src,dst,rtt_ms\naws:a,aws:b,3\n" * 100)
-
-
-def _zeros(path: Path) -> None:
-    path.write_bytes(bytes(8192))
-
-
-def _other_application(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript("PRAGMA application_id = 252006674; CREATE TABLE samples (id);")
-    connection.close()
-
-
-def _nameless_application(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript("PRAGMA user_version = 1; CREATE TABLE samples (id);")
-    connection.close()
-
-
-def _no_tables(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript("CREATE TABLE passing (id); DROP TABLE passing;")
-    connection.close()
-
-
 def _other_with_a_log(path: Path) -> None:
     """Another application's database as its crash left it: the newest rows are in the log."""
     source = path.with_suffix(".source")
@@ -108,14 +81,27 @@ def _other_with_a_log(path: Path) -> None:
     connection.close()
 
 
+_FOREIGN: dict[str, bytes | str] = {
+    "text": b"src,dst,rtt_ms\naws:a,aws:b,3\n" * 100,
+    "zeros": bytes(8192),
+    "another application": "PRAGMA application_id = 252006674; CREATE TABLE samples (id);",
+    "a nameless application": "PRAGMA user_version = 1; CREATE TABLE samples (id);",
+    "no tables": "CREATE TABLE passing (id); DROP TABLE passing;",
+}
+
+
 @pytest.mark.parametrize("mode", _MODES)
-@pytest.mark.parametrize(
-    "make",
-    [_text, _zeros, _other_application, _nameless_application, _no_tables, _other_with_a_log],
-)
-def test_a_file_that_is_not_ours(tmp_path: Path, make: Callable[[Path], None], mode: Mode) -> None:
+@pytest.mark.parametrize("kind", [*_FOREIGN, "with a log"])
+def test_a_file_that_is_not_ours(tmp_path: Path, kind: str, mode: Mode) -> None:
     path = tmp_path / "notes.db"
-    make(path)
+    content = _FOREIGN.get(kind)
+    if content is None:
+        _other_with_a_log(path)
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(content)
     before = _contents(tmp_path)
     assert "is not a relayd database" in _refusal(path, mode)
     assert _contents(tmp_path) == before
@@ -212,29 +198,22 @@ def test_a_new_store_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a?mode=memory", "100%25.db", "#1", "ünï.db", os.fsdecode(b"\xff")]
+    "name", ["a?mode=memory", "100%25.db", "#1", "ünï.db", os.fsdecode(b"\xff"), "link.db"]
 )
-def test_any_name_of_a_file_is_a_name(tmp_path: Path, name: str) -> None:
-    for mode in reversed(_WRITING):
-        with open_store(tmp_path / name, mode=mode) as store:
-            append(store, _rows(3))
-    with open_store(tmp_path / name, mode="read") as store:
-        assert store.samples.counts().samples == 3
-    assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in tmp_path.iterdir()} == {
-        name
-    }
-
-
-def test_links_and_relative_paths_lead_to_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_any_name_of_a_file_is_a_name(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("link.db").symlink_to("real.db")
-    with open_store("link.db", mode="create") as store:
-        append(store, _rows(3))
-    assert stat.S_IMODE(Path("real.db").stat().st_mode) == 0o600
-    with open_store("real.db", mode="read") as store:
+    file = "real.db" if name == "link.db" else name
+    if file != name:
+        Path(name).symlink_to(file)
+    for mode in reversed(_WRITING):
+        with open_store(name, mode=mode) as store:
+            append(store, _rows(3))
+    with open_store(tmp_path / file, mode="read") as store:
         assert store.samples.counts().samples == 3
+    made = {path.name.removesuffix("-wal").removesuffix("-shm") for path in tmp_path.iterdir()}
+    assert made == {name, file}
 
 
 def test_the_default_is_in_the_data_folder_of_the_user(
@@ -248,7 +227,7 @@ def test_the_default_is_in_the_data_folder_of_the_user(
 
 
 def test_an_old_sqlite_is_named(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "sqlite_version", "3.36.0")
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.36.0")
     assert "needs SQLite 3.37" in _refusal(database, "read")
 
 
@@ -302,14 +281,11 @@ def test_reading_needs_no_right_to_write(own_database: Path, folder_mode: int) -
 
 
 def test_no_permission(own_database: Path) -> None:
-    own_database.chmod(0)
-    with _ordinary_user():
-        for mode in _MODES:
-            assert "permission" in _refusal(own_database, mode)
-    own_database.parent.chmod(0)
-    with _ordinary_user():
-        for mode in _MODES:
-            assert "permission" in _refusal(own_database, mode)
+    for forbidden in (own_database, own_database.parent):
+        forbidden.chmod(0)
+        with _ordinary_user():
+            for mode in _MODES:
+                assert "permission" in _refusal(own_database, mode)
 
 
 def test_changes_that_are_out_of_reach_are_not_passed_over(own_database: Path) -> None:
@@ -338,19 +314,6 @@ def test_changes_that_are_out_of_reach_are_not_passed_over(own_database: Path) -
 
 
 # --- While in use ---
-
-
-def test_a_second_writer_waits_and_then_says_so(database: Path) -> None:
-    with open_store(database, mode="write") as first:
-        with (
-            open_store(database, mode="write", busy_timeout_s=0.1) as second,
-            first.database.transaction(),
-        ):
-            with pytest.raises(StoreError, match="written by another process"):
-                append(second, _rows(3))
-            with open_store(database, mode="read") as reader:
-                assert reader.samples.counts().samples == 1000
-        assert append(first, [_rows(1)[0]._replace(value=5.5)]).accepted == 1
 
 
 def test_looking_at_a_store_does_not_release_the_locks_of_a_writer(database: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +15,9 @@ from relayd.store.events import Events
 from relayd.store.postgresql import connecting, database
 from tests.http.running import eventually
 from tests.postgresql import running_server
-from tests.relayd.store.engines import PostgresqlSpot, SqliteSpot
+from tests.relayd.store.engines import PostgresqlSpot, SqliteSpot, program, said
 from tests.stopping import everyone, stopped
 
-_ROOT = Path(__file__).parents[3]
 _WRITER = """\
 import sys
 from relayd.store import open_store
@@ -35,17 +32,10 @@ with open_store(sys.argv[1], mode="write") as store, store.database.transaction(
 @contextmanager
 def stopped_writer(where: str) -> Iterator[None]:
     """Stop another process in the middle of a transaction."""
-    command = [sys.executable, "-c", _WRITER, where]
-    with subprocess.Popen(
-        command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as writer:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "writing\n"
-        try:
-            with stopped(writer.pid):
-                yield
-        finally:
-            writer.kill()
+    with program(_WRITER, where) as writer:
+        said(writer, "writing")
+        with stopped(writer.pid):
+            yield
 
 
 @pytest.fixture
