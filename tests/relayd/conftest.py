@@ -74,6 +74,14 @@ def store(spot: Spot) -> Iterator[Store]:
 
 
 @pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """Return an empty store in a file, closed."""
+    path = tmp_path / "relayd.db"
+    open_store(path, mode="create").close()
+    return path
+
+
+@pytest.fixture
 def postgresql_spot(postgresql_server: PostgresqlServer) -> PostgresqlSpot:
     """Return an empty database on a server."""
     return PostgresqlSpot(postgresql_server)

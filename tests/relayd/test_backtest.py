@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise, permutations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -34,6 +34,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
 from relayd.store.samples.data_set import write_data_set
 from relayd.store.samples.ingest import append
+from tests.relayd.building import ping, rate, stored
 from tests.relayd.store.engines import PostgresqlSpot
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")
@@ -47,28 +48,12 @@ CONNECTIONS = 4
 VOLUME_GB = 200.0
 
 
-def stored(db: Path, samples: list[Sample]) -> Path:
-    with open_store(db, mode="create") as store:
-        append(store, samples, "test")
-    return db
-
-
 def regular(
     regions: tuple[str, ...], steps: int, step_s: float, mbps: Callable[[str, str, int], float]
 ) -> list[Sample]:
     """Return a test of each pair in every step, at the rate of a pair and the step's number."""
     return [
-        Sample(
-            src,
-            dst,
-            "aggregate_mbps",
-            mbps(src, dst, step),
-            START_S + step * step_s,
-            "iperf3",
-            64,
-            60.0,
-            True,
-        )
+        rate(src, dst, mbps(src, dst, step), START_S + step * step_s)
         for src, dst in permutations(regions, 2)
         for step in range(steps)
     ]
@@ -91,22 +76,11 @@ def history(seed: int) -> list[Sample]:
             at_s = START_S + hour * HOUR_S + random.uniform(0, HOUR_S)
             now = level * (0.3 if hour >= shift_h else 1.0) * random.lognormal(0.0, 0.05)
             connections = 2 if hour < few_until_h else CONNECTIONS
-            samples.append(
-                Sample(
-                    src,
-                    dst,
-                    "aggregate_mbps",
-                    now * connections / CONNECTIONS,
-                    at_s,
-                    "iperf3 3.16",
-                    connections,
-                    5.0,
-                    warmed_up,
-                )
-            )
+            mbps = now * connections / CONNECTIONS
+            test = rate(src, dst, mbps, at_s, connections, duration_s=5.0, warmed_up=warmed_up)
+            samples.append(test)
             if with_rtt:
-                seen_ms = rtt_ms * random.lognormal(0.0, 0.03)
-                samples.append(Sample(src, dst, "rtt_ms", seen_ms, at_s, "ping"))
+                samples.append(ping(src, dst, rtt_ms * random.lognormal(0.0, 0.03), at_s))
     return samples
 
 
@@ -265,21 +239,21 @@ def planted(db: Path, **rates: float) -> Path:
     samples = regular(
         THREE, 96, HALF_HOUR_S, lambda src, dst, _: direct if (src, dst) == SLOW else link
     )
-    rtts = [one._replace(metric="rtt_ms", value=20.0, connections=None) for one in samples]
-    return stored(db, samples + rtts)
+    return stored(db, samples + [ping(*one[:2], 20.0, one.measured_at_s) for one in samples])
 
 
 @pytest.mark.thorough
-def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
+def test_what_never_changes_is_followed_without_regret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
     found = relayd.backtest(db, step_s=HALF_HOUR_S, objective="time", pairs=["azure>aws"])
     total = found.total
     assert total.pairs == 1
     assert total.judged == 95  # before the first step nothing was known
     assert total.relayed == total.right == total.near == total.verdict_right == 1.0
-    assert total.of("relayd").achieved == 1.0
-    assert total.of("relayd").regret == 0.0
-    assert total.of("relayd").switches == 0
+    followed = total.of("relayd")
+    assert (followed.achieved, followed.regret, followed.switches) == (1.0, 0.0, 0)
     # 8.5 round trips of getting up to speed: 0.17 s a link.
     assert total.of("direct").time_s == pytest.approx(8 * 100 / 0.5 + 0.17)
     assert total.of("relay").time_s == pytest.approx(8 * 100 / 4.0 + 0.34)
@@ -288,6 +262,14 @@ def test_what_never_changes_is_followed_without_regret(tmp_path: Path) -> None:
     by_cost = relayd.backtest(db, step_s=HALF_HOUR_S, objective="cost", pairs=["azure>aws"]).total
     assert by_cost.relayed == by_cost.hindsight_relayed == 0.0
     assert by_cost.of("relay").cost_usd > by_cost.of("direct").cost_usd
+    # Printed, it says what it rests on.
+    asked = ["backtest", "--db", str(db), "--step", "30min", "--objective", "time"]
+    assert main(asked) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "570 decisions on 6 pairs of 3 regions, from 576 samples" in shown
+    assert main([*asked, "--json"]) == 0
+    strategies = json.loads(capsys.readouterr().out)["total"]["strategies"]
+    assert [one["strategy"] for one in strategies] == ["relayd", "direct", "relay", "hindsight"]
 
 
 def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
@@ -298,6 +280,23 @@ def test_a_relay_of_unknown_price_is_none(tmp_path: Path) -> None:
     db = stored(tmp_path / "own.db", samples)
     found = relayd.backtest(db, step_s=HALF_HOUR_S, objective="time", pairs=["azure>aws"])
     assert found.total.relayed == found.total.hindsight_relayed == 0.0
+
+
+@pytest.mark.thorough
+def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
+    """The link that is fast alternates by the week, for three weeks."""
+    week = 7 * 24
+    samples = regular(
+        THREE,
+        3 * week,
+        HOUR_S,
+        lambda src, dst, hour: 400.0 if (src, dst) == SLOW and hour // week == 1 else 4000.0,
+    )
+    db = stored(tmp_path / "weeks.db", samples)
+    total = relayd.backtest(db, step_s=3 * HOUR_S, objective="time", pairs=["azure>aws"]).total
+    assert total.of("hindsight").switches == 2
+    assert total.of("relayd").switches == 2
+    assert 0.3 < (total.relayed or 0) < 0.36
 
 
 def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
@@ -318,57 +317,35 @@ def test_a_path_that_fails_counts_as_nothing_got(tmp_path: Path) -> None:
     assert total.of("relayd").switches == 1
 
 
-@pytest.mark.thorough
-def test_switches_across_parts_are_counted(tmp_path: Path) -> None:
-    """The link that is fast alternates by the week, for three weeks."""
-    week = 7 * 24
-    samples = regular(
-        THREE,
-        3 * week,
-        HOUR_S,
-        lambda src, dst, hour: 400.0 if (src, dst) == SLOW and hour // week == 1 else 4000.0,
-    )
-    db = stored(tmp_path / "weeks.db", samples)
-    total = relayd.backtest(db, step_s=3 * HOUR_S, objective="time", pairs=["azure>aws"]).total
-    assert total.of("hindsight").switches == 2
-    assert total.of("relayd").switches == 2
-    assert 0.3 < (total.relayed or 0) < 0.36
-
-
 def test_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = stored(tmp_path / "empty.db", [])
-    with pytest.raises(DataError, match="3 regions with aggregate_mbps samples are needed"):
-        relayd.backtest(empty)
     db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
-    with pytest.raises(DataError, match="30 decisions"):
-        relayd.backtest(db, step_s=HALF_HOUR_S, pairs=["azure>aws"], since_s=START_S + 80 * 1800)
-    with pytest.raises(DataError, match="per_flow_mbps"):
-        relayd.backtest(db, connections=1)
-    with pytest.raises(InputError, match="fewer than the 64"):
-        relayd.backtest(db, connections=16)
-    with pytest.raises(InputError, match="pairs"):
-        relayd.backtest(db, pairs=["azure to aws"])
-    with pytest.raises(InputError, match="until"):
-        relayd.backtest(db, since_s=START_S, until_s=START_S)
     own = [s._replace(src=f"site:{s.src[4:]}", dst=f"site:{s.dst[4:]}") for s in history(7)]
-    with pytest.raises(DataError, match="no egress price"):
-        relayd.backtest(stored(tmp_path / "own.db", own))
-    assert main(["backtest", "--db", str(db), "--step", "0.001s"]) == 2
-    assert "step" in capsys.readouterr().err
-    assert main(["backtest", "--db", str(db), "--pairs", "nowhere>aws"]) == 2
+    unpriced = stored(tmp_path / "own.db", own)
+    late: dict[str, Any] = {"step_s": HALF_HOUR_S, "pairs": ["azure>aws"]}
+    late["since_s"] = START_S + 80 * 1800
+    for store, asked, said in (
+        (empty, {}, "3 regions with aggregate_mbps samples are needed"),
+        (db, late, "30 decisions"),
+        (db, {"connections": 1}, "per_flow_mbps"),
+        (db, {"connections": 16}, "fewer than the 64"),
+        (db, {"pairs": ["azure to aws"]}, "pairs"),
+        (db, {"since_s": START_S, "until_s": START_S}, "until"),
+        (unpriced, {}, "no egress price"),
+    ):
+        with pytest.raises((DataError, InputError), match=said):
+            relayd.backtest(store, **asked)
+    for words in (["--step", "0.001s"], ["--pairs", "nowhere>aws"]):
+        assert main(["backtest", "--db", str(db), *words]) == 2
+        assert words[0] in capsys.readouterr().err
 
 
 def test_single_flows_are_replayed_from_single_flows(tmp_path: Path) -> None:
-    samples = []
-    for src, dst in permutations(("aws:us-east-1", "azure:eastus", "gcp:us-east1"), 2):
-        rtt_ms = 200.0 if {src, dst} == {"aws:us-east-1", "azure:eastus"} else 50.0
-        for half_hour in range(48):
-            at_s = START_S + half_hour * 1800.0
-            mbps = 24_000.0 / rtt_ms  # 3 MB
-            samples += [
-                Sample(src, dst, "per_flow_mbps", mbps, at_s, "iperf3", 1, 60.0, True),
-                Sample(src, dst, "rtt_ms", rtt_ms, at_s, "ping"),
-            ]
+    rtts_ms = dict.fromkeys(permutations(THREE, 2), 50.0)
+    rtts_ms[SLOW] = rtts_ms[SLOW[::-1]] = 200.0
+    flows = regular(THREE, 48, HALF_HOUR_S, lambda *link: 24_000.0 / rtts_ms[link[:2]])  # 3 MB
+    samples = [one._replace(metric="per_flow_mbps", connections=1) for one in flows]
+    samples += [ping(*one[:2], rtts_ms[one[:2]], one.measured_at_s) for one in flows]
     db = stored(tmp_path / "flows.db", samples)
     found = relayd.backtest(
         db, step_s=HALF_HOUR_S, connections=1, objective="time", pairs=["aws>azure"]
@@ -379,101 +356,58 @@ def test_single_flows_are_replayed_from_single_flows(tmp_path: Path) -> None:
     assert found.total.of("relayd").throughput_gbps == pytest.approx(0.48)
 
 
-@pytest.mark.thorough
-def test_the_text_names_what_it_rests_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
-    asked = ["backtest", "--db", str(db), "--step", "30min", "--objective", "time"]
-    assert main(asked) == 0
-    shown = capsys.readouterr().out
-    assert "570 decisions on 6 pairs of 3 regions, from 576 samples" in " ".join(shown.split())
-    assert "azure > aws" in shown
-    assert (
-        main(["backtest", "--db", str(db), "--step", "30min", "--objective", "time", "--json"]) == 0
-    )
-    document = json.loads(capsys.readouterr().out)
-    assert document["total"]["judged"] == 570
-    assert [one["strategy"] for one in document["total"]["strategies"]] == [
-        "relayd",
-        "direct",
-        "relay",
-        "hindsight",
-    ]
+def replayed(where: str | Path, **more: Any) -> str:
+    asked: dict[str, Any] = {"step_s": HOUR_S, "since_s": START_S + 30 * HOUR_S, **more}
+    return relayd.backtest(
+        where, connections=CONNECTIONS, objective="time", **asked
+    ).model_dump_json()
 
 
 def test_both_engines_of_the_store_and_parquet_give_the_same_digits(
     tmp_path: Path, postgresql_spot: PostgresqlSpot
 ) -> None:
-    samples = history(6)
-    found = []
-    for db in (tmp_path / "history.db", postgresql_spot.where):
-        with open_store(db, mode="create") as store:
-            append(store, samples, "test")
-            if db == tmp_path / "history.db":
-                write_data_set(store.samples, tmp_path / "history")
-    for db in (tmp_path / "history.db", postgresql_spot.where, tmp_path / "history"):
-        since_s = START_S + 30 * HOUR_S
-        replayed = relayd.backtest(
-            db, step_s=HOUR_S, since_s=since_s, connections=CONNECTIONS, objective="time"
-        )
-        found.append(replayed.model_dump_json())
-    assert found[0] == found[1] == found[2]
+    db, samples = stored(tmp_path / "history.db", history(6)), history(6)
+    with open_store(postgresql_spot.where, mode="create") as store:
+        append(store, samples, "test")
+    with open_store(db, mode="read") as store:
+        write_data_set(store.samples, tmp_path / "history")
+    places = (db, postgresql_spot.where, tmp_path / "history")
+    assert len({replayed(where) for where in places}) == 1
 
 
 @pytest.mark.engines
-def test_a_cluster_gives_the_same_digits(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip(
         "distributed", reason="needs distributed (the examples group)"
     )
     db = stored(tmp_path / "history.db", history(5))
-
-    def replayed(dask: str | None) -> str:
-        return relayd.backtest(
-            db,
-            step_s=HOUR_S,
-            since_s=START_S + 30 * HOUR_S,
-            connections=CONNECTIONS,
-            objective="time",
-            dask=dask,
-        ).model_dump_json()
-
-    here = replayed(None)
+    here = replayed(db)
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     )
     with cluster:
-        assert replayed(cluster.scheduler_address) == here
+        assert replayed(db, dask=cluster.scheduler_address) == here
         with open_store(db, mode="read") as store:
             write_data_set(store.samples, tmp_path / "history")
-        db = tmp_path / "history"
-        assert replayed(cluster.scheduler_address) == here
-
-
-def test_a_cluster_that_is_not_there_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("distributed", reason="needs distributed (the examples group)")
-    db = planted(tmp_path / "steady.db", direct=500.0, link=4000.0)
+        assert replayed(tmp_path / "history", dask=cluster.scheduler_address) == here
     monkeypatch.setattr(replay, "CONNECT_S", 0.5)
     with pytest.raises(InputError, match="--dask"):
-        relayd.backtest(db, dask="tcp://127.0.0.1:9")
+        replayed(db, dask="tcp://127.0.0.1:9")
 
 
 # ---- exploring --------------------------------------------------------------------------------
 
 
-def wandering(db: Path, seed: int, spread: float) -> Path:
-    """Store two weeks of 3 h among five regions, whose links are random walks with noise."""
+def wandering(db: Path, seed: int, spread: float, regions: tuple[str, ...] = REGIONS) -> Path:
+    """Store two weeks of 3 h among regions whose links are random walks with noise."""
     random = np.random.default_rng(seed)
     samples = []
-    for src, dst in permutations(REGIONS, 2):
+    for src, dst in permutations(regions, 2):
         level = 3000.0 * random.lognormal(0.0, 0.25)
         for step in range(14 * 8):
             level *= random.lognormal(0.0, spread)
-            at_s = START_S + step * 3 * HOUR_S
             mbps = level * random.lognormal(0.0, 0.04)
-            samples.append(Sample(src, dst, "aggregate_mbps", mbps, at_s, "iperf3", 64, 60.0, True))
+            samples.append(rate(src, dst, mbps, START_S + step * 3 * HOUR_S))
     return stored(db, samples)
 
 

@@ -12,7 +12,8 @@ from probes.samples import Metric, Sample
 from relayd.__main__ import main
 from relayd.cli.commands import build_parser
 from relayd.report.sections import SECTIONS
-from tests.relayd.test_report import START_S, stored
+from tests.relayd.building import stored
+from tests.relayd.test_report import START_S
 
 HERE, THERE = "aws:us-east-1", "gcp:us-east1"
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
 import pytest
 
-from probes.fleet.hosts import Fleet, Host
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import leases, open_store
 from relayd.watch import watcher as watching
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
 from tests.postgresql import running_server
+from tests.relayd.building import unreachable
 from tests.relayd.store.engines import PostgresqlSpot
-
-_PAIR = ("aws:us-east-1", "aws:sa-east-1")
-
-
-def _fleet(folder: Path) -> Fleet:
-    return Fleet(
-        {
-            name: Host(
-                name,
-                name,
-                "127.0.0.1",
-                1,
-                "nobody",
-                None,
-                folder / "known_hosts",
-                public_address=f"127.0.2.{number}",
-            )
-            for number, name in enumerate(_PAIR, 1)
-        }
-    )
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.02)
+from tests.relayd.test_watching import _PAIR, _until
 
 
 @pytest.mark.postgresql
@@ -58,7 +32,9 @@ def test_there_is_one_prober_also_after_the_database_was_away(
 
     async def story(spot: PostgresqlSpot) -> None:
         watchers = [
-            Watcher(spot.where, _fleet(tmp_path), load_catalogue(), options, notes.append)
+            Watcher(
+                spot.where, unreachable(tmp_path, *_PAIR), load_catalogue(), options, notes.append
+            )
             for _ in range(3)
         ]
         stop = asyncio.Event()

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relayd.__main__ import main
-from relayd.cli.commands import build_parser
-from relayd.cli.parser import Parser
 from tests.properties import examples
-from tests.relayd.conftest import Outcome
+from tests.relayd.building import imported
+from tests.relayd.conftest import Relayd
 
-Relayd = Callable[..., Outcome]
 PAIR = ("--src", "us-east", "--dst", "sa")
 TO_JAPAN = ("plan", "azure:eastus", "aws:ap-northeast-1", "--volume", "1TB", "--json")
 # Lately: what was measured long ago has faded.
@@ -34,14 +31,10 @@ azure:japaneast,aws:ap-northeast-1,4,9.6,64,{MEASURED_AT}
 """
 
 
-@pytest.fixture
-def measured(tmp_path: Path, relayd: Relayd) -> Path:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which a relay through Japan pays."""
-    grid, db = tmp_path / "grid.csv", tmp_path / "measured.db"
-    grid.write_text(GRID)
-    outcome = relayd("import", "csv", grid, "--db", db)
-    assert outcome.code == 0, outcome.err
-    return db
+    return imported(tmp_path_factory.mktemp("measured") / "measured.db", *GRID.splitlines())
 
 
 def test_a_fresh_install_answers(relayd: Relayd) -> None:
@@ -56,17 +49,15 @@ def test_a_fresh_install_answers(relayd: Relayd) -> None:
 
 
 def test_what_was_measured_too_long_ago_opens_the_answer(tmp_path: Path, relayd: Relayd) -> None:
-    grid, db = tmp_path / "grid.csv", tmp_path / "old.db"
-    grid.write_text(GRID.replace(MEASURED_AT, "2022-01-10T00:00:00Z"))
-    assert relayd("import", "csv", grid, "--db", db).code == 0
+    grid = GRID.replace(MEASURED_AT, "2022-01-10T00:00:00Z")
+    db = imported(tmp_path / "old.db", *grid.splitlines())
     ends = ("azure:eastus", "aws:ap-northeast-1", "--db", db)
+    assert relayd("plan", *ends, "--max-age", "30d").code == 4
     opening = relayd("plan", *ends).out.partition("\n\n")[0]
     assert "azure:eastus -> aws:ap-northeast-1 was last measured on 2022-01-10" in opening
-    for words in (("plan", *ends), ("broadcast", *ends)):
-        answer = json.loads(relayd(*words, "--json").out)
-        assert "2022-01-10" in answer["outdated"][0]
-        assert answer["warnings"][: len(answer["outdated"])] == answer["outdated"]
-        assert relayd(*words, "--max-age", "30d").code == 4
+    answer = json.loads(relayd("broadcast", *ends, "--json").out)
+    assert "2022-01-10" in answer["outdated"][0]
+    assert answer["warnings"][: len(answer["outdated"])] == answer["outdated"]
 
 
 @pytest.mark.parametrize("years", [0.0, 3.0])
@@ -84,58 +75,40 @@ def test_a_price_of_long_ago_opens_the_answer(years: float, tmp_path: Path, rela
 
 
 def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
-    outcome = relayd(*TO_JAPAN, "--objective", "time", "--vms", "1", "--db", measured)
-    plan = json.loads(outcome.out)
+    ask = (*TO_JAPAN, "--db", measured, "--vms", "1")
+    plan = json.loads(relayd(*ask, "--objective", "time").out)
     assert plan["verdict"] == "split"
     assert set(plan["snapshot"]) == {"id", "as_of", "source"}
     assert plan["snapshot"]["as_of"] == MEASURED_AT
     direct, path, *_ = plan["paths"]
     assert direct["regions"] == ["azure:eastus", "aws:ap-northeast-1"]
     assert len(path["regions"]) == 3
-    assert set(plan["cost_usd"]) == {"egress", "vm", "total"}
-    assert plan["cost_usd"]["total"] == pytest.approx(
-        plan["cost_usd"]["egress"] + plan["cost_usd"]["vm"]
-    )
+    cost = plan["cost_usd"]
+    assert cost == {**cost, "total": pytest.approx(cost["egress"] + cost["vm"])}
     assert plan["direct"]["feasible"] is True
     assert plan["best_relay"]["relay"] == "azure:japaneast"
     assert plan["best_relay"]["gain"] == pytest.approx(4.8, rel=0.02)
     assert plan["best_relay"]["gain_low"] < 4.8
-
-
-def test_value_weighs_time_against_the_second_fee(relayd: Relayd, measured: Path) -> None:
-    ask = (*TO_JAPAN, "--db", measured, "--vms", "1")
-    verdicts = {
-        value: json.loads(relayd(*ask, "--time-value", value).out)["verdict"]
+    verdicts = [
+        json.loads(relayd(*ask, "--time-value", value).out)["verdict"]
         for value in ("0", "20usd/h", "500usd/h", "inf")
-    }
-    assert verdicts["0"] == verdicts["20usd/h"] == "direct"
-    # Beside the slow direct path, which takes nothing of what the relay needs.
-    assert verdicts["500usd/h"] == verdicts["inf"] == "split"
+    ]
+    # The relay stands next to the slow direct path, which takes nothing of what it needs.
+    assert verdicts == ["direct", "direct", "split", "split"]
     assert json.loads(relayd(*ask, "--objective", "cost").out)["verdict"] == "direct"
 
 
 def test_rules_bind_relays(relayd: Relayd, measured: Path) -> None:
     ask = (*TO_JAPAN, "--db", measured, "--objective", "time")
-    for rule in (
-        ("--avoid", "country:JP"),
-        ("--avoid", "azure:japaneast"),
-        ("--relays", "none"),
-        ("--allow", "continent:EU"),
-        ("--avoid", "continent:AS"),
-    ):
-        outcome = relayd(*ask, *rule)
-        if rule == ("--avoid", "country:JP") or rule == ("--avoid", "continent:AS"):
-            assert outcome.code == 2  # the destination is there itself
-            assert "place to avoid" in outcome.err
-            continue
-        plan = json.loads(outcome.out)
-        shown = [
-            option["relay"] for option in (plan["best_relay"], *plan["alternatives"]) if option
-        ]
+    for rule in (("--avoid", "azure:japaneast"), ("--relays", "none"), ("--allow", "continent:EU")):
+        plan = json.loads(relayd(*ask, *rule).out)
+        options = [plan["best_relay"], *plan["alternatives"]]
+        shown = [option["relay"] for option in options if option]
         used = [region for path in plan["paths"] for region in path["regions"]]
         assert "azure:japaneast" not in shown + used
-        if rule == ("--relays", "none"):
-            assert plan["verdict"] == "direct"
+        assert rule[0] != "--relays" or plan["verdict"] == "direct"
+    outcome = relayd(*ask, "--avoid", "country:JP")  # the destination is there itself
+    assert (outcome.code, "place to avoid" in outcome.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -143,30 +116,19 @@ def test_rules_bind_relays(relayd: Relayd, measured: Path) -> None:
     [
         (("--src", "us-eest", "--dst", "sa"), 2, ["src", "us-eest", "us-east"]),
         (("--src", "frankfurt", "--dst", "london"), 2, ["several", "aws:eu-central-1"]),
-        (("--src", "sa", "--dst", "aws:sa-east-1"), 2, ["dst", "source itself"]),
-        ((*PAIR, "--volume", "-5GB"), 2, ["volume", "above 0"]),
         ((*PAIR, "--volume", "0GB"), 2, ["volume", "above 0"]),
-        ((*PAIR, "--volume", "9e99GB"), 2, ["volume", "unit"]),
         ((*PAIR, "--volume", "5"), 2, ["--volume", "no unit", "500GB"]),
         ((*PAIR, "--volume", "5parsecs"), 2, ["--volume", "parsecs"]),
-        ((*PAIR, "--volume", "nanGB"), 2, ["--volume", "not a quantity"]),
         ((*PAIR, "--budget", "0.01usd"), 3, ["budget", "cheapest plan", "Raise"]),
-        ((*PAIR, "--budget", "-3usd"), 2, ["budget", "above 0"]),
         ((*PAIR, "--deadline", "1s"), 3, ["deadline", "Allow at least"]),
         ((*PAIR, "--min-throughput", "900gbps"), 3, ["900", "--vms"]),
-        ((*PAIR, "--vms", "0"), 2, ["vms", "1 or more"]),
         ((*PAIR, "--vms", "many"), 2, ["--vms", "whole number"]),
-        ((*PAIR, "--connections", "0"), 2, ["connections", "1 or more"]),
         ((*PAIR, "--margin", "nan"), 2, ["margin"]),
-        ((*PAIR, "--time-value", "-1"), 2, ["--time-value", "0 or more"]),
         ((*PAIR, "--objective", "luck"), 2, ["objective", "luck"]),
-        ((*PAIR, "--relays", "mars"), 2, ["relays", "mars"]),
         ((*PAIR, "--relays", "aws:us-east-1"), 2, ["relays", "end of the transfer"]),
         ((*PAIR, "--avoid", "country:XX"), 2, ["country:XX"]),
         ((*PAIR, "--max-age", "1d"), 4, ["not been measured"]),
         ((*PAIR, "--vm-type", "aws=abacus"), 2, ["--vm-type", "abacus", "nearest of"]),
-        ((*PAIR, "--vm-type", "abacus"), 2, ["--vm-type", "WHERE="]),
-        ((*PAIR, "--month-to-date", "-1TB"), 2, ["--month-to-date"]),
         ((*PAIR, "--db", "/nowhere/at/all.db"), 2, ["--db", "/nowhere/at/all.db", "import"]),
         ((*PAIR, "--catalogue", "/nowhere.toml"), 2, ["/nowhere.toml", "can't be read"]),
     ],
@@ -175,10 +137,8 @@ def test_bad_input_gets_one_clear_paragraph(
     relayd: Relayd, words: tuple[str, ...], code: int, says: list[str]
 ) -> None:
     outcome = relayd("plan", *words)
-    assert outcome.code == code
-    assert outcome.out == ""
-    for text in says:
-        assert text in outcome.err
+    assert (outcome.code, outcome.out) == (code, "")
+    assert all(text in outcome.err for text in says)
     if not outcome.err.startswith("usage:"):
         assert outcome.err.startswith("relayd: ")
         assert outcome.err.count("\n") == 1
@@ -220,39 +180,6 @@ def test_no_words_make_a_traceback(pairs: list[tuple[str, str]]) -> None:
     except SystemExit as leaving:
         code = int(leaving.code or 0)
     assert code in {0, 2, 3, 4}
-
-
-NEED_NO_FILE = {"catalogue", "completion", "doctor", "explain", "lab", "serve"}
-
-
-def leaves(parser: Parser, *words: str) -> Iterator[tuple[tuple[str, ...], Parser]]:
-    """Yield the words of each command that has no commands of its own, and its parser."""
-    if not parser._commands:
-        yield words, parser
-    for name, inner in parser._commands.items():
-        yield from leaves(inner, *words, name)
-
-
-def test_every_command_refuses_bad_input_in_one_sentence(tmp_path: Path, relayd: Relayd) -> None:
-    bad = tmp_path / "bad"
-    bad.write_text("\0 {no store, no catalogue, no table")
-    commands = list(leaves(build_parser()))
-    assert len(commands) > 50
-    for words, parser in commands:
-        needed: list[object] = [
-            f"{action.option_strings[-1]}={bad}" if action.option_strings else bad
-            for action in parser._actions
-            if action.required
-        ]
-        line: list[object] = [*words, "--no-such-option"]
-        if words[0] not in NEED_NO_FILE:
-            if words[0] in ("import", "export"):
-                needed[0] = next(iter(parser._get_positional_actions()[0].choices or ()))
-            line = [*words, *needed, "--catalogue", bad, "--db", bad]
-        outcome = relayd(*line)
-        assert outcome.code == 2, line
-        assert outcome.err.startswith("relayd: "), line
-        assert "Traceback" not in outcome.err + outcome.out, line
 
 
 def test_vm_types_are_listed_cheapest_first(relayd: Relayd) -> None:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import MISSING, fields
 from math import ceil, isclose
 from pathlib import Path
@@ -23,22 +22,22 @@ from planner.transfer.plan import Plan
 from relayd.emitting.formats import FORMATS, emit
 from relayd.emitting.lanes import Lane, Vm, emission
 from relayd.emitting.uploads import MIB, STORES, part_mib, side_by_side
-from relayd.settings import Settings
 from relayd.sources.memory import MemorySource
-from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
 from tests.ports import free_port
-from tests.relayd.conftest import Outcome
+from tests.relayd.building import modelled
+from tests.relayd.conftest import Outcome, Relayd
 
 FORMATS_BY_END = {"aws": {"aws-cli"}, "azure": {"azcopy"}, "gcp": {"gcloud"}}
 OF_STORES = set().union(*FORMATS_BY_END.values())
 REQUIRED = [part.name for part in fields(Plan) if part.default is MISSING]
 OF_RELAYS = {"haproxy", "socat"}
+ENDS = ("azure:westeurope", "aws:ap-south-1")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def wan() -> Wan:
-    return open_with(Settings(), None, [])
+    return modelled()
 
 
 def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:
@@ -48,31 +47,17 @@ def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:
 def relay(wan: Wan) -> Plan:
     """A relay alone: beside it, nothing is known of the direct path."""
     links = {src: dict(row) for src, row in wan.network.usual.items()}
-    del links["azure:westeurope"]["aws:ap-south-1"]
+    del links[ENDS[0]][ENDS[1]]
     wan = Wan(MemorySource(wan.catalogue, wan.network.with_(links=links)))
-    plan = wan.plan(
-        "azure:westeurope",
-        "aws:ap-south-1",
-        volume_gb=2000,
-        objective="time",
-        margin=0,
-        vms=1,
-        relays="azure:centralindia",
-    )
+    asked: dict[str, Any] = {"objective": "time", "margin": 0, "relays": "azure:centralindia"}
+    plan = wan.plan(*ENDS, volume_gb=2000, vms=1, **asked)
     assert plan.verdict == "relay"
     return plan
 
 
 def split(wan: Wan) -> Plan:
     """The direct path beside two relays, of which one has two VMs and the other one."""
-    plan = wan.plan(
-        "azure:westeurope",
-        "aws:ap-south-1",
-        volume_gb=2000,
-        objective="cost",
-        vms=2,
-        min_throughput_gbps=18,
-    )
+    plan = wan.plan(*ENDS, volume_gb=2000, objective="cost", vms=2, min_throughput_gbps=18)
     assert plan.verdict == "split"
     assert sorted(plan.vms.values()) == [1, 2, 2, 2]
     return plan
@@ -120,9 +105,8 @@ def test_shells_and_haproxy_read_what_is_emitted(wan: Wan, tmp_path: Path) -> No
         for name in fitting(plan):
             text = emit(plan, name)
             said = " ".join(line.removeprefix("#").strip() for line in text.splitlines())
-            assert plan.plan_id in said
-            assert plan.snapshot.id in said
-            assert f"{plan.cost_usd.total:,.2f} USD" in said
+            for known in (plan.plan_id, plan.snapshot.id, f"{plan.cost_usd.total:,.2f} USD"):
+                assert known in said
             assert re.search(r"Predicted: [\d.]+ Gbit/s \([\d.]+ to [\d.]+\)", said)
             assert max(map(len, text.splitlines()[:8])) <= 100
             file = tmp_path / name
@@ -138,15 +122,12 @@ def test_shells_and_haproxy_read_what_is_emitted(wan: Wan, tmp_path: Path) -> No
                 taken = subprocess.run(check, capture_output=True, text=True, env=ends)
                 assert taken.returncode == 0, taken.stderr
                 continue
-            for shell in ("dash", "bash"):
-                if shutil.which(shell):
-                    subprocess.run([shell, "-n", str(file)], check=True)
-            if shutil.which("shellcheck"):
-                # Variables of `env` are for whoever sources it.
-                unused = ["-e", "SC2034,SC2209"] if name == "env" else []
-                check = ["shellcheck", "-s", "sh", *unused, str(file)]
-                found = subprocess.run(check, capture_output=True, text=True)
-                assert found.returncode == 0, found.stdout
+            # Variables of `env` are for whoever sources it.
+            unused = ["-e", "SC2034,SC2209"] if name == "env" else []
+            for check in (["dash", "-n"], ["bash", "-n"], ["shellcheck", "-s", "sh", *unused]):
+                if shutil.which(check[0]):
+                    done = subprocess.run([*check, str(file)], capture_output=True, text=True)
+                    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_missing_address_stops_the_script_and_is_named(wan: Wan, tmp_path: Path) -> None:
@@ -169,7 +150,7 @@ def test_a_missing_address_stops_the_script_and_is_named(wan: Wan, tmp_path: Pat
         assert run(text, tmp_path, **known, **{role: "9"}).code == 2
 
 
-def test_endpoints_take_the_place_of_variables(wan: Wan) -> None:
+def test_endpoints_take_the_place_of_variables(wan: Wan, tmp_path: Path) -> None:
     plan = split(wan)
     two, one = relays_of(plan)
     given = {
@@ -184,19 +165,21 @@ def test_endpoints_take_the_place_of_variables(wan: Wan) -> None:
     assert ".alert" not in emit(plan, "haproxy", endpoints=given)
     # One of two is given.
     part = emit(plan, "haproxy", endpoints={"aws:ap-south-1": "10.4.0.1"})
-    assert "set DST_2" in part
-    assert "set DST_1" not in part
-    for wrong in (
-        {"gcp:us-east1": "10.0.0.1"},
-        {one: ["10.0.0.1", "10.0.0.2"]},
-        {one: "$(reboot)"},
-        {one: "a b"},
-        {one: ""},
-        {one: "2001:db8::1"},
-        {"azure:westeurope": "source.example.com"},
+    assert ("set DST_2" in part, "set DST_1" in part) == (True, False)
+    sourced = emit(plan, "env", endpoints={one: "10.3.0.1"})
+    told = sourced + 'echo "$RELAYD_VERDICT $RELAYD_LANES $RELAYD_LANE_5_PATH $RELAY_3"\n'
+    assert run(told, tmp_path).out == f"split 6 {' '.join((ENDS[0], one, ENDS[1]))} 10.3.0.1\n"
+    for end, wrong in (
+        ("gcp:us-east1", "10.0.0.1"),
+        (one, ["10.0.0.1", "10.0.0.2"]),
+        (one, "$(reboot)"),
+        (one, "a b"),
+        (one, ""),
+        (one, "2001:db8::1"),
+        ("azure:westeurope", "source.example.com"),
     ):
         with pytest.raises(InputError, match="endpoint"):
-            emit(plan, "socat", endpoints=wrong)
+            emit(plan, "socat", endpoints={end: wrong})  # type: ignore[dict-item]
 
 
 def test_lanes_carry_the_plan(wan: Wan) -> None:
@@ -219,33 +202,33 @@ def test_lanes_carry_the_plan(wan: Wan) -> None:
 
 def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
     plan = relay(wan)
-    text = emit(plan, "socat")
-    assert emit(plan.model_dump("json"), "socat") == text
-    assert emit(plan.model_dump_json(), "socat") == text
+    text = relayd.emit(plan, "socat")
+    whole = plan.model_dump("json")
+    assert emit(whole, "socat") == emit(plan.model_dump_json(), "socat") == text
     shuffle = wan.shuffle({("aws:us-east-1", "aws:sa-east-1"): 5})
     unfit: list[Any] = ["{", "[]", "3", {}, {"paths": []}, shuffle]
-    whole = plan.model_dump("json")
     unfit += [{key: value for key, value in whole.items() if key != left} for left in REQUIRED]
+    (path,) = whole["paths"]
+    # Written by somebody else: without bounds, a small plan is much work.
+    paths = [
+        *({"connections": 0}, {"regions": []}, {"connections": 10**30}),
+        *({name: v} for name in ("share", "rtt_ms", "throughput_gbps") for v in ("inf", 1e308)),
+    ]
+    unfit += [whole | {"paths": [path | change]} for change in paths]
     unfit += [
-        whole | {"snapshot": {}},
-        whole | {"paths": []},
-        whole | {"vms": {}},
-        whole | {"request": {"volume_gb": "much"}},
-        whole | {"throughput_gbps_low": "slow"},
-        whole | {"paths": [whole["paths"][0] | {"connections": 0}]},
-        whole | {"paths": [whole["paths"][0] | {"regions": []}]},
-        # Written by somebody else: without bounds, a small plan is much work.
-        whole | {"paths": [whole["paths"][0] | {"connections": 10**30}]},
-        whole | {"paths": whole["paths"] * 2},
-        whole | {"vms": dict.fromkeys(whole["vms"], 10**8)},
-        whole | {"request": whole["request"] | {"volume_gb": 10**400}},
-        whole | {"plan_id": "\ud800"},
-        *(
-            whole | {"paths": [whole["paths"][0] | {name: value}]}
-            for name in ("share", "rtt_ms", "throughput_gbps")
-            for value in ("inf", "nan", 1e308)
-        ),
-        *(whole | {"duration_s": value} for value in ("inf", "nan")),
+        whole | change
+        for change in (
+            {"snapshot": {}},
+            {"paths": []},
+            {"paths": [path] * 2},
+            {"vms": {}},
+            {"vms": dict.fromkeys(whole["vms"], 10**8)},
+            {"request": {"volume_gb": "much"}},
+            {"request": whole["request"] | {"volume_gb": 10**400}},
+            {"throughput_gbps_low": "slow"},
+            {"plan_id": "\ud800"},
+            {"duration_s": "nan"},
+        )
     ]
     for wrong in unfit:
         for tool in ("socat", "env", "rclone"):
@@ -280,29 +263,21 @@ def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
     sizes = {f"inner folder/-{i} ü'$x": 1000 * (i % 13) + i for i in range(40)} | {" first": 0}
     for name, size in sizes.items():
         (source / name).write_bytes(b"x" * size)
+
+    def copied(plan: Plan, **variables: str) -> list[str]:
+        end = tmp_path / f"copy{variables.get('LANE', '')}"
+        known = {"SOURCE": "source", "DESTINATION": end.name, **variables}
+        done = run(emit(plan, "rclone"), tmp_path, **known)
+        assert done.code == 0, done.err
+        return [str(p.relative_to(end)) for p in end.rglob("*") if p.is_file()]
+
     # One path and one lane: everything goes at once.
-    whole = run(emit(direct(wan), "rclone"), tmp_path, SOURCE="source", DESTINATION="copy")
-    assert whole.code == 0, whole.err
-    assert {str(p.relative_to(tmp_path / "copy")) for p in (tmp_path / "copy").rglob("*")} == {
-        *sizes,
-        "inner folder",
-    }
+    assert set(copied(direct(wan))) == set(sizes)
     plan = split(wan)
-    lanes = emission(plan, to_vms=False).lanes
     addresses = {f"RELAY_{i}": "192.0.2.1" for i in (1, 2, 3)}
     seen: list[str] = []
-    for lane in lanes:
-        end = tmp_path / f"lane{lane.number}"
-        done = run(
-            emit(plan, "rclone"),
-            tmp_path,
-            SOURCE="source",
-            DESTINATION=end.name,
-            LANE=str(lane.number),
-            **addresses,
-        )
-        assert done.code == 0, done.err
-        got = [str(p.relative_to(end)) for p in end.rglob("*") if p.is_file()]
+    for lane in emission(plan, to_vms=False).lanes:
+        got = copied(plan, LANE=str(lane.number), **addresses)
         seen += got
         carried = sum(sizes[name] for name in got)
         assert abs(carried - lane.share * sum(sizes.values())) <= max(sizes.values())
@@ -320,38 +295,14 @@ def test_the_aws_command_line_takes_its_settings(wan: Wan, tmp_path: Path) -> No
     (tmp_path / "source" / "file").write_text("x")
     own = tmp_path / "config"
     own.write_text("[default]\nregion = eu-west-1\n")
-    told = text + 'cat "$AWS_CONFIG_FILE"\n'
-    done = run(
-        told,
-        tmp_path,
-        "--dryrun",
-        SOURCE="source",
-        DESTINATION="s3://b/p",
-        PART="7MB",
-        AWS_CONFIG_FILE=str(own),
-        AWS_ACCESS_KEY_ID="x",
-        AWS_SECRET_ACCESS_KEY="y",
-    )
+    known = {"SOURCE": "source", "DESTINATION": "s3://b/p", "PART": "7MB"}
+    known |= {"AWS_CONFIG_FILE": str(own), "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+    done = run(text + 'cat "$AWS_CONFIG_FILE"\n', tmp_path, "--dryrun", **known)
     assert done.code == 0, done.err
     assert "(dryrun) upload: source/file to s3://b/p/file" in done.out
     for line in ("region = eu-west-1", "max_concurrent_requests = 64", "multipart_chunksize = 7MB"):
         assert line in done.out
     assert own.read_text() == "[default]\nregion = eu-west-1\n"
-
-
-def test_variables_can_be_sourced(wan: Wan, tmp_path: Path) -> None:
-    plan = split(wan)
-    _, one = relays_of(plan)
-    text = emit(plan, "env", endpoints={one: "10.3.0.1"})
-    told = text + 'echo "$RELAYD_VERDICT $RELAYD_LANES $RELAYD_LANE_5_PATH $RELAY_3"\n'
-    assert run(told, tmp_path).out.split() == [
-        "split",
-        "6",
-        "azure:westeurope",
-        one,
-        "aws:ap-south-1",
-        "10.3.0.1",
-    ]
 
 
 @pytest.mark.service
@@ -409,22 +360,13 @@ def test_parts_keep_to_the_store_and_suffice_for_the_connections(
         assert count >= connections
 
 
-def test_the_command_emits(relayd: Callable[..., Outcome], wan: Wan) -> None:
-    ask = ("plan", "--src", "us-east", "--dst", "sa", "--vms", "1")
-    done = relayd(
-        *ask, "--emit", "iperf3", "--endpoint", "aws:sa-east-1=10.0.0.9", "--port", "6000"
-    )
+def test_the_command_emits(relayd: Relayd) -> None:
+    ask = ("plan", "--src", "us-east", "--dst", "sa", "--vms", "1", "--emit", "iperf3")
+    done = relayd(*ask, "--endpoint", "aws:sa-east-1=10.0.0.9", "--port", "6000")
     assert done.code == 0, done.err
     assert done.out.startswith("#!/bin/sh\n")
     assert "DST_1=10.0.0.9" in done.out
     assert "-p 6000" in done.out
-    assert relayd(*ask, "--emit", "iperf3", "--json").code == 2
-    for wrong in (("--endpoint", "x"), ("--port", "no"), ("--endpoint", "sa=a b")):
-        refused = relayd(*ask, "--emit", "iperf3", *wrong)
-        assert refused.code == 2, wrong
-        assert refused.err.count("\n") == 1
-    assert relayd(*ask, "--emit", "haproxy").code == 2
-
-
-def test_the_library_emits(wan: Wan) -> None:
-    assert relayd.emit(relay(wan), "env").count("RELAYD_PLAN_ID=") == 1
+    for wrong in ("--endpoint=x", "--port=no", "--endpoint=sa=a b", "--json", "--emit=haproxy"):
+        refused = relayd(*ask, wrong)
+        assert (refused.code, refused.err.count("\n")) == (2, 1), wrong

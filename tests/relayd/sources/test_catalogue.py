@@ -21,7 +21,6 @@ from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
 from planner.model.errors import CatalogueError, DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota
-from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
@@ -41,6 +40,8 @@ flow_gbps = 5
 window_mb = 3
 price_usd_per_h = 0
 """
+NODE = '[[vm_type]]\nid = "aws:m5.8xlarge"\n'
+CLOUDS = {"aws", "azure", "gcp"}
 QUOTA = '[[vcpu_quota]]\nregion = "azure:eastus"\nfamily = "cores"\n'
 EGRESS = '[[egress]]\nname = "mine"\nfrom = ["onprem:*"]\nto = ["*"]\n'
 
@@ -83,39 +84,26 @@ def write(tmp_path: Path) -> Write:
 def test_forty_regions_are_planned_between_from_the_start(built_in: Catalogue) -> None:
     baseline = [region for region in built_in.regions.values() if region.baseline]
     assert Counter(region.provider for region in baseline) == {"aws": 11, "azure": 17, "gcp": 12}
-    paper = permitted(built_in, allow=["set:paper-2018"])
-    assert {region.id for region in baseline} == paper
+    assert {r.id for r in baseline} == permitted(built_in, allow=["set:paper-2018"])
     for region in built_in.regions.values():
         assert region.city
         assert re.fullmatch("[A-Z]{2}", region.country)
         assert region.continent in CONTINENTS
-        assert region.area
-        assert region.latitude_deg is not None
-        assert region.longitude_deg is not None
 
 
-def test_regions_are_where_the_shared_table_has_them(built_in: Catalogue) -> None:
+def test_all_regions_are_where_the_shared_tables_have_them(built_in: Catalogue) -> None:
     with shared("regions.csv").open() as file:
-        rows = {r["region_id"]: r for r in csv.DictReader(file)}
-    ours = {i: r for i, r in rows.items() if r["provider"] in {"aws", "azure", "gcp"}}
-    assert set(ours) <= set(built_in.regions)
-    for region_id, row in ours.items():
-        region = built_in.regions[region_id]
-        assert (region.country, region.continent, region.area) == (
-            row["country"],
-            row["continent"],
-            row["area"],
-        )
-        assert region.latitude_deg == pytest.approx(float(row["lat_deg"]), abs=0.5)
-        assert region.longitude_deg == pytest.approx(float(row["lon_deg"]), abs=0.5)
-
-
-def test_all_regions_of_the_list_of_2026_are_known(built_in: Catalogue) -> None:
+        older = {r["region_id"]: r for r in csv.DictReader(file) if r["provider"] in CLOUDS}
     with shared("catalogue-2026/regions_2026.csv").open() as file:
-        rows = {f"{r['provider']}:{r['region']}": r for r in csv.DictReader(file)}
-    assert set(rows) == set(built_in.regions)
-    for region_id, row in rows.items():
-        region = built_in.regions[region_id]
+        newer = {f"{r['provider']}:{r['region']}": r for r in csv.DictReader(file)}
+    assert set(older) <= set(newer) == set(built_in.regions)
+    for region_id, region in built_in.regions.items():
+        if row := older.get(region_id):
+            ours = (region.country, region.continent, region.area)
+            assert ours == (row["country"], row["continent"], row["area"])
+            assert region.latitude_deg == pytest.approx(float(row["lat_deg"]), abs=0.5)
+            assert region.longitude_deg == pytest.approx(float(row["lon_deg"]), abs=0.5)
+        row = newer[region_id]
         assert region.country == row["country_code"]
         listed = replace(region, latitude_deg=float(row["lat"]), longitude_deg=float(row["lon"]))
         assert (distance_km(region, listed) or 0.0) < 300
@@ -129,11 +117,8 @@ def test_all_regions_of_the_list_of_2026_are_known(built_in: Catalogue) -> None:
         ("azure:Singapore", "azure:southeastasia"),
         ("Iowa", "gcp:us-central1"),
         ("azure:iowa", "azure:centralus"),
-        ("Mexico", "aws:mx-central-1"),
-        ("Israel", "aws:il-central-1"),
         ("azure:Israel", "azure:israelcentral"),
         ("Virginia", "aws:us-east-1"),
-        ("Ireland", "aws:eu-west-1"),
         ("Europe", "aws:eu-west-1"),
         ("Silicon Valley", "aws:us-west-1"),
         ("South Africa", "aws:af-south-1"),
@@ -159,38 +144,11 @@ def test_any_two_regions_can_be_planned_between(built_in: Catalogue) -> None:
             assert plan.cost_usd.egress > 0
 
 
-def test_every_region_of_the_measured_grid_is_described(built_in: Catalogue) -> None:
-    with shared("aggregate_2022-01.csv").open() as file:
-        measured = {row[end] for row in csv.DictReader(file) for end in ("src", "dst")}
-    assert len(measured) == 63
-    assert measured <= set(built_in.regions)
-
-
-@pytest.mark.parametrize(
-    ("alias", "rule"),
-    [
-        ("us", "country:US"),
-        ("ca", "country:CA"),
-        ("uk", "country:GB"),
-        ("jp", "country:JP"),
-        ("au", "country:AU"),
-        ("in", "country:IN"),
-        ("de", "country:DE"),
-        ("fr", "country:FR"),
-        ("mexico", "country:MX"),
-        ("italy", "country:IT"),
-        ("eu", "continent:EU"),
-        ("sa", "continent:SAM"),
-        ("af", "continent:AF"),
-    ],
-)
-def test_an_alias_of_a_country_or_continent_leaves_nothing_out(
-    built_in: Catalogue, alias: str, rule: str
-) -> None:
-    assert set(built_in.aliases[alias]) == permitted(built_in, allow=[rule])
-
-
-def test_aliases_prefer_regions_of_the_baseline(built_in: Catalogue) -> None:
+def test_aliases_leave_nothing_out_and_prefer_the_baseline(built_in: Catalogue) -> None:
+    rules = {"us": "country:US", "uk": "country:GB", "in": "country:IN", "mexico": "country:MX"}
+    rules |= {"eu": "continent:EU", "sa": "continent:SAM", "af": "continent:AF"}
+    for alias, rule in rules.items():
+        assert set(built_in.aliases[alias]) == permitted(built_in, allow=[rule])
     for members in built_in.aliases.values():
         baseline = [built_in.regions[member].baseline for member in members]
         assert baseline == sorted(baseline, reverse=True)
@@ -266,31 +224,26 @@ def test_a_region_that_is_not_listed_costs_the_dearest_price(built_in: Catalogue
 
 
 def test_the_last_rule_that_matches_holds(built_in: Catalogue) -> None:
-    def rule(name: str, source: str, destination: str) -> EgressPrice:
-        return EgressPrice(name, (source,), (destination,), (Tier(0.0),))
-
-    rules = (
-        rule("all", "*", "*"),
-        rule("inside", "*", "same-provider"),
-        rule("continent", "aws:* & continent:EU", "same-provider & same-continent"),
-        rule("pattern", "*:us-*-2", "country:BR"),
-        rule("outside", "azure:westus", "other-provider"),
-    )
-    catalogue = replace(built_in, egress_prices=rules)
+    rules = {
+        "all": ("*", "*"),
+        "inside": ("*", "same-provider"),
+        "continent": ("aws:* & continent:EU", "same-provider & same-continent"),
+        "pattern": ("*:us-*-2", "country:BR"),
+        "outside": ("azure:westus", "other-provider"),
+    }
+    prices = [EgressPrice(name, (a,), (b,), (Tier(0.0),)) for name, (a, b) in rules.items()]
+    catalogue = replace(built_in, egress_prices=tuple(prices))
     for src, dst, name in [
         ("aws:us-east-1", "gcp:us-east1", "all"),
         ("aws:us-east-1", "aws:eu-west-1", "inside"),
         ("aws:eu-west-1", "aws:us-east-1", "inside"),
         ("aws:eu-west-1", "aws:eu-central-1", "continent"),
-        ("gcp:europe-west1", "gcp:europe-west2", "inside"),
         ("aws:us-west-2", "azure:brazilsouth", "pattern"),
         ("aws:us-west-1", "azure:brazilsouth", "all"),
         ("azure:westus", "gcp:us-east1", "outside"),
         ("azure:westus", "azure:eastus", "inside"),
-        ("x:a", "x:b", "inside"),
     ]:
         assert catalogue.egress_price(src, dst).name == name, (src, dst)
-        assert catalogue.egress_price(src, dst).name == name, "asked again"
 
 
 # --- a user's files ---------------------------------------------------------------------------
@@ -341,11 +294,6 @@ def test_quotas_are_read_kept_and_sent_alike(write: Write) -> None:
     assert load_catalogue(files) == first == catalogue_of(content_of(first), first.digest)
 
 
-def test_a_minimal_site_is_known_but_not_in_the_baseline(write: Write) -> None:
-    catalogue = load_catalogue(write('\ufeff[[region]]\r\nid = "onprem:lab"\r\n'))
-    assert not catalogue.regions["onprem:lab"].baseline
-
-
 NAMES = st.sampled_from(["aws:m5.8xlarge", "azure:F1", "onprem:node", "onprem:other"])
 FIGURES = st.fixed_dictionaries(
     {
@@ -384,90 +332,61 @@ def test_overrides_hold_and_touch_nothing_else(
     [
         # figures
         (
-            '[[vm_type]]\nid = "aws:m5.8xlarge"\negress_gbps = -1',
+            NODE + "egress_gbps = -1",
             "vm_type aws:m5.8xlarge, egress_gbps: must be greater than 0 (got -1). Write a figure",
         ),
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nwindow_mb = nan', "be a finite number (got nan)"),
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = inf', "must be a finite number"),
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = "5"', "must be a number (got '5')"),
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nflow_gbps = true', "must be a number"),
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\nvcpus = 1.5', "must be a whole number"),
-        ('[[vm_type]]\nid = "aws:m5.8xlarge"\negress_gbps = 10_001', "1 Gbit/s is 1000 Mbit/s"),
+        (NODE + "window_mb = nan", "be a finite number (got nan)"),
+        (NODE + 'flow_gbps = "5"', "must be a number (got '5')"),
+        (NODE + "flow_gbps = true", "must be a number"),
+        (NODE + "vcpus = 1.5", "must be a whole number"),
+        (NODE + "egress_gbps = 10_001", "1 Gbit/s is 1000 Mbit/s"),
         # shape
-        (
-            '[[vm_type]]\nid = "aws:m5.8xlarge"\negres_gbps = 5',
-            "egres_gbps: is not a known field. The fields are id, vcpus, egress_gbps",
-        ),
+        (NODE + "egres_gbps = 5", "is not a known field. The fields are id, vcpus, egress_gbps"),
         (VM_TYPE.replace("vcpus = 8\n", ""), "vcpus: is missing. Add `vcpus = ...`."),
         (VM_TYPE.replace("onprem:node", "node"), "id: must look like provider:name (got 'node')"),
         ("[[vm_type]]\nvcpus = 1", "vm_type number 1, id: is missing"),
         ("[vm_type]\nvcpus = 1", "vm_type: has the wrong shape. Write each one under its own"),
-        ("aliases = 1", "aliases: has the wrong shape. Write it as a table: `[aliases]`."),
         ("[[vm_types]]", "vm_types: is not a part of a catalogue"),
         (VM_TYPE + VM_TYPE, "vm_type onprem:node: is defined twice"),
+        (
+            VM_TYPE.replace("10", "-10").replace("= 3", "= -3").replace("= 8", '= "8"'),
+            "has 4 faults. (1) vm_type onprem:node, vcpus:",
+        ),
         # regions and aliases
         ('[[region]]\nid = "onprem:a"\nlatitude_deg = 91\nlongitude_deg = 0', "not be above 90"),
         ('[[region]]\nid = "onprem:a"\nlatitude_deg = 9', "longitude_deg: is missing. Give both"),
         ('[[region]]\nid = "onprem:a"\nbaseline = true', "baseline: needs coordinates"),
         ('[[region]]\nid = "onprem:a"\narea = "Mars"', "Use one of NAM, SAM, EU, AF, ME, IN,"),
-        ('[[region]]\nid = "onprem:a"\ncontinent = "NA"', "is not a known code (got 'NA')"),
-        ('[[region]]\nid = "onprem:a"\ncountry = "Germany"', "Use two capital letters"),
         ('[[region]]\nid = "country:de"', "is a word of rules"),
-        (
-            '[[region]]\nid = "onprem:home"\n[aliases]\nhome = ["aws:us-east-1"]',
-            "alias home: has the same name as region onprem:home",
-        ),
         ('[aliases]\nhome = ["aws:us-east-11"]', "Did you mean aws:us-east-1?"),
         ("[aliases]\nhome = []", "alias home: must not be empty"),
-        ('[aliases]\nhome = "us-eastt"', "Did you mean us-east?"),
-        ('[aliases]\nhome = "nowhere-near"', "Add it under `[aliases]`"),
-        (
-            '[aliases]\nhome = "other"\nother = "home"',
-            "names an alias that is not in the catalogue",
-        ),
-        ('[aliases]\n"a:b" = ["aws:us-east-1"]', "alias a:b: is not a plain name"),
+        ('[aliases]\nhome = "other"\nother = "home"', "an alias that is not in the catalogue"),
         ('[default_vm_types]\naws = "aws:m9"', "names a vm_type that is not in the catalogue"),
         # prices
         (EGRESS, "tiers: and usd_per_gb are missing. Give a flat `usd_per_gb`, or `tiers`."),
         (EGRESS + "usd_per_gb = 1\ntiers = [{usd_per_gb = 1}]", "are both given"),
-        (EGRESS + "usd_per_gb = -0.01", "usd_per_gb: must not be below 0"),
         (EGRESS + "tiers = [{usd_per_gb = 1, up_to_gb = 9}]", "must end with one that has no end"),
         (EGRESS + "tiers = [{usd_per_gb = 1}, {usd_per_gb = 2}]", "no end only in the last"),
-        (
-            EGRESS
-            + "tiers=[{usd_per_gb=1, up_to_gb=9}, {usd_per_gb=1, up_to_gb=9}, {usd_per_gb=0}]",
-            "must ascend in up_to_gb (got [9.0, 9.0])",
-        ),
         (EGRESS + "tiers = [{usd_per_gb = 1, upto = 9}]", "number 1, upto: is not a known field"),
         (EGRESS + 'usd_per_gb = 1\nas_of = "May"', 'Write "2022-05"'),
         (EGRESS.replace('"*"', '"continent:NA"') + "usd_per_gb = 1", "to: is not a pattern"),
-        (EGRESS.replace("onprem:*", "same-provider") + "usd_per_gb = 1", "from: is not a pattern"),
-        (EGRESS.replace('"*"', '"aws:us-east-11"') + "usd_per_gb = 1", "Did you mean aws:us-east"),
         # quotas
         ("[[vcpu_quota]]\nvcpus = 1", "vcpu_quota number 1, region: is missing. Begin every"),
-        (QUOTA.replace('"cores"', "1"), "vcpu_quota number 1, family: must be text (got 1)"),
         (QUOTA + "vcpus = -1", "vcpu_quota azure:eastus cores, vcpus: must not be below 0"),
-        (QUOTA + "vcpus = 1.5", "vcpus: must be a whole number"),
-        (QUOTA + "vcpus = 9223372036854775807", "vcpus: must not be above 1e+07"),
-        (QUOTA, "vcpus: is missing. Add `vcpus = ...`."),
-        (QUOTA + "vcpus = 1\nlimit = 1", "fields are region, family, vcpus, used_vcpus, types,"),
         (QUOTA + "vcpus = 1\n" + QUOTA + "vcpus = 2", "azure:eastus cores: is defined twice"),
-        (QUOTA.replace("eastus", "eastuss") + "vcpus = 1", "Did you mean azure:eastus?"),
-        (QUOTA.replace("azure:eastus", "same-provider") + "vcpus = 1", "region: is not a pattern"),
         (
             QUOTA.replace("cores", "Elastic IPs") + "vcpus = 1",
             "family: is not one whose VM types relayd knows (got 'Elastic IPs'). Say which count:",
         ),
         # not TOML
         ("[aliases]\nhome = \n", "line 2, column 8: is not valid TOML: invalid value (got 'home"),
-        ("[[region", "is not valid TOML"),
         ("x = " + "[" * 5000, "is not valid TOML"),
         ("x = " + "1" * 5000, "is not valid TOML"),
         (b"[aliases]\n# caf\xe9", "line 2: is not UTF-8 text"),
     ],
 )
 def test_a_wrong_file_is_told_by_entry_field_value_and_remedy(
-    content: str | bytes, said: str, write: Write
+    content: str | bytes, said: str, write: Write, tmp_path: Path
 ) -> None:
     with pytest.raises(CatalogueError) as caught:
         load_catalogue(write(content))
@@ -476,30 +395,15 @@ def test_a_wrong_file_is_told_by_entry_field_value_and_remedy(
     assert "user1.toml" in message
     assert "\n" not in message
     assert len(message) < 1000
+    with pytest.raises(CatalogueError, match=f"{tmp_path}: can't be read"):
+        load_catalogue([tmp_path])
 
 
-SCALARS = st.sampled_from(
-    [
-        "0",
-        "-1",
-        "1e400",
-        "nan",
-        '""',
-        '"x"',
-        '"\\u0000"',
-        "true",
-        "[]",
-        "[[]]",
-        "{}",
-        "{a = 1}",
-        "1979-05-27",
-        "07:32:00",
-        "9223372036854775808",
-        '["aws:us-east-1"]',
-        '"*"',
-        '["&"]',
-    ]
+_SCALARS = (
+    '0|-1|1e400|nan|""|"x"|"\\u0000"|true|[]|[[]]|{}|{a = 1}|1979-05-27|07:32:00|'
+    '9223372036854775808|["aws:us-east-1"]|"*"|["&"]'
 )
+SCALARS = st.sampled_from(_SCALARS.split("|"))
 LINES = re.findall(r"^\w+ = .*[^\[\n]$", EXAMPLE, re.MULTILINE)
 
 
@@ -520,16 +424,6 @@ def test_any_value_in_any_field_loads_or_is_a_clear_error(
     assert "\n" not in told
 
 
-def test_several_faults_are_told_at_once_and_the_rest_counted(write: Write) -> None:
-    wrong = VM_TYPE.replace("10", "-10").replace("= 3", "= -3").replace("= 8", '= "8"')
-    with pytest.raises(CatalogueError) as caught:
-        load_catalogue(write(wrong))
-    message = str(caught.value)
-    assert "has 4 faults. (1) vm_type onprem:node, vcpus:" in message
-    assert "(3) vm_type onprem:node, ingress_gbps:" in message
-    assert message.endswith("And 1 more.")
-
-
 def test_two_files_that_contradict_each_other_are_both_named(write: Write) -> None:
     with pytest.raises(CatalogueError) as caught:
         load_catalogue(write(VM_TYPE, VM_TYPE.replace("vcpus = 8", "vcpus = 9")))
@@ -538,12 +432,6 @@ def test_two_files_that_contradict_each_other_are_both_named(write: Write) -> No
     same = load_catalogue(write(VM_TYPE, VM_TYPE))
     assert same.vm_types["onprem:node"].vcpus == 8
     assert load_catalogue(write(VM_TYPE) * 2).vm_types["onprem:node"].vcpus == 8
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    for path in (tmp_path / "missing.toml", tmp_path):
-        with pytest.raises(CatalogueError, match=f"{path}: can't be read"):
-            load_catalogue([path])
 
 
 # --- cache ------------------------------------------------------------------------------------
@@ -606,7 +494,3 @@ def test_old_caches_are_cleared_away(cache: Path, write: Write) -> None:
     for vcpus in range(1, 12):
         load_catalogue(write(VM_TYPE.replace("= 8", f"= {vcpus}")))
     assert len(list(cache.iterdir())) <= 8
-
-
-def test_built_in_tables_are_complete() -> None:
-    assert (built_in_folder() / "egress-prices.toml").is_file()

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.samples import Metric, Sample
@@ -21,6 +20,7 @@ from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import Period, compact
 from tests.properties import examples
+from tests.relayd.building import ping, rate
 
 _NOW_S = 1.8e9
 _DAY_S = 86400.0
@@ -31,34 +31,21 @@ _LINKS: tuple[tuple[str, str, Metric, float], ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    return load_catalogue()
+_CATALOGUE = load_catalogue()
 
 
 def _series(seed: int, count: int, span_days: float, level_change: bool) -> list[Sample]:
     random = Random(seed)
     found = []
     for src, dst, metric, usual in _LINKS:
+        connections = {"aggregate_mbps": 64, "per_flow_mbps": 1}.get(metric)
         for number in range(count):
             share = number / count
-            value = usual * random.uniform(0.95, 1.05)
-            value *= 2 if level_change and share > 0.9 else 1
-            many = metric == "aggregate_mbps"
-            found.append(
-                Sample(
-                    src,
-                    dst,
-                    metric,
-                    value,
-                    _NOW_S - span_days * _DAY_S * (1 - share),
-                    "ping" if metric == "rtt_ms" else "iperf3 3.12",
-                    64 if many else 1 if metric == "per_flow_mbps" else None,
-                    5.0,
-                    True,
-                    src_vm="m5.8xlarge" if share < 0.7 and src.startswith("aws") else "",
-                )
-            )
+            value = usual * random.uniform(0.95, 1.05) * (2 if level_change and share > 0.9 else 1)
+            at_s = _NOW_S - span_days * _DAY_S * (1 - share)
+            src_vm = "m5.8xlarge" if share < 0.7 and src.startswith("aws") else ""
+            test = rate(src, dst, value, at_s, metric=metric, src_vm=src_vm)
+            found.append(test._replace(connections=connections))
     return found
 
 
@@ -71,14 +58,11 @@ def _total(store: Store) -> tuple[int, float]:
     return int(count), float(total)
 
 
-def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
-    network = estimated(store, catalogue, through=store.samples.last_id()).network
+def _estimates(store: Store) -> dict[object, object]:
+    network = estimated(store, _CATALOGUE, through=store.samples.last_id()).network
     ends = {end for src, dst, *_ in _LINKS for end in (src, dst)}
-    found: dict[object, object] = {end: network.sites[end] for end in ends}
-    found |= {
-        (link.src, link.dst): link for link in network if link.src in ends and link.dst in ends
-    }
-    return found
+    links = {(link.src, link.dst): link for link in network if {link.src, link.dst} <= ends}
+    return {**links, **{end: network.sites[end] for end in ends}}
 
 
 @settings(max_examples=examples(12), deadline=None)
@@ -88,45 +72,34 @@ def _estimates(store: Store, catalogue: Catalogue) -> dict[object, object]:
     span_days=st.sampled_from([2.0, 45.0, 400.0]),
     level_change=st.booleans(),
     older_days=st.sampled_from([1.0, 30.0, 90.0]),
-    daily=st.booleans(),
+    period=st.sampled_from(["day", "hour"]),
 )
 def test_totals_and_estimates_are_as_before(
-    seed: int, count: int, span_days: float, level_change: bool, older_days: float, daily: bool
+    seed: int, count: int, span_days: float, level_change: bool, older_days: float, period: Period
 ) -> None:
-    catalogue = load_catalogue()
+    rows = _series(seed, count, span_days, level_change)
+    old = [row for row in rows if row.measured_at_s < _NOW_S - older_days * _DAY_S]
     with (
         tempfile.TemporaryDirectory() as folder,
         open_store(Path(folder) / "relayd.db", mode="create") as store,
     ):
-        rows = _series(seed, count, span_days, level_change)
         append(store, rows)
-        totals, estimates = _total(store), _estimates(store, catalogue)
-        period: Period = "day" if daily else "hour"
+        totals, estimates = _total(store), _estimates(store)
         done = compact(store, older_days * _DAY_S, period=period, now_s=_NOW_S)
         again = _total(store)
         assert again[0] == totals[0] == len(set(rows)) == store.samples.counts().samples
         assert again[1] == pytest.approx(totals[1], rel=1e-12)
-        assert _estimates(store, catalogue) == estimates
-        old = [row for row in rows if row.measured_at_s < _NOW_S - older_days * _DAY_S]
-        assert done.samples <= len(old)
-        if count > MOST_JUDGED and span_days > older_days + 1:
-            assert done.samples > 0
-        assert done.summaries <= done.samples
+        assert _estimates(store) == estimates
+        assert done.summaries <= done.samples <= len(old)
+        assert done.samples > 0 or count <= MOST_JUDGED or span_days <= older_days + 1
         # What is summarised once stays as it is.
-        twice = compact(store, older_days * _DAY_S, period=period, now_s=_NOW_S)
-        assert twice.samples == 0
+        assert compact(store, older_days * _DAY_S, period=period, now_s=_NOW_S).samples == 0
 
 
 def test_a_summary_says_what_its_samples_did(store: Store) -> None:
     hour_s = 1.7e9 // 3600 * 3600
-    old = [
-        Sample("aws:a", "gcp:b", "rtt_ms", float(value), hour_s + 10 * value, "ping")
-        for value in range(1, 12)
-    ]
-    newer = [
-        Sample("aws:a", "gcp:b", "rtt_ms", 5.0, _NOW_S - number, "ping")
-        for number in range(MOST_JUDGED)
-    ]
+    old = [ping("aws:a", "gcp:b", value, hour_s + 10 * value) for value in range(1, 12)]
+    newer = [ping("aws:a", "gcp:b", 5.0, _NOW_S - number) for number in range(MOST_JUDGED)]
     append(store, old + newer)
     done = compact(store, 90 * _DAY_S, now_s=_NOW_S)
     assert (done.samples, done.summaries, done.kept) == (11, 1, 0)
@@ -141,17 +114,17 @@ def test_a_summary_says_what_its_samples_did(store: Store) -> None:
 
 
 def test_imported_files_stay_unless_asked_for(store: Store) -> None:
-    rows = [
-        Sample("aws:a", "gcp:b", "rtt_ms", 5.0, 1.7e9 + number, "ping")
-        for number in range(MOST_JUDGED + 40)
-    ]
-    ingest(store, Batch("old.csv", "csv", "0" * 64), rows)
+    rows = [ping("aws:a", "gcp:b", 5.0, 1.7e9 + number) for number in range(MOST_JUDGED + 40)]
+    file = Batch("old.csv", "csv", "0" * 64)
+    ingest(store, file, rows)
     done = compact(store, 90 * _DAY_S, now_s=_NOW_S)
     assert (done.samples, done.kept) == (0, len(rows))
-    assert ingest(store, Batch("old.csv", "csv", "0" * 64), rows).accepted == 0
-    assert (
-        compact(store, 90 * _DAY_S, files_too=True, now_s=_NOW_S).samples == 39
-    )  # all but the first
+    assert ingest(store, file, rows).accepted == 0
+    asked = compact(store, 90 * _DAY_S, files_too=True, now_s=_NOW_S)
+    assert asked.samples == 39  # all but the first
+    for age_s in (0.0, -1.0, 3600.0, float("nan")):
+        with pytest.raises(InputError, match="at least one day"):
+            compact(store, age_s)
 
 
 def test_samples_leave_on_this_way_only(store: Store) -> None:
@@ -187,9 +160,3 @@ def _in_one_transaction(store: Store, *statements: str) -> None:
     with store.database.transaction():
         for statement in statements:
             store.database.change(statement)
-
-
-@pytest.mark.parametrize("age_s", [0.0, -1.0, 3600.0, float("nan")])
-def test_todays_samples_are_not_for_compaction(store: Store, age_s: float) -> None:
-    with pytest.raises(InputError, match="at least one day"):
-        compact(store, age_s)

@@ -18,10 +18,10 @@ from tests.relayd.store.test_quarantine import (
 from tests.relayd.store.test_reported_series import test_a_token_may_bring_so_many_series
 from tests.relayd.store.test_retention import test_a_summary_says_what_its_samples_did
 from tests.relayd.store.test_store_samples import (
-    test_a_file_twice_leaves_the_database_as_it_was,
+    test_a_file_twice_leaves_the_database_as_it_was_and_a_grown_one_adds_its_rows,
     test_filters,
     test_history_tells_where_each_sample_is_from,
-    test_nobody_can_change_a_sample,
+    test_no_sample_can_be_changed,
     test_reports_read_what_tools_said_of_tests_that_kept_their_intervals,
     test_samples_that_differ_in_one_value_are_two,
     test_what_no_measurement_can_be_is_refused,
