@@ -12,29 +12,17 @@ import pytest
 from planner.model.quotas.vcpus import VcpuQuota
 from relayd.__main__ import main
 from relayd.catalogue.loading import load_catalogue
+from tests.relayd.catalogue.documents import written
 
 STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
 
 
-def aws(
-    *quotas: tuple[str, str, object], arn: str = "arn:aws:servicequotas:us-east-1:1234:ec2/"
-) -> dict[str, Any]:
+def aws(*quotas: tuple[str, str, object], arn: str = "arn:aws:quotas:us-east-1:1234:ec2/") -> Any:
     """Return what `aws service-quotas list-service-quotas --service-code ec2` prints."""
+    same = {"ServiceCode": "ec2", "Unit": "None", "Adjustable": True, "GlobalQuota": False}
     return {
         "Quotas": [
-            {
-                "ServiceCode": "ec2",
-                "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-                "QuotaArn": f"{arn}{code}",
-                "QuotaCode": code,
-                "QuotaName": name,
-                "Value": value,
-                "Unit": "None",
-                "Adjustable": True,
-                "GlobalQuota": False,
-                "UsageMetric": {"MetricNamespace": "AWS/Usage", "MetricName": "ResourceCount"},
-                "QuotaAppliedAtLevel": "ACCOUNT",
-            }
+            {**same, "QuotaArn": arn + code, "QuotaCode": code, "QuotaName": name, "Value": value}
             for code, name, value in quotas
         ]
     }
@@ -43,12 +31,7 @@ def aws(
 def azure(*usages: tuple[str, object, object]) -> list[dict[str, Any]]:
     """Return what `az vm list-usage -o json` prints."""
     return [
-        {
-            "currentValue": used,
-            "limit": limit,
-            "localName": name,
-            "name": {"localizedValue": name, "value": name},
-        }
+        {"currentValue": used, "limit": limit, "name": {"localizedValue": name, "value": name}}
         for name, used, limit in usages
     ]
 
@@ -63,50 +46,33 @@ def gcp(region: str, *quotas: tuple[str, object, object]) -> dict[str, Any]:
     }
 
 
-def written(folder: Path, name: str, document: object) -> Path:
-    path = folder / name
-    path.write_text(json.dumps(document))
-    return path
-
-
 def test_quotas_are_imported_planned_with_and_undone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = [
-        written(
-            tmp_path,
-            "ec2.json",
-            aws(
-                ("L-1216C47A", STANDARD, 96.0),
-                ("L-417A185B", "Running On-Demand P instances", 8.0),
-                ("L-0263D0A3", "EC2-VPC Elastic IPs", 5.0),
-                ("L-34B43A08", "All Standard (A, C, D, ...) Spot Instance Requests", 640.0),
-            ),
+    documents = {
+        "ec2.json": aws(
+            ("L-1216C47A", STANDARD, 96.0),
+            ("L-417A185B", "Running On-Demand P instances", 8.0),
+            ("L-0263D0A3", "EC2-VPC Elastic IPs", 5.0),
+            ("L-34B43A08", "All Standard (A, C, D, ...) Spot Instance Requests", 640.0),
         ),
-        written(
-            tmp_path,
-            "westeurope.json",
-            azure(
-                ("availabilitySets", 0, 2500),
-                ("cores", "12", "100"),
-                ("standardDv5Family", 12, 80),
-                ("standardNCFamily", 0, 0),
-            ),
+        "westeurope.json": azure(
+            ("availabilitySets", 0, 2500),
+            ("cores", "12", "100"),
+            ("standardDv5Family", 12, 80),
+            ("standardNCFamily", 0, 0),
         ),
-        written(
-            tmp_path,
-            "gcp.json",
-            [
-                gcp("us-east4", ("CPUS", 72.0, 0.25), ("N2_CPUS", 9.22e18, 0.0)),
-                gcp("us-west1", ("N2_CPUS", 64.0, 40.0), ("SSD_TOTAL_GB", 500.0, 10.0)),
-            ],
-        ),
-    ]
+        "gcp.json": [
+            gcp("us-east4", ("CPUS", 72.0, 0.25), ("N2_CPUS", 9.22e18, 0.0)),
+            gcp("us-west1", ("N2_CPUS", 64.0, 40.0), ("SSD_TOTAL_GB", 500.0, 10.0)),
+        ],
+    }
+    files = [written(tmp_path / name, document) for name, document in documents.items()]
     words = ["catalogue", "import", *map(str, files), "--as-of", "2026-11-22"]
     assert main([*words, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["changes"]
-    assert {name: said["left_out"][name] for name in said["left_out"] if "quotas" in name} == {
+    assert {name: count for name, count in said["left_out"].items() if "quotas" in name} == {
         "quotas on other things": 4,
         "quotas without a limit": 1,
         "quotas that no known VM type counts against": 2,
@@ -130,43 +96,33 @@ def test_quotas_are_imported_planned_with_and_undone(
     own = tmp_path / "own.toml"
     key = '[[vcpu_quota]]\nregion = "aws:us-east-1"\nfamily = "L-1216C47A"\n'
     own.write_text(f"{key}used_vcpus = 40")
-    assert load_catalogue([own]).vcpu_quotas[0].used_vcpus == 40
-    assert load_catalogue([own]).vcpu_quotas[0].vcpus == 96
-    assert main(words) == 0
-    assert "Nothing changes" in capsys.readouterr().out
-    assert main(["catalogue", "show", "aws:us-east-1"]) == 0
-    assert "L-1216C47A" in capsys.readouterr().out
-    assert main(["catalogue", "undo"]) == 0
+    first = load_catalogue([own]).vcpu_quotas[0]
+    assert (first.vcpus, first.used_vcpus) == (96, 40)
+    for command, told in (
+        (words, "Nothing changes"),
+        (["catalogue", "show", "aws:us-east-1"], "L-1216C47A"),
+        (["catalogue", "undo"], ""),
+    ):
+        assert main(command) == 0
+        assert told in capsys.readouterr().out
     assert load_catalogue().vcpu_quotas == ()
 
 
 CORES = azure(("cores", 1, 10))
 ONE = ("L-1216C47A", STANDARD, 8.0)
 HOSTILE: Mapping[str, tuple[str, object, str]] = {
-    "a limit below 0": ("a.json", aws((*ONE[:2], -1)), "item 1: has an invalid Value"),
-    "no limit": ("a.json", aws((*ONE[:2], None)), "has an invalid Value"),
-    "text": ("a.json", aws((*ONE[:2], "many")), "has an invalid Value (got 'many')"),
-    "true": ("a.json", aws((*ONE[:2], True)), "has an invalid Value"),
-    "a huge number": ("a.json", aws((*ONE[:2], 10**400)), "has an invalid Value"),
+    "a limit below 0": ("a.json", aws((*ONE[:2], -1)), "item 1: has a Value that can't be"),
+    "no limit": ("a.json", aws((*ONE[:2], None)), "has a Value that can't be"),
+    "text": ("a.json", aws((*ONE[:2], "many")), "has a Value that can't be (got 'many')"),
+    "a huge number": ("a.json", aws((*ONE[:2], 10**400)), "has a Value that can't be"),
     "no region": ("a.json", aws(ONE, arn=""), "has an odd name of a region (got 'aws:')"),
     "an odd region": ("a.json", aws(ONE, arn="a:b:c:\x1b[2J:"), "has an odd name of a region"),
     "no list": ("a.json", {"Quotas": {"a": 1}}, "must be a list"),
     "no object": ("a.json", {"Quotas": [1]}, "item 1: must be an object (got 1)"),
     "only others": ("a.json", aws(("L-0263D0A3", "EC2-VPC Elastic IPs", 5)), "no price to use"),
-    "no name": (
-        "westeurope.json",
-        [{**CORES[0], "name": None}],
-        "item 1: lacks the name (QuotaCode, metric or name.value)",
-    ),
-    "a number for a name": (
-        "westeurope.json",
-        [{**CORES[0], "name": {"value": 1}}],
-        "has an invalid name (QuotaCode, metric or name.value) (got 1)",
-    ),
+    "no name": ("westeurope.json", [{**CORES[0], "name": None}], "item 1: lacks QuotaCode"),
     "a file named otherwise": ("usage.json", CORES, "Name the file after its region"),
-    "quotas of none": ("a.json", {"name": "us-east4", "quotas": None}, "has an invalid quotas"),
-    "use of nothing": ("a.json", gcp("us-east4", ("CPUS", 8, None)), "has an invalid usage"),
-    "neither": ("a.json", {"Quota": []}, "is of no format that is known"),
+    "use of nothing": ("a.json", gcp("us-east4", ("CPUS", 8, None)), "has a usage that can't be"),
 }
 
 
@@ -175,7 +131,7 @@ def test_a_wrong_document_is_one_clear_sentence_and_changes_nothing(
     case: str, tmp_path: Path, overlays: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name, document, said = HOSTILE[case]
-    assert main(["catalogue", "import", str(written(tmp_path, name, document))]) == 2
+    assert main(["catalogue", "import", str(written(tmp_path / name, document))]) == 2
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1

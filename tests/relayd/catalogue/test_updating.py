@@ -185,13 +185,10 @@ def test_lists_of_aws_are_found_by_their_index(server: Publisher) -> None:
 
 
 def test_lists_of_aws_say_the_same_as_json(tmp_path: Path) -> None:
-    vms, traffic = (
-        aws_vm_table([("m5.8xlarge", "us-east-1", 1.6)]),
-        aws_traffic_table(TRAFFIC_OF_AWS),
-    )
+    tables = (aws_vm_table([("m5.8xlarge", "us-east-1", 1.6)]), aws_traffic_table(TRAFFIC_OF_AWS))
     paths = [
         written(tmp_path / f"{number}.json", aws_as_json(table))
-        for number, table in enumerate((vms, traffic))
+        for number, table in enumerate(tables)
     ]
     assert main(["catalogue", "import", *map(str, paths)]) == 0
     check_aws()

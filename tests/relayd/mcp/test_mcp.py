@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 import relayd
 from relayd.questions.registry import QUESTIONS
 from tests.http.running import make_store
+from tests.relayd.building import fleet_file
 
 ASKED: dict[str, Any] = {"src": "us-east", "dst": "sa", "volume_gb": 500}
 
@@ -98,48 +99,15 @@ def test_what_is_wrong_is_told_and_the_next_question_is_answered(db: Path) -> No
     over_stdio(db, asks)
 
 
-def test_ten_questions_of_an_assistant_are_answered(db: Path, tmp_path: Path) -> None:
-    """What people ask, as an assistant puts it to the tools, with fleet and reports."""
-    fleet = tmp_path / "fleet.toml"
-    fleet.write_text(
-        '[[host]]\nregion = "aws:us-east-1"\nhost = "127.0.0.1"\n'
-        '[[host]]\nregion = "gcp:us-east1"\nhost = "127.0.0.2"\n'
-    )
-    copies = {"src": "us-east", "destinations": ["sa", "eu-west"], "volume_gb": 100}
+def test_transfers_are_reported_where_that_is_allowed(db: Path, tmp_path: Path) -> None:
+    """With a fleet a campaign is forecast too; terms and region names are explained."""
+    fleet = fleet_file(tmp_path / "fleet.toml", "aws:us-east-1", "gcp:us-east1")
 
     async def asks(client: Client) -> None:
-        # 1. How do I move 500 GB from Virginia to Sao Paulo, and what does it cost?
-        plan = await answer(client, "plan", **ASKED)
-        assert plan["verdict"] in ("direct", "relay", "split")
-        assert plan["cost_usd"]["total"] > 0
-        # 2. Within two hours, as cheaply as can be?
-        cheap = await answer(client, "plan", **ASKED, deadline="2h", objective="cost")
-        assert cheap["duration_s"] <= 7200
-        assert cheap["cost_usd"]["total"] <= plan["cost_usd"]["total"]
-        # 3. What if I take eight VMs, or may not relay?
-        found = await answer(
-            client, "compare", transfer=ASKED, variants=[{"vms": 8}, {"relays": "none"}]
-        )
-        assert [one["change"] for one in found["plans"]] == [{}, {"vms": 8}, {"relays": "none"}]
-        # 4. What is known of that link, and from when is it?
-        src, dst = plan["paths"][0]["regions"][0], plan["paths"][0]["regions"][-1]
-        (link,) = (await answer(client, "links", src=src, dst=dst))["links"]
-        assert link["rtt_ms"]["source"] in ("measured", "inferred", "baseline")
-        # 5. Which region is "sa"?
-        assert (await answer(client, "regions", name="sa"))["region"] == dst
-        # 6. What does "margin" mean, and a verdict?
         assert "`relayd plan`" in (await answer(client, "explain", term="margin"))["commands"]
         assert len((await answer(client, "explain"))["terms"]) > 20
-        # 7. How do I run this shuffle?
-        pairs = [{"src": "us-east", "dst": "sa", "volume_gb": 50}]
-        assert (await answer(client, "shuffle", demands=pairs))["pairs"][0]["paths"]
-        # 8. How do I bring a model to two regions?
-        sent = await answer(client, "broadcast", **copies)
-        assert len(sent["destinations"]) == 2
-        # 9. What would measuring cost?
         forecast = await answer(client, "forecast_campaign", budget_usd=5)
         assert 0 <= forecast["campaign"]["egress_usd"] <= 5
-        # 10. I began it, and 100 GB are there: is it late?
         begun = await answer(client, "begin_transfer", **ASKED, deadline="2h")
         told = await answer(client, "report_transfer", id=begun["id"], moved_gb=100)
         assert (told["moved_gb"], told["is_late"]) == (100, False)
