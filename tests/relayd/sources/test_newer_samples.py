@@ -10,15 +10,16 @@ import pytest
 
 from planner.model.document import document_of, network_of
 from planner.model.network import NewerSamples
-from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.memory import MemorySource
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store, parse_location
+from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import append
 from relayd.store.samples.reading import BEGUN, BETWEEN_S, PATIENCE_S
+from tests.relayd.building import rate
 
 SRC, DST = "aws:us-east-1", "aws:sa-east-1"
 # Of few regions: a snapshot of all takes a hundred times as long.
@@ -27,7 +28,7 @@ CATALOGUE = replace(WHOLE, regions={name: WHOLE.regions[name] for name in (SRC, 
 
 
 def _tested(store: Store, mbps: float) -> None:
-    append(store, [Sample(SRC, DST, "aggregate_mbps", mbps, time.time(), "iperf3", 64, 10.0, True)])
+    append(store, [rate(SRC, DST, mbps, time.time())])
 
 
 def _newer(store: Store, after_s: float) -> NewerSamples | None:
@@ -38,26 +39,24 @@ def _newer(store: Store, after_s: float) -> NewerSamples | None:
 
 def test_samples_without_a_snapshot_are_counted_after_a_while(tmp_path: Path) -> None:
     with open_store(f"{tmp_path}/s.db", mode="create") as store:
-        assert _newer(store, 2 * PATIENCE_S) is None
-        _tested(store, 4000.0)
-        assert _newer(store, 0.0) is None
-        found = _newer(store, 2 * PATIENCE_S)
-        assert found
-        assert (found.samples, found.reason) == (1, "none")
 
+        def told(after_s: float) -> tuple[int, str] | None:
+            found = _newer(store, after_s)
+            return found and (found.samples, found.reason)
+
+        assert told(2 * PATIENCE_S) is None
+        _tested(store, 4000.0)
+        assert told(0.0) is None
+        assert told(2 * PATIENCE_S) == (1, "none")
         make_snapshot(store, CATALOGUE)
-        assert _newer(store, 2 * PATIENCE_S) is None
+        assert told(2 * PATIENCE_S) is None
         _tested(store, 4100.0)
         _tested(store, 4200.0)
-        assert _newer(store, 2 * PATIENCE_S) is None
-        found = _newer(store, 2 * BETWEEN_S)
-        assert found
-        assert (found.samples, found.reason) == (2, "none")
+        assert told(2 * PATIENCE_S) is None
+        assert told(2 * BETWEEN_S) == (2, "none")
         # As a program leaves it that is killed while it makes one.
-        store.database.set_metadata(BEGUN, time.time())
-        found = _newer(store, 2 * PATIENCE_S)
-        assert found
-        assert found.reason == "begun"
+        Metadata(store.database).set(BEGUN, time.time())
+        assert told(2 * PATIENCE_S) == (2, "begun")
 
 
 def test_a_failure_is_said_at_once_in_the_same_words_everywhere(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from planner.model.baseline.graph import baseline_site
 from planner.model.baseline.modelled_links import baseline_links
@@ -79,9 +78,6 @@ def test_every_type_can_be_planned_with() -> None:
         prices = CataloguePrices(CATALOGUE, network)
         plan = recommend(TransferRequest(src=src, dst=dst, volume_gb=10), network, prices)
         assert 0 < plan.throughput_gbps <= 8 * cap * 1.001
-
-
-VALUES = st.floats(0.001, 1000)
 
 
 def test_a_type_of_ones_own_changes_one_of_the_list(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ _A_FILE = Batch("a.csv", "csv", "0" * 64, {"force": False})
 
 def _sample(number: int, **fields: object) -> Sample:
     src, dst = f"aws:region-{number % 7}", f"gcp:region-{number % 5}"
-    return rate(src, dst, 100.0 + number, 1.64e9 + number, **fields)
+    return rate(src, dst, 100.0 + number, 1.64e9 + number)._replace(**fields)  # type: ignore[arg-type]
 
 
 _finite = st.floats(0, 1e12)
