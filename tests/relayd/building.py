@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from planner.model.baseline.modelled_links import baseline_network
 from probes.fleet.hosts import Fleet, Host
@@ -18,18 +19,18 @@ from relayd.store.samples.ingest import append
 
 
 def rate(
-    src: str, dst: str, mbps: float, at_s: float, connections: int = 64, **more: object
+    src: str, dst: str, mbps: float, at_s: float, connections: int | None = 64, **more: Any
 ) -> Sample:
     """Return a warmed-up test with iperf3 of a minute."""
     plain = Sample(
         src, dst, "aggregate_mbps", mbps, at_s, "iperf3", connections, 60.0, warmed_up=True
     )
-    return plain._replace(**more)  # type: ignore[arg-type]
+    return plain._replace(**more)
 
 
-def ping(src: str, dst: str, rtt_ms: float, at_s: float, **more: object) -> Sample:
+def ping(src: str, dst: str, rtt_ms: float, at_s: float, **more: Any) -> Sample:
     """Return a round trip."""
-    return Sample(src, dst, "rtt_ms", rtt_ms, at_s, "ping")._replace(**more)  # type: ignore[arg-type]
+    return Sample(src, dst, "rtt_ms", rtt_ms, at_s, "ping")._replace(**more)
 
 
 def stored(db: Path, samples: Iterable[Sample]) -> Path:

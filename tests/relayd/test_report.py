@@ -270,12 +270,13 @@ def test_vms_of_one_type_that_differ_are_seen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     generator = np.random.default_rng(8)
-    caps: dict[str, Any] = {"metric": "egress_cap_mbps", "connections": None, "src_vm": "A2"}
     samples = [
         rate(
             *("azure:eastus", "azure:eastus", level * generator.normal(1, 0.01)),
-            *(START_S + 60.0 * k, 64),
-            **(caps | {"src_zone": zone}),
+            *(START_S + 60.0 * k, None),
+            metric="egress_cap_mbps",
+            src_vm="A2",
+            src_zone=zone,
         )
         for zone, level in zip("abcdef", (200, 200, 200, 450, 650, 200), strict=True)
         for k in range(3)

@@ -359,7 +359,7 @@ def test_types_are_compared_where_their_provider_has_them() -> None:
         ("aws:us-east-1", "aws:m5.8xlarge"),
         ("gcp:us-east1", "gcp:n2-standard-32"),
     }
-    assert sum(one.probability for one in found.candidates) == pytest.approx(1.0)
+    assert sum(one.probability or 0.0 for one in found.candidates) == pytest.approx(1.0)
     asked: dict[str, Any] = {"vms": 1, "relays": "none", "objective": "time"}
     for one in found.candidates:  # a single transfer says the same of each
         vm_types = {one.region: one.vm_type}

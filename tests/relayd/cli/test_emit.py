@@ -179,7 +179,7 @@ def test_endpoints_take_the_place_of_variables(wan: Wan, tmp_path: Path) -> None
         ("azure:westeurope", "source.example.com"),
     ):
         with pytest.raises(InputError, match="endpoint"):
-            emit(plan, "socat", endpoints={end: wrong})  # type: ignore[dict-item]
+            emit(plan, "socat", endpoints={end: wrong})
 
 
 def test_lanes_carry_the_plan(wan: Wan) -> None:
@@ -210,26 +210,24 @@ def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
     unfit += [{key: value for key, value in whole.items() if key != left} for left in REQUIRED]
     (path,) = whole["paths"]
     # Written by somebody else: without bounds, a small plan is much work.
-    paths = [
+    paths: list[dict[str, Any]] = [
         *({"connections": 0}, {"regions": []}, {"connections": 10**30}),
         *({name: v} for name in ("share", "rtt_ms", "throughput_gbps") for v in ("inf", 1e308)),
     ]
     unfit += [whole | {"paths": [path | change]} for change in paths]
-    unfit += [
-        whole | change
-        for change in (
-            {"snapshot": {}},
-            {"paths": []},
-            {"paths": [path] * 2},
-            {"vms": {}},
-            {"vms": dict.fromkeys(whole["vms"], 10**8)},
-            {"request": {"volume_gb": "much"}},
-            {"request": whole["request"] | {"volume_gb": 10**400}},
-            {"throughput_gbps_low": "slow"},
-            {"plan_id": "\ud800"},
-            {"duration_s": "nan"},
-        )
+    changes: list[dict[str, Any]] = [
+        {"snapshot": {}},
+        {"paths": []},
+        {"paths": [path] * 2},
+        {"vms": {}},
+        {"vms": dict.fromkeys(whole["vms"], 10**8)},
+        {"request": {"volume_gb": "much"}},
+        {"request": whole["request"] | {"volume_gb": 10**400}},
+        {"throughput_gbps_low": "slow"},
+        {"plan_id": "\ud800"},
+        {"duration_s": "nan"},
     ]
+    unfit += [whole | change for change in changes]
     for wrong in unfit:
         for tool in ("socat", "env", "rclone"):
             with pytest.raises(InputError, match="plan"):

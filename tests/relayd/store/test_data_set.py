@@ -7,6 +7,7 @@ import re
 from itertools import permutations
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow.dataset
 import pyarrow.parquet
@@ -33,7 +34,7 @@ def _found() -> list[Sample]:
         for n in range(120)
         for src, dst in permutations(REGIONS, 2)
     ]
-    of_all: dict[str, object] = {"src_zone": "a", "dst_vm": "m5.large", "address": "private"}
+    of_all: dict[str, Any] = {"src_zone": "a", "dst_vm": "m5.large", "address": "private"}
     of_all |= {"detail": '{"x": "\u00e9\\n"}', "intervals": 7, "new_level": True}
     return [
         *found,

@@ -61,8 +61,10 @@ def _total(store: Store) -> tuple[int, float]:
 def _estimates(store: Store) -> dict[object, object]:
     network = estimated(store, _CATALOGUE, through=store.samples.last_id()).network
     ends = {end for src, dst, *_ in _LINKS for end in (src, dst)}
-    links = {(link.src, link.dst): link for link in network if {link.src, link.dst} <= ends}
-    return {**links, **{end: network.sites[end] for end in ends}}
+    links: dict[object, object] = {
+        (link.src, link.dst): link for link in network if {link.src, link.dst} <= ends
+    }
+    return links | {end: network.sites[end] for end in ends}
 
 
 @settings(max_examples=examples(12), deadline=None)
