@@ -368,27 +368,36 @@ def test_a_path_far_above_what_was_expected_keeps_to_the_budget(
 def test_a_file_without_room_is_waited_for(
     fleet: tuple[Fleet, dict[str, Machine]], store: Store
 ) -> None:
+    members, _ = fleet
     campaign = Campaigns(store).begin({})
     page_count = store.database.row("PRAGMA page_count")[0]
     notes: list[str] = []
 
-    def note(text: str) -> None:
-        notes.append(text)
-        store.database.row("PRAGMA max_page_count = 100000")
+    async def main() -> list[ProbeOutcome]:
+        async with Sessions(members, owner("engine")) as sessions:
+            probes = campaign.plan("rtt", _pings(_REGIONS[:2]))
+            store.database.row(f"PRAGMA max_page_count = {page_count}")
 
-    class Filling(Prober):
-        async def probe(self, task: ProbeTask, findings: Findings) -> None:
-            """Fill the page that is left, so that the first write finds no room."""
-            if not notes:
-                store.database.row(f"PRAGMA max_page_count = {page_count}")
-                with contextlib.suppress(StoreError):
-                    while True:
-                        campaign.plan("later", [_CAPS] * 50)
-            await super().probe(task, findings)
+            def note(text: str) -> None:
+                notes.append(text)
+                store.database.row("PRAGMA max_page_count = 100000")
 
-    tasks, limits = _pings(_REGIONS[:2]), CampaignLimits()
-    outcomes, _ = _run(fleet[0], campaign, tasks, limits, Filling, stage="rtt", on_note=note)
+            engine = Engine(
+                sessions,
+                Prober(sessions, lambda *_: 1.0),
+                campaign,
+                Meter(load_catalogue()),
+                CampaignLimits(),
+                on_note=note,
+                seed=1,
+            )
+            # Fill the page that is left, so that the first write finds no room.
+            with contextlib.suppress(StoreError):
+                while True:
+                    campaign.plan("later", [_CAPS] * 50)
+            return await engine.run(probes)
+
+    outcomes = asyncio.run(main())
     assert len(outcomes) == 2
     assert all(probe.status == "done" for probe in campaign.probes() if probe.stage == "rtt")
-    assert notes
     assert all("disk is full" in text for text in notes)

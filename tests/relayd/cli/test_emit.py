@@ -365,6 +365,7 @@ def test_the_command_emits(relayd: Relayd) -> None:
     assert done.out.startswith("#!/bin/sh\n")
     assert "DST_1=10.0.0.9" in done.out
     assert "-p 6000" in done.out
-    for wrong in ("--endpoint=x", "--port=no", "--endpoint=sa=a b", "--json", "--emit=haproxy"):
+    assert relayd(*ask, "--json").code == 2
+    for wrong in ("--endpoint=x", "--port=no", "--endpoint=sa=a b", "--emit=haproxy"):
         refused = relayd(*ask, wrong)
         assert (refused.code, refused.err.count("\n")) == (2, 1), wrong
