@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from relayd.__main__ import main
 from relayd.store import open_store
 from tests.probes.fleet.machines import Machine, machines, need
+from tests.relayd.building import fleet_file
+from tests.relayd.conftest import Relayd
 
 _ROOT = Path(__file__).parents[3]
 _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus"]
@@ -39,14 +41,9 @@ def fleet(tmp_path: Path) -> Iterator[tuple[Path, dict[str, Machine]]]:
 
 
 def _relayd(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "relayd", *map(str, words)],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-m", "relayd", *map(str, words)]
+    usual: dict[str, Any] = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+    return subprocess.run(command, cwd=_ROOT, timeout=120, **usual)
 
 
 def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
@@ -173,30 +170,23 @@ def _children(hosts: dict[str, Machine], name: str) -> list[int]:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--phases", "rtt,speed"], "names an unknown phase"),
-        (["--pairs", "aws:us-east-1"], "is not a pair"),
-        (["--pairs", "aws:us-east-1>aws:us-west-2"], "neither a host nor a region"),
-        (["--pairs", "aws:us-east-1>aws:us-east-1"], "no two different regions"),
-        (["--connections", "500"], "between 1 and 128"),
-        (["--flow-time", "1s"], "between 4s and 1h"),
-        (["--budget", "-3usd"], "is negative"),
-        (["--max-minutes", "soon"], "--max-minutes: is not a number"),
-        (["--parallel", "0"], "must be at least 1"),
+        ("--phases rtt,speed", "names an unknown phase"),
+        ("--pairs aws:us-east-1", "is not a pair"),
+        ("--pairs aws:us-east-1>aws:us-west-2", "neither a host nor a region"),
+        ("--connections 500", "between 1 and 128"),
+        ("--flow-time 1s", "between 4s and 1h"),
+        ("--budget -3usd", "is negative"),
+        ("--max-minutes soon", "--max-minutes: is not a number"),
+        ("--parallel 0", "must be at least 1"),
     ],
 )
 def test_a_wrong_wish_is_explained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], problem: str
+    tmp_path: Path, relayd: Relayd, words: str, problem: str
 ) -> None:
     # Before anybody is asked: no host is there.
-    blocks = (
-        f"[[host]]\nregion = '{region}'\nhost = '127.0.0.1'\nport = {port}\n"
-        for port, region in enumerate(_REGIONS, 1)
-    )
-    (tmp_path / "fleet.toml").write_text("\n".join(blocks))
-    if words[0] != "--phases":
-        words = [*words, "--phases", "rtt"]
-    if words[0] != "--pairs":
-        words = [*words, "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}"]
-    places = ["--fleet", str(tmp_path / "fleet.toml"), "--db", str(tmp_path / "s.db")]
-    assert main(["probe", *places, "--yes", *words]) == 2
-    assert problem in capsys.readouterr().err
+    fleet = fleet_file(tmp_path / "fleet.toml", *_REGIONS)
+    usual = ["--phases", "rtt", "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}"]
+    asked = ["probe", "--fleet", fleet, "--db", tmp_path / "s.db", "--yes", *usual, *words.split()]
+    refused = relayd(*asked)
+    assert refused.code == 2
+    assert problem in refused.err

@@ -23,12 +23,15 @@ from relayd.store.samples.decisions import (
     to_decide,
 )
 from relayd.store.samples.ingest import Batch, append, ingest
+from tests.relayd.building import ping, rate
 from tests.relayd.store.engines import Spot
+
+_ENDS = ("aws:us-east-1", "aws:sa-east-1")
 
 
 def test_pages_tell_who_sent_what_and_reasons_are_counted(spot: Spot) -> None:
     gate = PhysicalGate(load_catalogue())
-    fast = Sample("aws:us-east-1", "aws:sa-east-1", "rtt_ms", 0.001, 1e9, "ping")
+    fast = ping(*_ENDS, 0.001, 1e9)
     wrong = [
         fast,
         fast._replace(metric="egress_cap_mbps", dst=fast.src, value=1e6),
@@ -56,7 +59,7 @@ def test_pages_tell_who_sent_what_and_reasons_are_counted(spot: Spot) -> None:
 
 def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot: Spot) -> None:
     catalogue = load_catalogue()
-    usual = Sample("aws:us-east-1", "aws:sa-east-1", "rtt_ms", 115.0, 1.79e9, "ping")
+    usual = ping(*_ENDS, 115.0, 1.79e9)
     apart = [
         *(usual._replace(value=20.0, measured_at_s=1.79e9 + 60 * n) for n in range(1, 4)),
         usual._replace(dst="aws:sa-east-1", src="aws:us-west-2", value=0.5),
@@ -90,15 +93,16 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
         assert {row[8:] for row in shown} == {
             ("bob", shown[0].decided_at_s, "a cable laid in 2026", accepted_in)
         }
-        with pytest.raises(InputError, match="was accepted before"):
-            accept(database, numbers[3:4], who="bob", reason="")
-        with pytest.raises(InputError, match="in the future"):
-            accept(database, numbers[4:], who="bob", reason="")
+        for change, chosen, said in (
+            (accept, numbers[3:4], "was accepted before"),
+            (accept, numbers[4:], "in the future"),
+            (reject, [77], "is not in quarantine"),
+        ):
+            with pytest.raises(InputError, match=said):
+                change(database, chosen, who="bob", reason="")
         reject(database, numbers[4:], who="ana", reason="")
         with pytest.raises(InputError, match="was rejected before"):
             reject(database, numbers[4:], who="ana", reason="")
-        with pytest.raises(InputError, match="is not in quarantine"):
-            reject(database, [77], who="ana", reason="")
         assert decide(database, "retract", Selection(batch=accepted_in), who="b", reason="") == 4
         undone = estimated(store, catalogue, through=store.samples.last_id()).network
         assert effects(before, undone) == []
@@ -106,12 +110,9 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
 
 def test_links_and_caps_that_appear_or_vanish_are_effects_over_either_address(spot: Spot) -> None:
     catalogue = load_catalogue()
-    private = Sample(
-        *("aws:us-east-1", "aws:sa-east-1", "aggregate_mbps", 4e3, 1.79e9, "iperf3", 8, 10.0),
-        address="private",
-    )
+    private = rate(*_ENDS, 4e3, 1.79e9, address="private")
     public = private._replace(address="public", value=3e3)
-    only = Sample("dc:one", "aws:sa-east-1", "rtt_ms", 180.0, 1.79e9, "ping")
+    only = ping("dc:one", "aws:sa-east-1", 180.0, 1.79e9)
     with open_store(spot.where, mode="create") as store:
         append(store, [private, public, only])
 
@@ -133,7 +134,7 @@ def test_what_the_store_has_already_is_not_accepted_in_vain(spot: Spot) -> None:
         *("aws:us-east-1", "aws:sa-east-1", "aggregate_mbps", 4e3, 1.79e9, "iperf3", 8, 10.0, True),
         *("a", "b", "m5.large", "m5.large", '{"a": 1}', "private", True, 3),
     )
-    plain = Sample("aws:us-east-1", "aws:sa-east-1", "rtt_ms", 1.0, 1.79e9, "ping")
+    plain = ping(*_ENDS, 1.0, 1.79e9)
     with open_store(spot.where, mode="create") as store:
         append(store, [twin, plain])
         batch = Batch("service", "live", reporter="b")
