@@ -35,19 +35,14 @@ def azure_vm(name: str, region: str, usd: object, **other: object) -> dict[str, 
         "currencyCode": "USD",
         "tierMinimumUnits": 0.0,
         "retailPrice": usd,
-        "unitPrice": usd,
         "armRegionName": region,
         "location": "a place",
-        "effectiveStartDate": "2026-10-01T00:00:00Z",
-        "meterId": "000a794b-bdb0-58be-a0cd-0c3a0f222923",
         "meterName": name.replace("_", " "),
         "productName": "Virtual Machines Dv5 Series",
         "skuName": name.replace("_", " "),
         "serviceName": "Virtual Machines",
-        "serviceFamily": "Compute",
         "unitOfMeasure": "1 Hour",
         "type": "Consumption",
-        "isPrimaryMeterRegion": True,
         "armSkuName": f"Standard_{name}",
         **other,
     }
@@ -64,7 +59,6 @@ def azure_traffic(region: str, from_gb: float, usd: float, **other: object) -> d
             "productName": "Rtn Preference: MGN",
             "skuName": "Standard",
             "serviceName": "Bandwidth",
-            "serviceFamily": "Networking",
             "unitOfMeasure": "1 GB",
             "armSkuName": "",
             **other,
@@ -74,14 +68,7 @@ def azure_traffic(region: str, from_gb: float, usd: float, **other: object) -> d
 
 def azure_page(items: Iterable[Mapping[str, Any]], after: str | None = None) -> dict[str, Any]:
     listed = list(items)
-    return {
-        "BillingCurrency": "USD",
-        "CustomerEntityId": "Default",
-        "CustomerEntityType": "Retail",
-        "Items": listed,
-        "NextPageLink": after,
-        "Count": len(listed),
-    }
+    return {"BillingCurrency": "USD", "Items": listed, "NextPageLink": after, "Count": len(listed)}
 
 
 def written(path: Path, document: object) -> Path:
@@ -151,12 +138,9 @@ def aws_traffic_table(prices: Iterable[tuple[str, str, float, float]]) -> bytes:
 def _aws_table(service: str, rows: list[dict[str, str]]) -> bytes:
     text = io.StringIO()
     written = csv.writer(text, quoting=csv.QUOTE_ALL)
-    written.writerow(["FormatVersion", "v1.0"])
-    written.writerow(["Disclaimer", "This pricing list is for informational purposes only."])
-    written.writerow(["Publication Date", "2026-11-19T21:29:23Z"])
-    written.writerow(["Version", "20261119212923"])
-    written.writerow(["OfferCode", service])
-    written.writerow(rows[0])
+    head = {"FormatVersion": "v1.0", "Disclaimer": "This list is for information only."}
+    head |= {"Publication Date": "2026-11-19T21:29:23Z", "Version": "20261119212923"}
+    written.writerows([*head.items(), ("OfferCode", service), tuple(rows[0])])
     written.writerows(row.values() for row in rows)
     return text.getvalue().encode()
 
@@ -205,16 +189,12 @@ def google_sku(described: str, region: str, usd: float, **other: object) -> dict
         **other,
     }
     return {
-        "name": "services/6F81-5844-456A/skus/D062-BDF8-38B3",
         "skuId": "D062-BDF8-38B3",
         "description": f"{described} running in Americas",
         "category": {
-            "serviceDisplayName": "Compute Engine",
-            "resourceFamily": "Compute",
             "resourceGroup": "CPU",
             "usageType": "Preemptible" if "Spot" in described else "OnDemand",
         },
         "serviceRegions": [region],
         "pricingInfo": [{"effectiveTime": "2026-11-20T00:00:00Z", "pricingExpression": expression}],
-        "serviceProviderName": "Google",
     }
