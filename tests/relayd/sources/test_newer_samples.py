@@ -42,7 +42,7 @@ def test_samples_without_a_snapshot_are_counted_after_a_while(tmp_path: Path) ->
 
         def told(after_s: float) -> tuple[int, str] | None:
             found = _newer(store, after_s)
-            return found and (found.samples, found.reason)
+            return (found.samples, found.reason) if found else None
 
         assert told(2 * PATIENCE_S) is None
         _tested(store, 4000.0)
