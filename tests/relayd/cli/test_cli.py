@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relayd.__main__ import main
+from relayd.cli.commands import build_parser
+from relayd.cli.parser import Parser
 from tests.properties import examples
 from tests.relayd.building import imported
 from tests.relayd.conftest import Relayd
@@ -180,6 +183,39 @@ def test_no_words_make_a_traceback(pairs: list[tuple[str, str]]) -> None:
     except SystemExit as leaving:
         code = int(leaving.code or 0)
     assert code in {0, 2, 3, 4}
+
+
+NEED_NO_FILE = {"catalogue", "completion", "doctor", "explain", "lab", "serve"}
+
+
+def leaves(parser: Parser, *words: str) -> Iterator[tuple[tuple[str, ...], Parser]]:
+    """Yield the words of each command that has no commands of its own, and its parser."""
+    if not parser._commands:
+        yield words, parser
+    for name, inner in parser._commands.items():
+        yield from leaves(inner, *words, name)
+
+
+def test_every_command_refuses_bad_input_in_one_sentence(tmp_path: Path, relayd: Relayd) -> None:
+    bad = tmp_path / "bad"
+    bad.write_text("\0 {no store, no catalogue, no table")
+    commands = list(leaves(build_parser()))
+    assert len(commands) > 50
+    for words, parser in commands:
+        needed: list[object] = [
+            f"{action.option_strings[-1]}={bad}" if action.option_strings else bad
+            for action in parser._actions
+            if action.required
+        ]
+        line: list[object] = [*words, "--no-such-option"]
+        if words[0] not in NEED_NO_FILE:
+            if words[0] in ("import", "export"):
+                needed[0] = next(iter(parser._get_positional_actions()[0].choices or ()))
+            line = [*words, *needed, "--catalogue", bad, "--db", bad]
+        outcome = relayd(*line)
+        assert outcome.code == 2, line
+        assert outcome.err.startswith("relayd: "), line
+        assert "Traceback" not in outcome.err + outcome.out, line
 
 
 def test_vm_types_are_listed_cheapest_first(relayd: Relayd) -> None:
