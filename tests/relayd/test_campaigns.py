@@ -135,7 +135,7 @@ def test_what_was_stored_in_doubt_is_stored_and_paid_for_once(
             ProbeOutcome(done, (_SAMPLE,), sent_gb=0.5, usd=0.25),
             ProbeOutcome(failed, sent_gb=0.5, usd=0.25, problem="it hung"),
         ]
-        # New statistics might be a crash's, after which it can't be known for sure.
+        # Statistics that begin again may follow a crash: then nothing is sure.
         server.sql("SELECT pg_stat_reset_shared('bgwriter')")
         proxy.cut_at(b"COMMIT\0", forward=True)
         with pytest.raises(StoreError, match="could not be asked since"):

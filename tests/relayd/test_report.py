@@ -311,7 +311,7 @@ def test_what_happens_inside_tests_is_told(tmp_path: Path) -> None:
             mbps = np.array(levels) * (1 + 0.03 * generator.normal(size=len(levels)))
             test = rate(src, dst, 0.0, START_S + 600 * number)
             samples.append(with_intervals(test, mbps))
-    odd = samples[-1]._replace(  # somebody else's details
+    odd = samples[-1]._replace(  # details of another tool
         measured_at_s=START_S - 60, intervals=3, detail='{"findings": [5, {"pattern": "drop"}]}'
     )
     db = stored(tmp_path / "inside.db", [odd, *samples])

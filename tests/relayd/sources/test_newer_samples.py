@@ -16,7 +16,6 @@ from relayd.sources.memory import MemorySource
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store, parse_location
-from relayd.store.metadata import Metadata
 from relayd.store.samples.ingest import append
 from relayd.store.samples.reading import BEGUN, BETWEEN_S, PATIENCE_S
 from tests.relayd.building import rate
@@ -55,7 +54,7 @@ def test_samples_without_a_snapshot_are_counted_after_a_while(tmp_path: Path) ->
         assert told(2 * PATIENCE_S) is None
         assert told(2 * BETWEEN_S) == (2, "none")
         # As a program leaves it that is killed while it makes one.
-        Metadata(store.database).set(BEGUN, time.time())
+        store.database.set_metadata(BEGUN, time.time())
         assert told(2 * PATIENCE_S) == (2, "begun")
 
 

@@ -20,7 +20,6 @@ from probes.samples import Sample
 from relayd.store import Address, Store, open_store, parse_location
 from relayd.store.database import SCHEMA_VERSION
 from relayd.store.events import Events
-from relayd.store.metadata import Metadata
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.samples.ingest import append
@@ -324,11 +323,11 @@ def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone
     with running_server() as server:
         spot = PostgresqlSpot(server)
         with open_store(spot.where, mode="create") as store:
-            database, metadata = store.database, Metadata(store.database)
+            database = store.database
 
             def change() -> None:
                 with database.transaction():
-                    metadata.set("ours", 1.0)
+                    database.set_metadata("ours", 1.0)
                     (ours,) = database.row("SELECT pg_current_xact_id()::text::bigint")
                     server.crash()
                     server.start()
@@ -341,9 +340,9 @@ def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone
 
             with pytest.raises(StoreError, match="Run this again"):
                 change()
-            assert metadata.get("ours") is None
-            metadata.set("ours", 2.0)
-            assert metadata.get("ours") == 2.0
+            assert database.metadata("ours") is None
+            database.set_metadata("ours", 2.0)
+            assert database.metadata("ours") == 2.0
             # Only a crash does that: one that was shut down in order is believed.
             database.rows("SELECT 1")
             (before,) = database.row(SINCE_CRASH)
