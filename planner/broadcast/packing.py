@@ -142,29 +142,6 @@ def least_time(trees: Trees, gap: float = GAP) -> Packing:
     return PackingProgram(trees, None).solve(gap, MOST_ROUNDS)
 
 
-def least_cost(
-    trees: Trees,
-    deadline: Deadline,
-    gap: float = GAP,
-    most_rounds: int = MOST_ROUNDS,
-    enough: float = np.inf,
-) -> Packing | None:
-    """Return a packing in a time whose fees and VMs are within a gap of the least, if any can be.
-
-    Parameters
-    ----------
-    trees : Trees
-        With some that keep to the time together.
-    deadline : Deadline
-    most_rounds : int
-        With few, the packing is good but its bound may be loose.
-    enough : float
-        A bound, in USD, above which it is of no interest.
-    """
-    found = PackingProgram(trees, deadline).solve(gap, most_rounds, enough)
-    return found if np.isfinite(found.objective) else None
-
-
 def fewer_trees(
     trees: Trees, packing: Packing, deadline: Deadline | None = None, worth: float = SIMPLER
 ) -> Packing:
@@ -275,7 +252,22 @@ class PackingProgram:
     # ---- columns ---------------------------------------------------------------------------
 
     def solve(self, gap: float, most_rounds: int, enough: float = np.inf) -> Packing:
-        """Add trees until the gap is reached; with no rounds, solve over the trees at hand."""
+        """Return a packing within a gap of the best, adding trees until it is.
+
+        Parameters
+        ----------
+        gap : float
+        most_rounds : int
+            With few, the packing is good but its bound may be loose; with none, it is of the trees
+            at hand.
+        enough : float
+            A bound, in USD, above which it is of no interest.
+
+        Returns
+        -------
+        Packing
+            Its objective is infinite if none keeps the deadline.
+        """
         problem, enough = self.problem, enough / self.unit
         ends = problem.root, problem.terminals
         bound = 0.0

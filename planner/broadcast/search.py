@@ -23,7 +23,6 @@ from planner.broadcast.packing import (
     PackingProgram,
     Trees,
     fewer_trees,
-    least_cost,
     least_time,
 )
 from planner.broadcast.problem import BroadcastProblem
@@ -355,8 +354,8 @@ class Search:
 
     def _cheapest_in(self, transfer_s: float) -> BroadcastCandidate | None:
         deadline = Deadline(transfer_s, self._paid_s(transfer_s))
-        packing = least_cost(self.trees, deadline, CLOSE, ROUNDS)
-        if packing is None:
+        packing = PackingProgram(self.trees, deadline).solve(CLOSE, ROUNDS)
+        if packing.objective == inf:
             return None
         return self.candidate(fewer_trees(self.trees, packing, deadline), transfer_s)
 
@@ -459,8 +458,9 @@ class Search:
         deadline = Deadline(most_s, self._paid_s(least_s))
         beside_usd = self._beside_usd(least_s)
         best = best_of(self.found).value if self.found else inf
-        packing = least_cost(self.trees, deadline, CLOSE, ROUNDS, best / (1 + ENOUGH) - beside_usd)
-        if packing is None:
+        enough_usd = best / (1 + ENOUGH) - beside_usd
+        packing = PackingProgram(self.trees, deadline).solve(CLOSE, ROUNDS, enough_usd)
+        if packing.objective == inf:
             return self.cheapest_tree(least_s)[1]
         for fitted in (packing, fewer_trees(self.trees, packing, deadline)):
             candidate = self.candidate(fitted, most_s)

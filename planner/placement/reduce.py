@@ -27,10 +27,10 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, duration_text, too_short_texts
-from planner.model.vm_limits import bottlenecks_of_rows, connections_by_region, vms_by_region
+from planner.model.vm_limits import connections_by_region, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
-from planner.shared_vms.explanation import BINDING, BOTTLENECKS_SHOWN, one_more_vm, vm_warnings
+from planner.shared_vms.explanation import BINDING, fullest_rows, one_more_vm, vm_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -167,10 +167,7 @@ class _Reduce:
     # ---- the linear program ----------------------------------------------------------------
 
     def _rows(self, links: Links, resources: SiteResources) -> tuple[Floats, Floats]:
-        """Return the load that each region's whole fraction makes of each row, and the rows' VMs.
-
-        Of the paths into a region, the slowest for what it has to carry stands for all.
-        """
+        """Return the load of each region's whole fraction on each row, and the rows' VMs."""
         n = len(self.regions)
         if links == "hose":
             columns = []
@@ -179,14 +176,7 @@ class _Reduce:
                 transfers[:, j] = self.volumes
                 transfers[j, j] = 0.0
                 columns.append(resources.loads(transfers))
-            matrix = np.array(columns).T
-            src, dst = resources.paths
-            of_sites = len(matrix) - len(src)
-            times = (matrix[of_sites:] / resources.row_vms[of_sites:, None]).max(axis=1)
-            slowest = np.zeros(n)
-            np.maximum.at(slowest, dst, times)
-            matrix[of_sites:][times < slowest[dst]] = 0.0
-            return matrix, resources.row_vms
+            return np.array(columns).T, resources.row_vms
         times = self.volumes[:, None] * self._links_s(resources)
         np.fill_diagonal(times, 0.0)
         matrix = np.zeros((n * n, n))
@@ -325,9 +315,12 @@ class _Reduce:
         made = options[0]
         transfers, ramp_s = self._transfers(chosen.fractions), self._ramp_s(chosen.fractions)
         part = self._takes_part(chosen.fractions)
-        bottlenecks = self._bottlenecks(chosen, transfers)
+        worth_s = self._worth_s(chosen, transfers)
+        bottlenecks = fullest_rows(
+            self.resources, self.regions, worth_s, self.resources.time_s(transfers)
+        )
         vms = vms_by_region(self.regions, part * self.resources.vms)
-        more = self._one_more_vm(made, self._worth_s(chosen, transfers))
+        more = self._one_more_vm(made, worth_s)
         needed = connections_by_region(
             self.resources,
             self.regions,
@@ -389,12 +382,6 @@ class _Reduce:
         if bottlenecks:
             text += f" The bottleneck is {bottlenecks[0].constraint} at {bottlenecks[0].region}."
         return text
-
-    def _bottlenecks(self, chosen: _Solution, transfers: Floats) -> tuple[Bottleneck, ...]:
-        worth = self._worth_s(chosen, transfers)
-        least_s = BINDING * self.resources.time_s(transfers) / max(len(worth), 1)
-        found = bottlenecks_of_rows(self.resources, self.regions, worth, least_s)
-        return found[:BOTTLENECKS_SHOWN]
 
     def _worth_s(self, chosen: _Solution, transfers: Floats) -> Floats:
         """Return what one more VM of each row saves, at the margin."""

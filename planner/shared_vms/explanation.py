@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.fields.shared import RelayingRequest
-from planner.model.answer import OneMoreVm, PathShare
+from planner.model.answer import Bottleneck, OneMoreVm, PathShare
 from planner.model.baseline.graph import least_cap
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -22,6 +22,7 @@ from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_tex
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.vm_limits import (
     SAME_COUNT,
+    bottlenecks_of_rows,
     connections_by_region,
     links_that_take_turns,
     widenings,
@@ -41,6 +42,21 @@ BOTTLENECKS_SHOWN = 5
 MORE_VMS_SHOWN = 3
 BINDING = 1e-3
 """Share of a duration below which what a VM more saves is not worth a word."""
+
+
+def fullest_rows(
+    resources: SiteResources, regions: Sequence[str], worth_s: Floats, transfer_s: float
+) -> tuple[Bottleneck, ...]:
+    """Return the rows that decide how long a transfer takes, the most valuable first.
+
+    Parameters
+    ----------
+    worth_s : array, length rows
+        What one more VM there saves, at the margin.
+    transfer_s : float
+    """
+    least_s = BINDING * transfer_s / max(len(worth_s), 1)
+    return bottlenecks_of_rows(resources, regions, worth_s, least_s)[:BOTTLENECKS_SHOWN]
 
 
 def one_more_vm(

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.model.answer import Bottleneck, Cost, OneMoreVm, identified
+from planner.model.answer import Cost, OneMoreVm, identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources, links_of
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import SAME_COUNT, bottlenecks_of_rows, vms_by_region
+from planner.model.vm_limits import SAME_COUNT, vms_by_region
 from planner.shared_vms.explanation import (
     BINDING,
-    BOTTLENECKS_SHOWN,
     OpenedConnections,
+    fullest_rows,
     one_more_vm,
     ramps,
     vm_warnings,
@@ -89,7 +89,9 @@ def recommend_shuffle(
         ),
         gain_high=gain.high if gain else certain,
         probability=decision.gain.probability if decision.gain else None,
-        bottlenecks=builder.bottlenecks(chosen),
+        bottlenecks=fullest_rows(
+            search.resources, search.problem.regions, builder.worth_s(chosen), chosen.transfer_s
+        ),
         one_more_vm=more,
         connections=opened.by_region,
         warnings=notes
@@ -204,14 +206,7 @@ class _ShufflePlanBuilder:
             for (a, b), own in paths.items()
         )
 
-    def bottlenecks(self, chosen: ShuffleCandidate) -> tuple[Bottleneck, ...]:
-        """Return the rows that decide the duration, the most valuable first."""
-        worth = self._worth_s(chosen)
-        least_s = BINDING * chosen.transfer_s / len(worth)
-        found = bottlenecks_of_rows(self.resources, self.problem.regions, worth, least_s)
-        return found[:BOTTLENECKS_SHOWN]
-
-    def _worth_s(self, chosen: ShuffleCandidate) -> Floats:
+    def worth_s(self, chosen: ShuffleCandidate) -> Floats:
         """Return what one more VM of each row saves, at the margin."""
         resources = self.resources
         levels = resources.loads(chosen.links_gbit) / resources.row_vms
@@ -234,7 +229,7 @@ class _ShufflePlanBuilder:
             return time_s + chosen.ramp_up_s, chosen.transfer_s - time_s
 
         least_s = BINDING * chosen.transfer_s
-        worth_s = self._worth_s(chosen)
+        worth_s = self.worth_s(chosen)
         return one_more_vm(self.resources, self.problem.regions, worth_s, least_s, saved_with)
 
     def frontier(self) -> tuple[ShufflePoint, ...]:
