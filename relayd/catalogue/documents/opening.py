@@ -77,7 +77,7 @@ def checked(model: type[R], place: str, row: object) -> R:
 
 
 def _is_at(field: FieldInfo, path: tuple[str | int, ...]) -> bool:
-    """Return whether a value at a path in a row is, or is a part of, a field's."""
+    """Say whether a path in a row leads to a field, or into one."""
     alias = field.validation_alias
     choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
     paths = (one.path if isinstance(one, AliasPath) else [one] for one in choices)
