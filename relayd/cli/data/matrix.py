@@ -72,7 +72,12 @@ def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespa
         summed.append(row)
     names = {"providers": f"{found.metric} ({found.unit})", "share_at_least_1.2": "1.2x or more"}
     rows = [
-        [f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()]
+        [
+            f"{value:{'.0%' if name.startswith('share') else '.3g'}}"
+            if isinstance(value, float)
+            else str(value)
+            for name, value in row.items()
+        ]
         for row in summed
     ]
     header = [names.get(name, name) for name in (summed[0] if summed else names)]

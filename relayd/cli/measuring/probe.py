@@ -344,57 +344,63 @@ def print_report(
     slow : sequence of dict
         Caps of VMs that it may pay to recreate.
     """
-    done = sum(not outcome.problem for outcome in report.outcomes)
-    samples = sum(len(outcome.samples) for outcome in report.outcomes)
     if options.json:
-        content = {
-            "campaign": number,
-            "done": done,
-            "failed": [
-                {
-                    "stage": o.probe.stage,
-                    "pairs": [list(pair) for pair in o.probe.task.pairs],
-                    "host": o.host,
-                    "cause": o.cause,
-                    "problem": o.problem,
-                    "attempts": o.attempts,
-                }
-                for o in report.failed
-            ],
-            "left_out": report.left_out,
-            "notes": [
-                {
-                    "stage": o.probe.stage,
-                    "pairs": [list(pair) for pair in o.probe.task.pairs],
-                    "note": note,
-                }
-                for o in report.outcomes
-                for note in o.notes
-            ],
-            "recreate": list(slow),
-            "reason": report.reason,
-            "samples": samples,
-            "sent_gb": report.sent_gb,
-            "egress_usd": report.usd,
-            "duration_s": round(report.duration_s, 3),
-            "busy_s": round(report.busy_s, 3),
-            "critical_s": round(report.critical_s, 3),
-            "snapshot": report.snapshot
-            and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
-            "db": str(location),
-        }
-        print(json.dumps(content, indent=2))
-    else:
-        print(
-            f"{done} probes gave {samples} samples in {duration_text(report.duration_s)}; "
-            f"{volume_text(report.sent_gb)} moved, ${usd_text(report.usd)}"
-        )
-        if report.reason:
-            print(f"Stopped because: {report.reason}")
-        for line in (*_listed(report), *recreate_lines(slow)):
-            print(line)
-        if report.snapshot:
-            print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {location}")
+        print(json.dumps(_as_json(number, report, location, slow), indent=2))
+        return
+    print(
+        f"{_done(report)} probes gave {_samples(report)} samples in "
+        f"{duration_text(report.duration_s)}; {volume_text(report.sent_gb)} moved, "
+        f"${usd_text(report.usd)}"
+    )
+    if report.reason:
+        print(f"Stopped because: {report.reason}")
+    for line in (*_listed(report), *recreate_lines(slow)):
+        print(line)
+    if report.snapshot:
+        print(f"Snapshot {report.snapshot.id}, as of {report.snapshot.as_of}, in {location}")
+
+
+def _done(report: CampaignReport) -> int:
+    return sum(not outcome.problem for outcome in report.outcomes)
+
+
+def _samples(report: CampaignReport) -> int:
+    return sum(len(outcome.samples) for outcome in report.outcomes)
+
+
+def _as_json(
+    number: int, report: CampaignReport, location: Location, slow: Sequence[Record]
+) -> dict[str, object]:
+    def where(outcome: ProbeOutcome) -> dict[str, object]:
+        probe = outcome.probe
+        return {"stage": probe.stage, "pairs": [list(pair) for pair in probe.task.pairs]}
+
+    return {
+        "campaign": number,
+        "done": _done(report),
+        "failed": [
+            {
+                **where(o),
+                "host": o.host,
+                "cause": o.cause,
+                "problem": o.problem,
+                "attempts": o.attempts,
+            }
+            for o in report.failed
+        ],
+        "left_out": report.left_out,
+        "notes": [{**where(o), "note": note} for o in report.outcomes for note in o.notes],
+        "recreate": list(slow),
+        "reason": report.reason,
+        "samples": _samples(report),
+        "sent_gb": report.sent_gb,
+        "egress_usd": report.usd,
+        "duration_s": round(report.duration_s, 3),
+        "busy_s": round(report.busy_s, 3),
+        "critical_s": round(report.critical_s, 3),
+        "snapshot": report.snapshot and {"id": report.snapshot.id, "as_of": report.snapshot.as_of},
+        "db": str(location),
+    }
 
 
 def _listed(report: CampaignReport) -> list[str]:
