@@ -14,6 +14,7 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks.table import show, with_worst
 from planner.broadcast.problem import BroadcastProblem, broadcast_problem
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastObjective, BroadcastRequest
@@ -21,13 +22,13 @@ from planner.model.pricing import FlatPrices, Prices
 from tests.planner.grid import january_grid
 
 RELAYS = 14
+FEES_ALONE = "fees alone (caps loose)"
 OBJECTIVES: dict[str, BroadcastObjective] = {
-    "fees alone (caps loose)": "cost",
+    FEES_ALONE: "cost",
     "cost": "cost",
     "value": "value",
     "time": "time",
 }
-CASES = tuple(OBJECTIVES)
 
 
 def main() -> None:
@@ -40,20 +41,17 @@ def main() -> None:
     grid = january_grid()
     network, priced = grid.network(), grid.prices()
     free = FlatPrices(grid.regions, grid.matrix(grid.usd_per_gb, max(grid.usd_per_gb.values())))
-    print(
-        f"{'destinations':13}{'':25}{'whole answer ms':>19}{'gap, worst':>12}{'trees':>7}"
-        f"{'of plain':>10}{'OR-Tools ms':>13}{'it finds':>10}"
-    )
+    rows = []
     for count in options.destinations:
-        for case in CASES:
-            prices: Prices = free if case == CASES[0] else priced
+        for case, objective in OBJECTIVES.items():
+            prices: Prices = free if case == FEES_ALONE else priced
+            by_time = case == "time"
             times, gaps, trees, shares, full, theirs = [], [], [], [], [], []
             for seed in range(options.seeds):
                 random = np.random.default_rng(seed)
                 src, *ends = (
                     grid.regions[i] for i in random.choice(len(grid.regions), count + 1, False)
                 )
-                objective = OBJECTIVES[case]
                 request = BroadcastRequest(
                     src, tuple(ends), volume_gb=500.0, objective=objective, margin=0.0
                 )
@@ -64,25 +62,32 @@ def main() -> None:
                 times.append(time.perf_counter() - start)
                 gaps.append(plan.gap)
                 trees.append(len(plan.trees))
-                plain = [option for option in (plan.direct, plan.best_relay) if option]
-                ours = plan.duration_s if case == "time" else plan.cost_usd.total
-                best = min(
-                    option.duration_s if case == "time" else option.cost_usd.total
-                    for option in plain
+                ours, *plain = (
+                    option.duration_s if by_time else option.cost_usd.total
+                    for option in (plan, plan.direct, plan.best_relay)
+                    if option
                 )
-                shares.append(ours / best)
-                if seed < options.full and case in (CASES[0], "time"):
+                shares.append(ours / min(plain))
+                if seed < options.full and case in (FEES_ALONE, "time"):
                     problem = broadcast_problem(request, network, prices)
                     start = time.perf_counter()
-                    value = _by_flows(problem, least_time=case == "time")
+                    value = _by_flows(problem, least_time=by_time)
                     full.append(time.perf_counter() - start)
-                    mine = 4000.0 / plan.throughput_gbps if case == "time" else plan.cost_usd.egress
+                    mine = 4000.0 / plan.throughput_gbps if by_time else plan.cost_usd.egress
                     theirs.append(value / mine)
-            print(
-                f"{count:<13}{case:25}{_ms(times):>19}{max(gaps):12.2%}{median(trees):7.0f}"
-                f"{median(shares):10.2f}"
-                + (f"{1e3 * median(full):13.0f}{median(theirs):9.3f}x" if full else "")
+            rows.append(
+                (
+                    f"{count}, {case}",
+                    with_worst(times),
+                    f"{max(gaps):.2%}",
+                    f"{median(trees):.0f}",
+                    f"{median(shares):.2f}",
+                    with_worst(full) if full else "",
+                    f"{median(theirs):.3f}x" if full else "",
+                )
             )
+    header = ("destinations", "whole answer", "gap", "trees", "of plain", "OR-Tools", "it finds")
+    show(f"Broadcasts, median of {options.seeds}", header, rows)
 
 
 def _by_flows(problem: BroadcastProblem, *, least_time: bool) -> float:
@@ -135,10 +140,6 @@ def _by_flows(problem: BroadcastProblem, *, least_time: bool) -> float:
             objective.SetCoefficient(link, float(problem.usd_per_gbit[arc]) * problem.volume_gbit)
     assert solver.Solve() == pywraplp.Solver.OPTIMAL
     return float(objective.Value())
-
-
-def _ms(times_s: list[float]) -> str:
-    return f"{1e3 * median(times_s):.0f} (worst {1e3 * max(times_s):.0f})"
 
 
 if __name__ == "__main__":

@@ -8,24 +8,21 @@ same on a busy machine.
 
 from __future__ import annotations
 
-import csv
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from playwright.sync_api import Browser, CDPSession, Page
 
 from benchmarks.service import make_store
 from benchmarks.table import show, written
 from tests.dashboard.browser import chromium, settle, watched
-from tests.http.running import served
+from tests.http.running import imported, served
 
 ROUNDS = 5
 MANY = 300
@@ -63,12 +60,14 @@ def main() -> int:
     rows: list[tuple[str, ...]] = []
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
-        with service(make_store(folder)[0], name) as url:
+        own = {"XDG_CONFIG_HOME": name, "XDG_DATA_HOME": name}  # no settings of this user
+        with served(make_store(folder)[0], environment=own) as service:
+            url = service.url
             bare = [bare_s(browser, f"{url}/healthz") for _ in range(ROUNDS)]
             rows.append(("/healthz", "", "1", written(statistics.median(bare)), "", "", ""))
             rows += figures(browser, url, "63 regions", "150 kB, 1 s, 100 ms")
-        with service(many(folder), name) as url:
-            rows += figures(browser, url, f"{MANY} regions", "1.5 s")
+        with served(many(folder), environment=own) as service:
+            rows += figures(browser, service.url, f"{MANY} regions", "1.5 s")
     header = ("", "transferred", "requests", "to use", "a switch", "90th percentile", "target")
     show("The dashboard in chromium", header, rows)
     return 0
@@ -115,7 +114,9 @@ def first_view(browser: Browser, url: str, usable: str) -> View:
         session.send("Network.enable")
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
         sizes: list[float] = []
-        session.on("Network.loadingFinished", lambda event: sizes.append(_size(event)))
+        session.on(
+            "Network.loadingFinished", lambda event: sizes.append(float(event["encodedDataLength"]))
+        )
         page.goto(url)
         page.wait_for_selector(usable)
         to_use = Took(float(page.evaluate(SINCE_NAVIGATION)) / 1e3, _busy_s(session))
@@ -137,37 +138,17 @@ def _busy_s(session: CDPSession) -> float:
     return next(float(each["value"]) for each in found if each["name"] == "TaskDuration")
 
 
-def _size(event: dict[str, Any]) -> float:
-    return float(event["encodedDataLength"])
-
-
-@contextmanager
-def service(db: Path, home: str) -> Iterator[str]:
-    """Run the service without anybody's settings."""
-    with served(db, environment={"XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home}) as running:
-        yield running.url
-
-
 def many(folder: Path) -> Path:
     """Return a store with measurements between all of many synthetic regions."""
     chance = Random(1)
     names = [f"{('aws', 'azure', 'gcp')[at % 3]}:place-{at}" for at in range(MANY)]
-    table, db = folder / "many.csv", folder / "many.db"
-    with table.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(
-            ["src", "dst", "rtt_ms", "aggregate_mbps", "connections", "duration_s", "measured_at"]
-        )
-        rows.writerows(
-            [a, b, chance.randint(5, 300), chance.randint(1000, 9000), 64, 60, "2026-05-01T00:00Z"]
-            for a, b in permutations(names, 2)
-        )
-    subprocess.run(
-        [sys.executable, "-m", "relayd", "import", "csv", str(table), "--db", str(db)],
-        check=True,
-        capture_output=True,
-    )
-    return db
+    table = folder / "many.csv"
+    with table.open("w") as file:
+        print("src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at", file=file)
+        for a, b in permutations(names, 2):
+            figures = f"{chance.randint(5, 300)},{chance.randint(1000, 9000)}"
+            print(f"{a},{b},{figures},64,60,2026-05-01T00:00Z", file=file)
+    return imported(table, folder / "many.db")
 
 
 if __name__ == "__main__":

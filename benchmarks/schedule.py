@@ -15,7 +15,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.table import show
+from benchmarks.table import show, with_worst
 from planner.model.network import Network
 from planner.schedule.problem import PendingTransfer, schedule_problem
 from planner.schedule.recommendation import recommend_schedule
@@ -94,25 +94,14 @@ def main() -> None:
                 one = ScheduleRequest(request.transfers, explain=1)
                 recommend_schedule(one, network, prices)
                 explained.append(time.process_time() - start - whole[-1])
-        rows.append(
-            (
-                name,
-                _s(whole),
-                f"{median(refused):.0f}",
-                _s(explained) if explained else "-",
-                _s(plain),
-            )
-        )
+        each = with_worst(explained) if explained else "-"
+        rows.append((name, with_worst(whole), f"{median(refused):.0f}", each, with_worst(plain)))
     show(
         f"{options.transfers} transfers over a day between {options.sites} sites, {options.seeds} "
         "draws: seconds of one core, median (worst)",
         ("demand", "schedule", "refused", "each explained", "one direct program"),
         rows,
     )
-
-
-def _s(times_s: list[float]) -> str:
-    return f"{median(times_s):.2f} s ({max(times_s):.2f} s)"
 
 
 if __name__ == "__main__":

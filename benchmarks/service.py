@@ -17,7 +17,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from typing import NamedTuple
 from benchmarks.grid import BESIDE_THE_REPOSITORY
 from benchmarks.importing import write_file
 from benchmarks.table import show
+from tests.http.running import eventually, imported, served
 
 ROUNDS = 3
 CONNECTIONS = 16
@@ -158,10 +159,9 @@ def load(
     pids: Sequence[int],
     seconds: int,
     *more: str,
-    connections: int = 0,
-    core: int | None = -1,
+    connections: int = CONNECTIONS,
 ) -> Load:
-    """Load one server from another core, or any; processor time is that of a request.
+    """Load one server from another core; processor time is that of a request.
 
     Parameters
     ----------
@@ -169,18 +169,8 @@ def load(
         The processes of the server.
     """
     before_s, client_before_s = cpu_s(pids), os.times().children_user + os.times().children_system
-    command = [
-        "wrk",
-        "-t1",
-        f"-c{connections or CONNECTIONS}",
-        f"-d{seconds}s",
-        "--latency",
-        "--timeout",
-        "30s",
-        *more,
-        f"http://127.0.0.1:{port}{path}",
-    ]
-    said = on_core(core, command)
+    options = (f"-c{connections}", f"-d{seconds}s", "--latency", "--timeout", "30s", *more)
+    said = on_core(-1, ["wrk", "-t1", *options, f"http://127.0.0.1:{port}{path}"])
     used_s = cpu_s(pids) - before_s
     client_s = os.times().children_user + os.times().children_system - client_before_s
     requests = int(_found(r"(\d+) requests in", said))
@@ -196,12 +186,7 @@ def load(
 
 
 def paced_load(
-    folder: Path,
-    port: int,
-    pids: Sequence[int],
-    seconds: int,
-    wanted_per_s: float,
-    core: int | None = -1,
+    folder: Path, port: int, pids: Sequence[int], seconds: int, wanted_per_s: float
 ) -> Load:
     """Load a server with a given rate: connections pause at random between requests.
 
@@ -212,9 +197,8 @@ def paced_load(
     most_ms = 2e3 * PACED_CONNECTIONS / wanted_per_s
     for _ in range(PACED_ATTEMPTS):
         script.write_text(PACED.format(most_ms=round(most_ms)))
-        found = load(
-            port, PATH, pids, seconds, "-s", str(script), connections=PACED_CONNECTIONS, core=core
-        )
+        more = ("-s", str(script))
+        found = load(port, PATH, pids, seconds, *more, connections=PACED_CONNECTIONS)
         if abs(found.per_s / wanted_per_s - 1) < PACED_WITHIN:
             break
         cycle_ms = 1e3 * PACED_CONNECTIONS / found.per_s
@@ -241,45 +225,19 @@ def make_store(folder: Path) -> tuple[Path, str]:
     """Return a store with the grid that was measured, else with a synthetic one."""
     db = folder / "grid.db"
     data = Path(os.environ.get("RELAYD_SHARED_DATA", BESIDE_THE_REPOSITORY)) / "skyplane"
-    what = "63 measured regions"
-    throughput, latency = data / "throughput_2022-01.csv", data / "latency_2022-04.csv"
-    files = [("skyplane-throughput", throughput), ("skyplane-latency", latency)]
-    if not throughput.exists():
-        what = "63 synthetic regions"
-        files = [("skyplane-throughput", folder / "synthetic.csv")]
-        write_file(files[0][1], 63 * 62)
-    for form, path in files:
-        subprocess.run(
-            [sys.executable, "-m", "relayd", "import", form, str(path), "--db", str(db)],
-            check=True,
-            capture_output=True,
-        )
-    return db, what
+    if (data / "throughput_2022-01.csv").exists():
+        imported(data / "throughput_2022-01.csv", db, "skyplane-throughput")
+        return imported(data / "latency_2022-04.csv", db, "skyplane-latency"), "63 measured regions"
+    write_file(folder / "synthetic.csv", 63 * 62)
+    return imported(folder / "synthetic.csv", db, "skyplane-throughput"), "63 synthetic regions"
 
 
 @contextmanager
-def service(db: Path, *options: str, core: int | None = 0) -> Iterator[tuple[int, int]]:
-    """Run the service, on one core unless that is None; its log goes to a file."""
-    with db.with_suffix(".log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "relayd", "serve", "--no-auth", "--port", "0"),
-                *("--db", str(db), *options),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        assert process.stdout
-        said = process.stdout.readline()
-        if core is not None:
-            pin(process.pid, core)  # its workers, which have started, may use all cores
-        try:
-            yield int(_found(r":(\d+) ", said)), process.pid
-        finally:
-            process.terminate()
-            process.wait()
-            process.stdout.close()
+def service(db: Path) -> Iterator[tuple[int, int]]:
+    """Run the service on one core, its workers on all; return its port and process."""
+    with served(db, "--workers", "0") as running:  # as many as usual
+        pin(running.process.pid, 0)
+        yield running.port, running.process.pid
 
 
 @contextmanager
@@ -288,23 +246,17 @@ def bare(body: Path, port: int) -> Iterator[int]:
     process = subprocess.Popen([sys.executable, "-c", BARE, str(body), str(port)])
     pin(process.pid, 0)
     try:
-        for _ in range(200):
-            try:
-                ask(port, "/v1/plans")
-                break
-            except OSError:
-                time.sleep(0.05)
+        eventually(lambda: answered(port, "/v1/plans"))
         yield process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-def on_core(core: int | None, command: list[str]) -> str:
-    """Run a command on one core, or on any; returns what it printed."""
+def on_core(core: int, command: list[str]) -> str:
+    """Run a command on one core; return what it printed."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    if core is not None:
-        pin(process.pid, core)
+    pin(process.pid, core)
     said, _ = process.communicate()
     assert process.returncode == 0, said
     return said
@@ -330,6 +282,13 @@ def ask(port: int, path: str, content: bytes | None = None) -> bytes:
     with urllib.request.urlopen(request) as response:
         answer: bytes = response.read()
     return answer
+
+
+def answered(port: int, path: str) -> bytes:
+    """Ask a server that may not be ready; return nothing until it is."""
+    with suppress(OSError):
+        return ask(port, path)
+    return b""
 
 
 def _found(pattern: str, text: str) -> str:

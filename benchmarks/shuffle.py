@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from statistics import median
+from itertools import permutations
 
 import numpy as np
 
+from benchmarks.table import show, with_worst
 from planner.model.shared_resources import Floats
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.recommendation import recommend_shuffle
@@ -46,7 +47,7 @@ def main() -> None:
     options = parser.parse_args()
     grid = january_grid()
     network, prices = grid.network(), grid.prices()
-    print(f"{'sites  demands':24}{'routing ms':>18}{'gap':>9}{'whole answer ms':>18}")
+    rows = []
     for n in options.sites:
         for name, make in DEMANDS.items():
             routing, answer, gaps = [], [], []
@@ -56,30 +57,21 @@ def main() -> None:
                 regions = [grid.regions[i] for i in np.sort(chosen)]
                 part = network.with_(restricted_to=regions)
                 volumes = make(random, n)
-                request = ShuffleRequest(
-                    {
-                        (a, b): float(volumes[i, j])
-                        for i, a in enumerate(regions)
-                        for j, b in enumerate(regions)
-                        if i != j
-                    },
-                    margin=0.0,
-                )
+                pairs = permutations(range(n), 2)
+                demands = {(regions[i], regions[j]): float(volumes[i, j]) for i, j in pairs}
+                request = ShuffleRequest(demands, margin=0.0)
                 problem = shuffle_problem(request, part, prices)
+                paths = PathColumns(problem.resources, problem.demands_gbit, problem.usd_per_gbit)
                 start = time.perf_counter()
-                found = least_time(
-                    PathColumns(problem.resources, problem.demands_gbit, problem.usd_per_gbit)
-                )
+                gaps.append(least_time(paths).gap)
                 routing.append(time.perf_counter() - start)
-                gaps.append(found.gap)
                 start = time.perf_counter()
                 recommend_shuffle(request, part, prices)
                 answer.append(time.perf_counter() - start)
-            print(f"{n:5}  {name:17}{_ms(routing):>18}{max(gaps):9.5f}{_ms(answer):>18}")
-
-
-def _ms(times_s: list[float]) -> str:
-    return f"{1e3 * median(times_s):.0f} (worst {1e3 * max(times_s):.0f})"
+            name = f"{n} sites, {name}"
+            rows.append((name, with_worst(routing), f"{max(gaps):.5f}", with_worst(answer)))
+    header = ("demands", "routing", "gap", "whole answer")
+    show(f"Shuffles, median of {options.seeds}", header, rows)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from contextlib import suppress
 from itertools import cycle, islice, permutations
 from pathlib import Path
 from random import Random
@@ -19,7 +18,7 @@ from random import Random
 from benchmarks.grid import synthetic
 from benchmarks.importing import VMS
 from benchmarks.processes import Cost, cost, memory_mb
-from benchmarks.service import ask, cpu_s, service
+from benchmarks.service import answered, cpu_s, service
 from benchmarks.table import show
 from planner.model.estimate import Estimate, Figures, Origin, Prior
 from planner.model.link import Link, Site
@@ -133,13 +132,7 @@ def imported(path: Path, db: Path) -> Cost:
 def ready(db: Path) -> Cost:
     """Return what the service costs until its first answer, and the memory that it holds then."""
     with service(db) as (port, pid):
-
-        def answered() -> bytes:
-            with suppress(OSError):  # not yet
-                return ask(port, "/readyz")
-            return b""
-
-        eventually(answered, 600)
+        eventually(lambda: answered(port, "/readyz"), 600)
         return Cost(cpu_s([pid]), memory_mb(pid)[pid])
 
 

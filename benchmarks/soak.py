@@ -40,7 +40,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.errors import ServiceError
 from tests.dashboard.fleets import fleet_file
-from tests.http.running import Served
+from tests.http.running import Served, eventually
 from tests.postgresql import PostgresqlServer, running_server
 from tests.probes.fleet.machines import machines
 
@@ -80,8 +80,15 @@ class Load(NamedTuple):
 
 @dataclass
 class Observed:
-    """What was seen while the service was under load."""
+    """What was seen while the service was under load.
 
+    Attributes
+    ----------
+    may_refuse : bool
+        Whether a 503 that says why is no failure.
+    """
+
+    may_refuse: bool = False
     plans: int = 0
     longer: int = 0
     events: int = 0
@@ -94,27 +101,16 @@ class Observed:
     latency_s: array[float] = field(default_factory=lambda: array("d"))
     roles: list[str] = field(default_factory=list)
 
-    def failed(self, error: RelaydError, *, may_refuse: bool) -> None:
+    def failed(self, error: RelaydError) -> None:
         """Note a call that failed; a 503 that says why may be clear enough."""
-        if may_refuse and isinstance(error, ServiceError) and error.status == 503:
+        if self.may_refuse and isinstance(error, ServiceError) and error.status == 503:
             self.refused[str(error)[:150]] += 1
             self.refused_at_s.append(time.monotonic())
         else:
             self.failures.append(f"{type(error).__name__}: {error}")
 
 
-class Services:
-    """The service that is asked, and what happens around it."""
-
-    def __init__(self, asked: Served) -> None:
-        self.asked = asked
-        self.may_refuse = False
-
-    async def happen(self, load: Load, seen: Observed) -> None:
-        """Do what happens in the course of the time; nothing to a service that is alone."""
-
-
-class Replicas(Services):
+class Replicas:
     """Two services on a database that crashes, and the first that probes is killed."""
 
     def __init__(self, server: PostgresqlServer, db: str, folder: Path, fleet: Path) -> None:
@@ -122,15 +118,13 @@ class Replicas(Services):
         self.number = 0
         self.prober = self._started()
         _wait_for("prober", self.prober)
-        super().__init__(self._started())
-        self.may_refuse = True
+        self.asked = self._started()
 
     def _started(self) -> Served:
         self.number += 1
         return Served(
             self._db,
-            "--fleet",
-            str(self._fleet),
+            *("--fleet", str(self._fleet)),
             environment={**ENVIRONMENT, **WATCHING, "XDG_DATA_HOME": str(self._folder)},
             log=self._folder / f"{self.number}.log",
         )
@@ -161,28 +155,15 @@ class Replicas(Services):
 
 
 def _wait_for(role: str, *services: Served) -> None:
-    deadline_s = time.monotonic() + 120
-    while time.monotonic() < deadline_s:
-        for service in services:
-            watch = service.get("/readyz").json["watch"]
-            if watch and watch["role"] == role:
-                return
-        time.sleep(0.2)
-    raise SystemExit(f"Nobody is {role}.")
+    def is_there() -> bool:
+        watches = (service.get("/readyz").json["watch"] for service in services)
+        return any(watch and watch["role"] == role for watch in watches)
+
+    eventually(is_there, 120, otherwise=lambda: f"There is no {role}.")
 
 
 @contextmanager
-def _alone(db: str, folder: Path) -> Iterator[Services]:
-    environment = {**ENVIRONMENT, "XDG_DATA_HOME": str(folder)}
-    services = Services(Served(db, environment=environment, log=folder / "log"))
-    try:
-        yield services
-    finally:
-        services.asked.stop()
-
-
-@contextmanager
-def _replicas(folder: Path, regions: Sequence[str]) -> Iterator[Services]:
+def _replicas(folder: Path, regions: Sequence[str]) -> Iterator[Replicas]:
     with ExitStack() as stack:
         server = stack.enter_context(running_server())
         fleet, _ = stack.enter_context(machines(folder, list(regions[:3])))
@@ -199,7 +180,7 @@ async def _ask(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Obse
         try:
             plan = await wan.plan(src, dst, volume_gb=chance.choice([10.0, 100.0, 1000.0]))
         except RelaydError as error:  # these rest on memory: a database that is away is no excuse
-            seen.failed(error, may_refuse=False)
+            seen.failures.append(f"{type(error).__name__}: {error}")
             continue
         seen.latency_s.append(time.perf_counter() - began_s)
         seen.snapshots.add(plan.snapshot.id)
@@ -208,7 +189,7 @@ async def _ask(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Obse
 
 
 async def _ask_longer(
-    wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Observed, *, may_refuse: bool
+    wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Observed
 ) -> None:
     """Ask once a second for what workers answer, or the store."""
     chance = random.Random(2)
@@ -226,11 +207,11 @@ async def _ask_longer(
                     await wan.plans([{"src": a, "dst": b}, {"src": b, "dst": c, "vms": 4}])
             seen.longer += 1
         except RelaydError as error:
-            seen.failed(error, may_refuse=may_refuse)
+            seen.failed(error)
         await asyncio.sleep(1.0)
 
 
-async def _listen(wan: AsyncWan, until_s: float, seen: Observed, *, may_refuse: bool) -> None:
+async def _listen(wan: AsyncWan, until_s: float, seen: Observed) -> None:
     """Read events, and go on from the last one where the stream ends."""
     last: int | None = None
     while time.monotonic() < until_s:
@@ -242,13 +223,11 @@ async def _listen(wan: AsyncWan, until_s: float, seen: Observed, *, may_refuse: 
         except TimeoutError:
             return
         except RelaydError as error:
-            seen.failed(error, may_refuse=may_refuse)
+            seen.failed(error)
             await asyncio.sleep(1.0)
 
 
-async def _send(
-    wan: AsyncWan, regions: Sequence[str], load: Load, seen: Observed, *, may_refuse: bool
-) -> None:
+async def _send(wan: AsyncWan, regions: Sequence[str], load: Load, seen: Observed) -> None:
     chance = random.Random(1)
     due_s = time.monotonic()
     until_s = due_s + load.seconds
@@ -258,36 +237,29 @@ async def _send(
         for number in range(load.samples_per_s // 4):
             src, dst = chance.sample(regions, 2)
             metric, value = chance.choice([("rtt_ms", 300.0), ("aggregate_mbps", 4000.0)])
-            samples.append(
-                Sample(
-                    src,
-                    dst,
-                    metric,  # type: ignore[arg-type]
-                    value * chance.uniform(0.9, 1.1),
-                    now_s - number * 1e-3,
-                    "soak",
-                    64 if metric != "rtt_ms" else None,
-                )
-            )
+            found, at_s = value * chance.uniform(0.9, 1.1), now_s - number * 1e-3
+            connections = 64 if metric == "aggregate_mbps" else None
+            samples.append(Sample(src, dst, metric, found, at_s, "soak", connections))  # type: ignore[arg-type]
         try:
             seen.samples += (await wan.ingest(samples)).accepted
         except RelaydError as error:
-            seen.failed(error, may_refuse=may_refuse)
+            seen.failed(error)
         due_s += 0.25
         await asyncio.sleep(max(0.0, due_s - time.monotonic()))
 
 
-async def _soak(services: Services, regions: Sequence[str], load: Load) -> Observed:
-    seen, until_s = Observed(), time.monotonic() + load.seconds
-    service, may_refuse = services.asked, services.may_refuse
+async def _soak(
+    service: Served, regions: Sequence[str], load: Load, replicas: Replicas | None
+) -> Observed:
+    seen, until_s = Observed(may_refuse=bool(replicas)), time.monotonic() + load.seconds
     with watched_memory(service.process.pid) as seen.memory_mb:
         async with AsyncWan(service.url, attempts=1) as wan:
             await asyncio.gather(
                 *(_ask(wan, regions, until_s, seen) for _ in range(4)),
-                _ask_longer(wan, regions, until_s, seen, may_refuse=may_refuse),
-                _listen(wan, until_s, seen, may_refuse=may_refuse),
-                _send(wan, regions, load, seen, may_refuse=may_refuse),
-                services.happen(load, seen),
+                _ask_longer(wan, regions, until_s, seen),
+                _listen(wan, until_s, seen),
+                _send(wan, regions, load, seen),
+                *([replicas.happen(load, seen)] if replicas else ()),
             )
     faults = [line for line in service.lines() if line["level"] == "error"]
     # What was raised is at the end of a traceback.
@@ -312,10 +284,17 @@ def main(words: Sequence[str] | None = None) -> int:
     known = load_catalogue().regions.values()
     regions = [region.id for region in known if region.baseline][: load.regions]
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        folder = Path(name)
-        db = options.db or str(folder / "soak.db")
-        with _replicas(folder, regions) if options.replicas else _alone(db, folder) as services:
-            seen = asyncio.run(_soak(services, regions, load))
+        folder, replicas = Path(name), None
+        with ExitStack() as stack:
+            if options.replicas:
+                replicas = stack.enter_context(_replicas(folder, regions))
+                service = replicas.asked
+            else:
+                environment = {**ENVIRONMENT, "XDG_DATA_HOME": name}
+                db = options.db or str(folder / "soak.db")
+                service = Served(db, environment=environment, log=folder / "log")
+                stack.callback(service.stop)
+            seen = asyncio.run(_soak(service, regions, load, replicas))
             # Before they are stopped: a service that does not stop takes no result with it.
             return _report(seen, load, settled_s)
 

@@ -27,6 +27,11 @@ def median_and_p95(seconds: Sequence[float]) -> tuple[float, float]:
     return statistics.median(seconds), sorted(seconds)[int(0.95 * (len(seconds) - 1))]
 
 
+def with_worst(seconds: Sequence[float]) -> str:
+    """Return the median and the worst of some times."""
+    return f"{written(statistics.median(seconds))} (worst {written(max(seconds))})"
+
+
 def written(seconds: float) -> str:
     """Return a time with the unit that fits it."""
     if seconds < 1e-3:
