@@ -41,7 +41,7 @@ from relayd.store.events import Event, Events
 from relayd.store.links import LevelShifts, LinkStates
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.times import utc_date
-from relayd.watch.campaigns import LAST, LAST_BY_REGRET, CampaignScheduler, settle_killed
+from relayd.watch.campaigns import LAST, LAST_BY_REGRET, LONGEST_S, CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks
 from relayd.watch.liveness import LEAST_SHARE, OVERHEAD_S, LivenessBudget, period_s
 from relayd.watch.settings import DAY_S, QuietHours, WatchOptions, day_left_s
@@ -114,6 +114,12 @@ def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bo
                 assert spending.committed_usd("2026-01-01") == pytest.approx(before + usd * share)
             assert spending.committed_usd("2026-01-01") <= 5.0 + 1e-9
         assert spending.committed_usd("2026-01-02") == 0
+
+
+def test_no_campaign_of_a_day_goes_on_into_the_next(db: Path) -> None:
+    scheduler = CampaignScheduler(StoreThread(db), _NONE, _CATALOGUE, WatchOptions(1.0), 0.0)
+    for at_s, left_s in ((0.0, LONGEST_S), (DAY_S - 600, 600.0), (DAY_S - 1, 1.0)):
+        assert scheduler._time_left_s(at_s) == left_s
 
 
 def test_what_keeps_the_regret_low_comes_between_the_campaigns_that_are_due_by_age(

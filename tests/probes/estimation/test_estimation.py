@@ -23,6 +23,7 @@ from planner.model.throughput import (
 )
 from planner.single_flow.prediction import FlowTest, predict
 from probes.estimation import Estimator
+from probes.estimation.current_samples import current_samples
 from probes.samples import Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.planner.single_flow import survey
@@ -463,3 +464,16 @@ def test_without_samples_links_are_those_of_the_baseline() -> None:
             assert one.origin == other.origin
             for bound in BOUNDS:
                 assert getattr(one, bound) == pytest.approx(getattr(other, bound), rel=1e-9)
+
+
+def test_samples_from_before_a_level_that_was_shown_no_longer_count() -> None:
+    series = [
+        Sample(SRC, DST, "aggregate_mbps", value, at_s, "iperf3", 64, 5.0, True, new_level=new)
+        for at_s, (value, new) in enumerate(
+            ((5000.0, False), (5100.0, False), (3000.0, True), (3050.0, True), (3020.0, False))
+        )
+    ]
+    current = current_samples(Samples.of(series))
+    assert [sample.value for sample in current.samples] == [3050.0, 3020.0]
+    assert current.before == 3
+    assert list(current_samples(Samples.of(series[:2])).samples) == series[:2]

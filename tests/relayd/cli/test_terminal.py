@@ -15,13 +15,14 @@ import struct
 import subprocess
 import sys
 import termios
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from planner.model.errors import InputError
 from relayd.cli import text
-from relayd.cli.commands import parse
+from relayd.cli.commands import build_parser, parse
 from tests.relayd.building import imported
 from tests.relayd.conftest import Relayd
 
@@ -333,3 +334,23 @@ def test_the_doctor_says_what_is_wrong(relayd: Relayd, tmp_path: Path) -> None:
     ill = relayd("doctor", "--db", str(broken))
     assert ill.code == 4
     assert "problem  store:" in ill.out
+
+
+def test_every_option_has_one_meaning_for_its_short_flag() -> None:
+    parsers, meanings = [build_parser()], defaultdict[str, set[str]](set)
+    while parsers:
+        parser = parsers.pop()
+        for action in parser._actions:
+            if isinstance(action.choices, dict):
+                parsers += action.choices.values()
+            for flag in action.option_strings:
+                if re.fullmatch("-.", flag):
+                    meanings[flag].add(action.option_strings[-1])
+    assert meanings == {
+        "-h": {"--help"},
+        "-j": {"--json"},
+        "-s": {"--src"},
+        "-d": {"--dst"},
+        "-n": {"--connections"},
+        "-o": {"--output"},
+    }

@@ -294,6 +294,11 @@ def test_quotas_are_read_kept_and_sent_alike(write: Write) -> None:
     assert load_catalogue(files) == first == catalogue_of(content_of(first), first.digest)
 
 
+def test_a_minimal_site_is_known_but_not_in_the_baseline(write: Write) -> None:
+    catalogue = load_catalogue(write('\ufeff[[region]]\r\nid = "onprem:lab"\r\n'))
+    assert not catalogue.regions["onprem:lab"].baseline
+
+
 NAMES = st.sampled_from(["aws:m5.8xlarge", "azure:F1", "onprem:node", "onprem:other"])
 FIGURES = st.fixed_dictionaries(
     {
@@ -361,6 +366,10 @@ def test_overrides_hold_and_touch_nothing_else(
         ('[aliases]\nhome = ["aws:us-east-11"]', "Did you mean aws:us-east-1?"),
         ("[aliases]\nhome = []", "alias home: must not be empty"),
         ('[aliases]\nhome = "other"\nother = "home"', "an alias that is not in the catalogue"),
+        (
+            '[[region]]\nid = "onprem:home"\n[aliases]\nhome = ["aws:us-east-1"]',
+            "alias home: has the same name as region onprem:home",
+        ),
         ('[default_vm_types]\naws = "aws:m9"', "names a vm_type that is not in the catalogue"),
         # prices
         (EGRESS, "tiers: and usd_per_gb are missing. Give a flat `usd_per_gb`, or `tiers`."),
