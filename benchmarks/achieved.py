@@ -1,4 +1,4 @@
-"""What plans made on beliefs really achieve, beside plans made on the truth."""
+"""Compare plans made on estimates with plans made on the truth, by what they achieve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best single relay for all pairs at once, beside one numpy broadcast over all triples."""
+"""The best single relay for all pairs at once, against one numpy broadcast over all triples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay a month of half-hourly samples of 40 regions, beside a bare loop over the same rows.
+"""Replay a month of half-hourly samples of 40 regions, against a bare loop over the same rows.
 
 ``python -m benchmarks.backtest [DAYS]``. Levels are those of the January 2022 grid; how they vary
 is drawn, from what measurement papers saw: tests of one pair vary by 5 % and round trips by 1 %, a
@@ -52,7 +52,7 @@ STEPS_APART = 10
 
 
 class LinkHistory(NamedTuple):
-    """A link's level every half hour, what tests found, and the generator that drew them."""
+    """A link's level every half hour, test results, and the generator that drew them."""
 
     level_mbps: Floats
     mbps: Floats
@@ -60,7 +60,7 @@ class LinkHistory(NamedTuple):
 
 
 def history_of(src: str, dst: str, gbps: float, days: float) -> LinkHistory:
-    """Return what a link carried."""
+    """Return a link's rates over time."""
     random = np.random.default_rng(list(f"{src}>{dst}".encode()))
     count = int(days * 86400 / STEP_S)
     level = np.full(count, gbps * 1000.0)
@@ -73,7 +73,7 @@ def history_of(src: str, dst: str, gbps: float, days: float) -> LinkHistory:
 
 
 def samples_of(src: str, dst: str, gbps: float, rtt_ms: float, days: float) -> Iterator[Sample]:
-    """Yield a link's samples: what it carried every half hour, and its round-trip time."""
+    """Yield a link's samples: its rate and its round-trip time every half hour."""
     _, mbps, random = history_of(src, dst, gbps, days)
     count = len(mbps)
     rtts_ms = rtt_ms * random.lognormal(0.0, RTT_SPREAD, count)
@@ -93,7 +93,7 @@ def regions_of() -> tuple[list[str], Grid, str]:
 
 
 def write_store(db: Path, days: float) -> str:
-    """Write the history; returns what it is of."""
+    """Write the history; return its regions and grid in words."""
     regions, measured, name = regions_of()
     with open_store(db, mode="create") as store:
         for src in regions:
@@ -108,7 +108,7 @@ def write_store(db: Path, days: float) -> str:
 
 
 def knowing_levels(days: float, margin: float) -> str:
-    """Say what is achieved by who knows the level of every link, but not what tests will find.
+    """Return the result of knowing the level of every link, but not the noise of tests.
 
     Rates alone count, every :data:`STEPS_APART` steps.
     """
@@ -140,7 +140,7 @@ def knowing_levels(days: float, margin: float) -> str:
 
 
 def best_relays(rates: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the relay of each pair that carries most, and what it carries."""
+    """Return the relay of greatest rate for each pair, and that rate."""
     best = np.full(rates.shape, -1.0)
     relay = np.zeros(rates.shape, np.int64)
     for number in range(len(rates)):
@@ -151,7 +151,7 @@ def best_relays(rates: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 
 def splitting(objective: Objective) -> list[str]:
-    """Return what one path a transfer costs beside plans that may split, on the grid itself."""
+    """Return the loss from one path per transfer against plans that may split, on the grid."""
     measured, _ = grid()
     network, prices = measured.network(), measured.prices()
     losses = []
@@ -178,7 +178,7 @@ def splitting(objective: Objective) -> list[str]:
 
 
 def replay_one(what: str, db: str) -> None:
-    """Run one side and print what it took as JSON."""
+    """Run one side and print its cost as JSON."""
     start = time.perf_counter()
     found: dict[str, object] = {}
     if what == "rows":

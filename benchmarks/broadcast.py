@@ -1,8 +1,8 @@
 """Speed of broadcasts to 10 of the 63 regions measured in January 2022.
 
 ``python -m benchmarks.broadcast``; run it with ``OPENBLAS_NUM_THREADS=1``, as ``relayd broadcast``
-runs. Beside the whole answer stands, in the same run, a flow to each destination over the ends and
-the 14 cheapest relays through OR-Tools: as a mixed-integer program for least fees (CBC), as a
+runs. The reference, in the same run, is a flow to each destination over the ends and the 14
+cheapest relays through OR-Tools: as a mixed-integer program for least fees (CBC), as a
 linear program for least time (GLOP). Needs the shared measurements (tests/shared_data.py).
 """
 
@@ -32,7 +32,7 @@ OBJECTIVES: dict[str, BroadcastObjective] = {
 
 
 def main() -> None:
-    """Print a table: milliseconds, medians and worst over seeds, and what is proven."""
+    """Print a table: milliseconds, medians and worst over seeds, and proven gaps."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--destinations", type=int, nargs="+", default=[5, 10])

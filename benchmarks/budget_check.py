@@ -52,12 +52,12 @@ KINDS = ("probe",) * 4 + ("killed",) * 3 + ("verify",) * 2 + ("watch",)
 STARTING_S = 60.0
 """Longest time that a command takes to begin, on a busy machine."""
 BUDGET_SPENT = "that the budget allow"
-"""In the problem of a probe that was held to what it may send and needs more."""
+"""In the problem of a probe that used up its allowance and needs more."""
 
 
 @dataclass
 class Outcome:
-    """What one case spent of its budget, and why it failed."""
+    """The spending of one case, and the reasons for its failure."""
 
     number: int
     place: str
@@ -98,7 +98,7 @@ class Case:
         }
 
     def run(self) -> Outcome:
-        """Ask, with a budget, and compare with what was sent meanwhile."""
+        """Ask, with a budget, and compare it with the traffic sent meanwhile."""
         kind = "killed" if self.brief else self.random.choice(KINDS)
         words = getattr(self, f"_{'probe' if kind == 'killed' else kind}")()
         budget_usd = self._budget_usd(words, kind)

@@ -1,4 +1,4 @@
-"""Measures what a frugal campaign finds, moves and takes: the second half of ``make lab-check``.
+"""Measures accuracy, bytes and time of a frugal campaign: the second half of ``make lab-check``.
 
 Brings up a lab on which Azure's egress differs from pair to pair, measures it with ``relayd
 probe`` as a user would, and holds what was found against what the lab was built with: round-trip
@@ -64,7 +64,7 @@ def true_network(topology: Topology) -> Network:
 
 
 def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
-    """Return what was measured of a lab in the rates that it stands for."""
+    """Return a lab's network with rates scaled up to those that it stands for."""
 
     def larger(name: str, estimate: Estimate) -> Estimate:
         if name == "rtt_ms":
@@ -105,7 +105,7 @@ def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> No
 
 
 def check_accuracy(check: Check, found: Network, truth: Network, connections: int) -> None:
-    """Compare what was measured with what the lab was built with."""
+    """Compare measurements with the configuration of the lab."""
     links = [(link, truth.link(link.src, link.dst)) for link in found]
     off = [
         abs(link.rtt_ms.expected - true.rtt_ms.expected) / (0.5 + 0.01 * true.rtt_ms.expected)
@@ -140,7 +140,7 @@ def check_accuracy(check: Check, found: Network, truth: Network, connections: in
 def aggregates_of(
     links: Sequence[tuple[Link, Link]], connections: int
 ) -> list[tuple[Estimate, float]]:
-    """Return measured aggregates beside what the connections reach.
+    """Return measured aggregates with the rates that the connections reach.
 
     Those of short windows may not fill a long path.
     """
@@ -152,7 +152,7 @@ def aggregates_of(
 
 
 def errors_pct(found: Sequence[tuple[Estimate, float]]) -> list[float]:
-    """Return by how much estimates differ from what is true, in percent of it."""
+    """Return the errors of estimates, in percent of the true figures."""
     return [abs(estimate.expected / true - 1) * 100 for estimate, true in found]
 
 

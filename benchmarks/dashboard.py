@@ -1,6 +1,6 @@
 """Home and the matrix in a real browser: bytes, time to use, time to switch.
 
-``python -m benchmarks.dashboard``; needs chromium. Beside it stands the least that the browser can
+``python -m benchmarks.dashboard``; needs chromium. The reference is the least that the browser can
 show of the same service: ``/healthz``. Home can be used once its tiles and relays are there, the
 matrix once its cells are. In brackets is the processor time of the page's main thread, which is the
 same on a busy machine.
@@ -40,14 +40,14 @@ SINCE_NAVIGATION = "() => performance.now()"
 
 
 class Took(NamedTuple):
-    """How long something took, and how long the page's main thread was busy with it."""
+    """Elapsed time, and the time that the page's main thread was busy."""
 
     seconds: float
     busy_s: float
 
 
 class View(NamedTuple):
-    """What opening a page took, with nothing cached, and switches between figures."""
+    """Cost of opening a page with nothing cached, and of switches between figures."""
 
     to_use: Took
     transferred: float
@@ -100,7 +100,7 @@ def both(times: Sequence[Took], part: float) -> str:
 
 
 def bare_s(browser: Browser, url: str) -> float:
-    """Return how long the browser takes to show a few bytes."""
+    """Return the time that the browser takes to show a few bytes."""
     with watched(browser) as seen:
         seen.page.goto(url)
         return float(seen.page.evaluate(SINCE_NAVIGATION)) / 1e3

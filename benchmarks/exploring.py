@@ -1,9 +1,9 @@
-"""What exploring brings where many transfers go: ``python -m benchmarks.exploring``.
+"""Gain from exploring with many transfers: ``python -m benchmarks.exploring``.
 
 Simulated networks whose paths keep their rates, jump, or wander; and, with ``--surveys THROUGHPUT
 LATENCY``, measured ones: estimates are those of a split of ``benchmarks.decisions``, and what was
-measured is the truth. Beside it: always the path that is predicted to be best by estimates and by
-the same outcomes, of the paths that were used.
+measured is the truth. The reference always takes the path that is predicted to be best by estimates
+and by the same outcomes of the paths that were used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Run:
-    """What transfers cost at the true levels, by the policy and by who knows the levels.
+    """Costs of transfers at the true levels, by the policy and with the levels known.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def followed(
     transfers: int,
     random: np.random.Generator,
 ) -> Run:
-    """Return what transfers cost in time, where only paths that are used show their rate.
+    """Return the costs of transfers in time, where only used paths show their rate.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def run(seed: int, share: float, kind: Kind, transfers: int, off: float = ESTIMA
     Parameters
     ----------
     off : float
-        Spread of the logarithm by which estimates are off, whatever they say of themselves.
+        Spread of the logarithm by which estimates are off, independent of their bounds.
     """
     random = np.random.default_rng(seed)
     means = np.log(5.0) + random.normal(0.0, 0.2, PATHS)
@@ -157,7 +157,7 @@ def _simulated(seeds: int, transfers: int) -> list[tuple[str, ...]]:
 
 
 def main() -> None:
-    """Print what each policy loses against who knows the rates."""
+    """Print the loss of each policy against knowing the rates."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--surveys", nargs=2, type=FilePath, metavar=("THROUGHPUT", "LATENCY"))
     parser.add_argument("--seeds", type=int, default=30)

@@ -1,4 +1,4 @@
-"""How often analyses find what is not there: ``python -m benchmarks.false_alarms``.
+"""Rate of false alarms of analyses: ``python -m benchmarks.false_alarms``.
 
 Each analysis of a report gets series that have nothing but noise, some of whose neighbours resemble
 each other, and the table of docs/report.md says how many it raised an alarm on.
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def cases(generator: np.random.Generator) -> Iterator[tuple[str, int, Callable[[], bool]]]:
-    """Yield analyses, each with how many series it gets, and what says whether it found one."""
+    """Yield analyses, each with its number of series and a test for an alarm."""
 
     def noisy(sent: np.ndarray) -> np.ndarray:
         noise: np.ndarray = sent * (1 + 0.005 * generator.normal(size=sent.size))

@@ -132,7 +132,7 @@ def samples(count: int, begin_s: float) -> list[Sample]:
 
 
 def refused(action: Callable[[], object], said: Sequence[str] = Place.said) -> str:
-    """Return what an action that failed for want of space said; empty where it went well."""
+    """Return the message of an action that failed for want of space; empty if it succeeded."""
     try:
         action()
     except RelaydError as error:
@@ -316,7 +316,7 @@ def whole(path: Path | str) -> None:
 
 
 def tried(name: str, attempts: Iterable[bool]) -> None:
-    """Print how many attempts at a step went well in spite of the full disk."""
+    """Print the number of attempts at a step that succeeded in spite of the full disk."""
     went_well = Counter(attempts)
     print(f"{name}: {went_well[True]} went well, {went_well[False]} were refused", flush=True)
 

@@ -1,4 +1,4 @@
-"""What long histories cost a sample: from a file into a store, snapshots, Parquet, and replays.
+"""Cost of long histories per sample: import, snapshots, Parquet and replays.
 
 ``python -m benchmarks.history [SAMPLES] [FOLDER]``: so many samples of 63 regions, 10 million if
 not stated, one a link every half hour, in a folder that is removed at the end. Every step is run by
@@ -26,7 +26,7 @@ REPLAYED = ("--volume", "500GB", "--connections", "64", "--step", "2h")
 
 
 def steps(folder: Path, samples: int) -> Iterator[tuple[str, Cost, int]]:
-    """Yield what was done, what it took, and the bytes of what it made (0 if nothing)."""
+    """Yield each step, its cost, and the bytes that it wrote (0 if none)."""
     path, db, data = folder / "samples.csv", folder / "samples.db", folder / "samples"
     write_samples(path, samples)
     whole = imported(path, db)
@@ -41,7 +41,7 @@ def steps(folder: Path, samples: int) -> Iterator[tuple[str, Cost, int]]:
 
 
 def reading(data: Path) -> Iterator[tuple[str, Cost, int]]:
-    """Yield what reads a data set of Parquet files."""
+    """Yield the steps that read a data set of Parquet files."""
     yield "backtest of Parquet", _relayd("backtest", *REPLAYED, "--db", data), 0
     yield "report of Parquet", _relayd("report", "--section", "relays", "--db", data), 0
     newest = data.with_name("newest.db")

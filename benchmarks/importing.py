@@ -1,4 +1,4 @@
-"""Import of a large file into a fresh store, beside a bare loop of ``csv.reader`` over it.
+"""Import of a large file into a fresh store, against a bare loop of ``csv.reader`` over it.
 
 ``python -m benchmarks.importing [ROWS]``; each side runs in an interpreter of its own, so that
 its peak of memory is its own. A PostgreSQL server is started where one can be had, with
@@ -63,7 +63,7 @@ def import_file(path: Path, where: str) -> int:
 
 
 def run_one(path: Path, where: str) -> None:
-    """Import, or only split the rows into fields, and print what it took as JSON."""
+    """Import, or only split the rows into fields, and print the cost as JSON."""
     start = time.perf_counter()
     if where:
         count = import_file(path, where)

@@ -78,7 +78,7 @@ def check_life(check: Check) -> None:
 
 
 def errors_ms(lab: Lab, pairs: Sequence[tuple[int, int]], rounds: int) -> list[float]:
-    """How far round-trip times are from what is configured."""
+    """Return the differences of round-trip times from the configured ones."""
     topology = lab.topology()
     found = echo_rtts_ms(lab, pairs, rounds, 0.003)
     return [abs(v - topology.rtt_ms[i][j]) for (i, j), values in found.items() for v in values]
@@ -173,7 +173,7 @@ def check_relay(check: Check) -> None:
 
 
 def check_capacity(check: Check) -> None:
-    """How much the core carries before measurements disturb each other."""
+    """Check the load of the core at which measurements do not disturb each other."""
     for label, pairs, cap in (("19 pairs x 200", 19, 200.0), ("8 pairs x 1000", 8, 1000.0)):
         transfers = [Transfer(2 * i, 2 * i + 1, 2) for i in range(pairs)]
         with (

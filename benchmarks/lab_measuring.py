@@ -42,7 +42,7 @@ class DisturbedError(RelaydError):
 
 @dataclass(slots=True)
 class Lateness:
-    """How late the emulator passed packets on while something was measured.
+    """Lateness of packets in the emulator during a measurement.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def echo_rtts_ms(
     rounds : int
         Echoes for each pair.
     interval_s : float
-        Between one echo and the next, whatever their pairs.
+        Between one echo and the next, of any pairs.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def _arrival(end: socket.socket) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What is to be measured by iperf3 between two sites."""
+    """A transfer to measure with iperf3 between two sites."""
 
     source: int
     destination: int
@@ -243,7 +243,7 @@ def goodputs_mbps(
 
 
 def rates_mbps(lab: Lab, seconds: float) -> list[tuple[float, float]]:
-    """Return what each site sends and receives on the wire over some seconds, in Mbit/s."""
+    """Return the rates that each site sends and receives on the wire, in Mbit/s."""
     before = lab.status()
     time.sleep(seconds)
     after = lab.status()

@@ -1,4 +1,4 @@
-"""What checks on labs share: bringing one up, running commands on it, and promises with figures."""
+"""Common parts of checks on labs: bringing one up, running commands, and promised figures."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def checked(name: str, docs: str | None, measure: Callable[[Check, Path], None]) -> int:
-    """Measure, print what was found, and return the exit code.
+    """Measure, print the findings, and return the exit code.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ window.setInterval = (renew, ms) => wait(() => { renewals += 1; renew(); }, ms /
 
 
 class Held(NamedTuple):
-    """What a page holds after garbage was collected."""
+    """Memory and objects of a page after garbage collection."""
 
     heap_mb: float
     objects_mb: float

@@ -1,4 +1,4 @@
-"""How long one exact plan takes, beside the same model through SciPy."""
+"""Time of one exact plan, against the same model through SciPy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def recommendations(january: Grid) -> None:
-    """Print how long a whole recommendation takes: decision, bounds, reason, advice."""
+    """Print the time of a whole recommendation: decision, bounds, reason, advice."""
     network, prices = january.network(), january.prices()
     pairs = january.random_pairs(REQUESTS, seed=2)
     rows = []

@@ -1,4 +1,4 @@
-"""What one token that lies, and two together, do to estimates and plans.
+"""Effect of one lying token, and of two together, on estimates and plans.
 
 ``python -m benchmarks.poisoning [SEEDS]``. 200 links among 15 regions of three clouds were measured
 for two weeks by the own prober and by two honest tokens; a tenth of all samples are false besides,
@@ -46,7 +46,7 @@ Series = tuple[str, str, Metric]
 
 
 class Reported(NamedTuple):
-    """A sample with who reported it, its place in the order of arrival, and when it arrived."""
+    """A sample with its reporter, its place in the order of arrival, and when it arrived."""
 
     sample: Sample
     source: str
@@ -58,13 +58,13 @@ Attack: TypeAlias = "Callable[[World, random.Random], list[Reported]]"
 
 
 class World(NamedTuple):
-    """What is true, and what honest sources report of it.
+    """The true figures, and what honest sources report of them.
 
     Attributes
     ----------
     links : list of (str, str)
     levels : dict
-        Source, destination and metric to what is true.
+        Source, destination and metric to the true figure.
     honest : list of Reported
     """
 
@@ -172,7 +172,7 @@ ATTACKS = (spread, on_twenty_links, newest, one_level_ahead, on_caps_and_round_t
 
 
 def network_of(rows: Sequence[Reported], catalogue: Catalogue) -> tuple[Estimator, Network]:
-    """Return what is estimated from samples."""
+    """Estimate a network from samples."""
     samples = Samples.of(row.sample for row in rows)
     samples.fill("source", [row.source for row in rows])
     samples.fill("id", [row.id for row in rows])
@@ -181,14 +181,14 @@ def network_of(rows: Sequence[Reported], catalogue: Catalogue) -> tuple[Estimato
 
 
 def verdicts(network: Network, catalogue: Catalogue, links: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what is recommended between pairs, and through which regions."""
+    """Return the verdicts and paths recommended for pairs."""
     wan = Wan(MemorySource(catalogue, network))
     plans = (wan.plan(src, dst, volume_gb=500, vms=1) for src, dst in links)
     return [f"{plan.verdict} {[path.regions for path in plan.paths]}" for plan in plans]
 
 
 def most_moved(before: Network, after: Network, links: Sequence[tuple[str, str]]) -> float:
-    """Return by how much the figure moves that moves most, of links and caps; relative."""
+    """Return the largest relative change of a figure, of links and caps."""
     moved = [0.0]
     for pair in links:
         old, new = before.link(*pair), after.link(*pair)
@@ -204,7 +204,7 @@ def _moved(old: object, new: object, name: str) -> float:
 
 
 class Outcome(NamedTuple):
-    """What an attack by one token changed: verdicts of 200, and the largest relative move."""
+    """Effect of an attack by one token: changed verdicts of 200, and the largest relative move."""
 
     verdicts: int
     moved: float
@@ -213,7 +213,7 @@ class Outcome(NamedTuple):
 def attacked(
     seed: int, catalogue: Catalogue, pairs: int = LINKS, attacks: Sequence[Attack] = ATTACKS
 ) -> dict[str, Outcome]:
-    """Return what each attack changes, of the plans between some of the pairs."""
+    """Return the changes that each attack makes to plans between some of the pairs."""
     found = world(seed, catalogue)
     links = found.links[:pairs]
     _, honest = network_of(found.honest, catalogue)
@@ -229,7 +229,7 @@ def attacked(
 
 
 def flagged(seed: int, catalogue: Catalogue) -> tuple[int, int]:
-    """Return on how many links two tokens together claim a new level, and how many are flagged."""
+    """Count the links on which two tokens claim a new level, and those that are flagged."""
     found, rng = world(seed, catalogue), random.Random(seed)
     chosen = rng.sample(found.links, 20)
     false: list[Reported] = []
@@ -249,7 +249,7 @@ def flagged(seed: int, catalogue: Catalogue) -> tuple[int, int]:
 
 
 def followed_after(seed: int, catalogue: Catalogue, sources: Sequence[str]) -> int:
-    """Return after how many samples of a new level, by turns from sources, estimates follow it."""
+    """Count the samples of a new level, by turns from sources, until estimates follow it."""
     found, rng = world(seed, catalogue), random.Random(seed)
     key: Series = (*found.links[0], "aggregate_mbps")
     of_link = [row for row in found.honest if row.sample[:3] == key]

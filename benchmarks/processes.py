@@ -1,4 +1,4 @@
-"""Processes of their own: what they cost, and how the memory of a running one grows."""
+"""Separate processes: their cost, and the growth of a running one's memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cost(NamedTuple):
 
 
 def cost(*words: object) -> Cost:
-    """Run Python with arguments to its end, and return what that took."""
+    """Run Python with arguments to its end, and return its cost."""
     process = subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -97,7 +97,7 @@ def passing(seen: Seen) -> dict[int, float]:
 
 
 def growth(seen: Seen, warm_up_s: float) -> float:
-    """Return how much memory grew after the warm-up: last third over first, less 1.
+    """Return the growth of memory after the warm-up: last third over first, less 1.
 
     Of the processes that last: a larger share of the time in which a snapshot is made is no growth.
     """

@@ -2,9 +2,9 @@
 
 Transfers over a day between sites, each with a window of half an hour to six hours that starts and
 ends on a quarter of an hour, and one in ten without a deadline, at three levels of demand. The time
-to admit and schedule stands beside the linear program of the same transfers over direct paths alone
-in OR-Tools GLOP, built and solved once: no admission, no relays. Times are those of one core, as
-all of it runs on one. Needs the measured grid (tests/shared_data.py).
+to admit and schedule is compared with the linear program of the same transfers over direct paths
+alone in OR-Tools GLOP, built and solved once: no admission, no relays. Times are those of one core,
+as all of it runs on one. Needs the measured grid (tests/shared_data.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The service under load, beside a bare aiohttp handler that returns a fixed body of that size.
+"""The service under load, compared with a bare aiohttp handler with a fixed body of that size.
 
 ``python -m benchmarks.service [SECONDS]``; needs wrk. Each server runs on one core and wrk on
 another, one after the other and again, so that both see the same machine.
@@ -64,7 +64,7 @@ delay = function() return math.random(0, {most_ms}) end
 
 
 class Load(NamedTuple):
-    """What wrk saw, and the processor time a request of the server and of wrk itself."""
+    """Results of wrk, and the processor time per request of the server and of wrk itself."""
 
     per_s: float
     p50_ms: float
@@ -93,7 +93,7 @@ def main(seconds: int = 4) -> int:
 def measure(
     folder: Path, port: int, pid: int, bare_pid: int, seconds: int, size: int, what: str
 ) -> None:
-    """Load both servers in turn, and print what they did."""
+    """Load both servers in turn, and print the results."""
     known, plain = [], []
     for _ in range(ROUNDS):
         plain.append(load(port + 1, PATH, [bare_pid], seconds))
@@ -134,7 +134,7 @@ def measure(
 
 
 def distinct_plans(folder: Path, names: list[str], seed: int) -> Path:
-    """Return a script with which wrk asks for a plan that nobody has asked for."""
+    """Write a script with which wrk asks for a new plan each time; return its path."""
     script = folder / f"distinct{seed}.lua"
     quoted = ", ".join(f'"{name}"' for name in names)
     script.write_text(DISTINCT.format(names=quoted, seed=seed + int(time.time())))
@@ -207,7 +207,7 @@ def paced_load(
 
 
 def batch_s(port: int, names: list[str], seed: int) -> float:
-    """Return how long one batch takes."""
+    """Return the time that one batch takes."""
     random = Random(seed)
     plans = []
     for _ in range(BATCH):
@@ -254,7 +254,7 @@ def bare(body: Path, port: int) -> Iterator[int]:
 
 
 def on_core(core: int, command: list[str]) -> str:
-    """Run a command on one core; return what it printed."""
+    """Run a command on one core; return its output."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     pin(process.pid, core)
     said, _ = process.communicate()

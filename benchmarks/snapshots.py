@@ -1,4 +1,4 @@
-"""What many regions and many samples cost, before a question is asked.
+"""Cost of many regions and many samples, before a question is asked.
 
 ``python -m benchmarks.snapshots [REGIONS...]`` (100 and 300 unless named; a million links, of
 1,000 regions, take a minute and a gigabyte). Every step runs in an interpreter of its own, whose
@@ -130,7 +130,7 @@ def imported(path: Path, db: Path) -> Cost:
 
 
 def ready(db: Path) -> Cost:
-    """Return what the service costs until its first answer, and the memory that it holds then."""
+    """Return the cost of the service until its first answer, and its memory then."""
     with service(db) as (port, pid):
         eventually(lambda: answered(port, "/readyz"), 600)
         return Cost(cpu_s([pid]), memory_mb(pid)[pid])
@@ -162,7 +162,7 @@ def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
 
 
 def of_samples(folder: Path, samples: int) -> tuple[tuple[str, str], ...]:
-    """Return what the first snapshot of so many samples costs, and the one after 100 more."""
+    """Return the costs of the first snapshot of so many samples, and the one after 100 more."""
     path, db = folder / "samples.csv", folder / "samples.db"
     write_samples(path, samples)
     whole = imported(path, db)
@@ -180,7 +180,7 @@ def of_samples(folder: Path, samples: int) -> tuple[tuple[str, str], ...]:
 
 
 def of_given(folder: Path, regions: int) -> tuple[tuple[str, str], ...]:
-    """Return what storing and reading a snapshot of so many regions costs."""
+    """Return the costs of storing and reading a snapshot of so many regions."""
     db = folder / "given.db"
     saved = cost("-c", SAVE, db, regions)
     return (

@@ -1,4 +1,4 @@
-"""Whether a service stays as it is under load: ``make soak``.
+"""Check that a service stays stable under load: ``make soak``.
 
 Starts ``relayd serve`` on an empty store, asks it for plans without pause and for longer answers
 once a second, reads its events, sends it samples, and watches its memory. New snapshots are made of
@@ -65,7 +65,7 @@ WATCHING = {
 
 
 class Load(NamedTuple):
-    """What is asked of the service, and for how long."""
+    """The load on the service, and its duration."""
 
     seconds: float
     samples_per_s: int
@@ -73,19 +73,19 @@ class Load(NamedTuple):
 
     @property
     def warm_up_s(self) -> float:
-        """Until what is bounded has filled."""
+        """Time until bounded caches have filled."""
         series = 2 * self.regions * (self.regions - 1)
         return max(LEAST_WARM_UP_S, 1.28 * series * _KEPT_OF_A_SERIES / self.samples_per_s)
 
 
 @dataclass
 class Observed:
-    """What was seen while the service was under load.
+    """Observations while the service was under load.
 
     Attributes
     ----------
     may_refuse : bool
-        Whether a 503 that says why is no failure.
+        Whether a 503 with a reason is acceptable.
     """
 
     may_refuse: bool = False
@@ -191,7 +191,7 @@ async def _ask(wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Obse
 async def _ask_longer(
     wan: AsyncWan, regions: Sequence[str], until_s: float, seen: Observed
 ) -> None:
-    """Ask once a second for what workers answer, or the store."""
+    """Ask once a second for answers of workers or of the store."""
     chance = random.Random(2)
     while time.monotonic() < until_s:
         a, b, c = chance.sample(regions, 3)
@@ -268,7 +268,7 @@ async def _soak(
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the soak and say what was seen."""
+    """Run the soak and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--samples-per-s", type=int, default=2000)

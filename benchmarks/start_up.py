@@ -1,4 +1,4 @@
-"""Processor time of ``relayd plan`` beside ``pip --version`` on the same interpreter.
+"""Processor time of ``relayd plan`` and of ``pip --version`` on the same interpreter.
 
 Every round runs each command once, so that all meet the same machine.
 """

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def times_s(run: Callable[[T], object], inputs: Iterable[T]) -> list[float]:
-    """Return how long each call takes."""
+    """Return the time that each call takes."""
     found = []
     for item in inputs:
         start = time.perf_counter()

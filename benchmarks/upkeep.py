@@ -1,9 +1,9 @@
-"""What keeping a grid's estimates good for decisions costs: ``python -m benchmarks.upkeep``.
+"""Cost of keeping a grid's estimates good for decisions: ``python -m benchmarks.upkeep``.
 
 Simulates a month in which links of the January 2022 grid drift as those of their class were seen to
 (:mod:`planner.model.throughput`), or stay as they are (``--still``), and measures them with tests
-that repeat as those of their class. Beside measuring whatever an expected regret takes (``relayd
-watch --regret``): campaigns at fixed intervals. Regret is that of acting on the estimates of each
+that repeat as those of their class. Compares measuring by expected regret (``relayd watch
+--regret``) with campaigns at fixed intervals. Regret is that of acting on the estimates of each
 day where the day's true levels count, the mean over all ordered pairs; money is the egress of tests
 of many connections, which slow start keeps below their rate at first.
 """
@@ -48,7 +48,7 @@ SIGMAS = 1.645
 """Spreads and noise are stated at the 5th and the 95th percentile."""
 MEASURED_S = 4.0
 SHORTER = SECOND_TO_SECOND * np.sqrt(1 / FIRST_S - 1 / MEASURED_S)
-"""What the noise of one second has beyond that of a test, in which a second is warm-up."""
+"""Noise of one second beyond that of a test, in which a second is warm-up."""
 MOST_BATCHES = 200
 FIGURES = ("centre_gbps", "below", "above", "memory_days", "noise")
 
@@ -123,7 +123,7 @@ class Links:
 
 @dataclass
 class Watched:
-    """What a watcher knows, and what it has spent by day."""
+    """A watcher's measurements, and its spending by day."""
 
     regions: list[str]
     rtt_ms: dict[tuple[str, str], float]
@@ -158,7 +158,7 @@ class Watched:
 
     @staticmethod
     def gbps(network: Network, src: str, dst: str) -> float:
-        """Return what a test is expected to carry."""
+        """Return the rate that a test is expected to reach."""
         return network.link(src, dst).rate_gbps(CONNECTIONS)
 
     def measure(
@@ -168,7 +168,7 @@ class Watched:
         spread: Floats,
         random: np.random.Generator,
     ) -> None:
-        """Test links: what they find is known from now on.
+        """Test links: the results are known from now on.
 
         Those with a short first part end with it where it finds what is expected.
         """
@@ -218,7 +218,7 @@ class Schedule:
     limited : bool
         Whether a campaign stops at what `relayd probe` spends without a budget.
     all_pairs : bool
-        Whether a campaign measures every link, whatever the regret.
+        Whether a campaign measures every link, at any regret.
     first_s : float
         What a test measures first, and ends with where that finds what is expected.
     """
@@ -231,7 +231,7 @@ class Schedule:
     first_s: float = 0.0
 
     def batches(self, watched: Watched, day: int) -> Iterator[Sequence[ProbeTask]]:
-        """Yield what to measure on a day, batch by batch: each sees what the last one found."""
+        """Yield the tasks of a day, batch by batch: each uses the results of the last one."""
         if day % self.every_days:
             return
         network, region_of = watched.network(), {region: region for region in watched.regions}
@@ -277,7 +277,7 @@ def simulated(schedule: Schedule, links: Links, days: int, seed: int) -> tuple[F
     """Return the true regret and the money of each day."""
     links = replace(links)
     watched = Watched(links.regions, links.rtt_ms)
-    # Apart, so that links drift alike whatever is measured.
+    # Apart, so that links drift alike in all runs.
     drifting, testing = (np.random.default_rng((seed, part)) for part in (0, 1))
     regrets = []
     for day in range(days):

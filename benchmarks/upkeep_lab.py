@@ -1,4 +1,4 @@
-"""What short first measurements find and move on a lab: ``python -m benchmarks.upkeep_lab``.
+"""Short first measurements on a lab, and their traffic: ``python -m benchmarks.upkeep_lab``.
 
 Brings up a lab on which Azure's egress differs from pair to pair, and measures the same links with
 many connections twice: with whole tests, and as campaigns that keep a regret do. Needs root, and

@@ -89,7 +89,7 @@ def fleets(lab: Lab, folder: Path) -> tuple[Path, Path]:
 
 
 def kind_of(plan: Plan) -> str:
-    """Return what a plan is counted as."""
+    """Return the kind as which a plan is counted."""
     return plan.verdict + (", one connection" if plan.request["connections"] == 1 else "")
 
 
@@ -139,7 +139,7 @@ def plans_of_many(wan: Wan) -> dict[str, dict[str, Any]]:
 
 
 def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> None:
-    """Hold what was carried against what was predicted."""
+    """Compare the rates reached with those predicted."""
     errors: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for plan, shown in zip(plans, answer["plans"], strict=True):
         if shown["error"]:
@@ -168,7 +168,7 @@ def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> 
 
 
 def check_many(check: Check, kinds: Sequence[str], answer: dict[str, Any]) -> None:
-    """Hold what paths carried beside each other against what was predicted of each."""
+    """Compare the rates of paths that ran side by side with their predictions."""
 
     def errors(carried: Sequence[dict[str, Any]]) -> list[float]:
         return [abs(one["achieved_gbps"] / one["expected_gbps"] - 1) * 100 for one in carried]
@@ -197,7 +197,7 @@ def check_many(check: Check, kinds: Sequence[str], answer: dict[str, Any]) -> No
 
 
 def left_on(lab: Lab) -> int:
-    """Count what is left: processes and files of ours, in all places."""
+    """Count our processes and files that are left in all places."""
     script = (
         "for p in /proc/[0-9]*; do cat $p/comm; done 2>/dev/null | "
         "grep -cxE 'iperf3|haproxy|socat|timeout'; ls -d /tmp/relayd-* 2>/dev/null | wc -l"

@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
     @property
     def needs_shared_data(self) -> bool:
-        """Whether a command reads the shared measurements, or what an earlier one made of them."""
+        """Return whether a command reads the shared measurements or a store made of them."""
         return SHARED in self.text or "grid.db" in self.text
 
     @property
@@ -78,7 +78,7 @@ class Shell:
         }
 
     def output(self, block: Block) -> str:
-        """Run a block's commands and return it with what they print."""
+        """Run a block's commands and return it with their output."""
         lines = block.text.splitlines(keepends=True)
         shown: list[str] = []
         command = ""
@@ -105,7 +105,7 @@ class Shell:
 
 
 def main() -> None:
-    """Rewrite the blocks of pages with what their commands print now."""
+    """Rewrite the blocks of pages with the current output of their commands."""
     parser = argparse.ArgumentParser(description="Rewrite what the commands in the docs print.")
     parser.add_argument("pages", metavar="PAGE", nargs="*", type=Path, help="only these")
     pages = [page.resolve() for page in parser.parse_args().pages] or PAGES

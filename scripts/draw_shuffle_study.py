@@ -88,7 +88,7 @@ def draw_gains(cases: Sequence[Case], file: Path) -> None:
 
 
 def draw_fees(cases: Sequence[Case], file: Path) -> None:
-    """Draw what each relayed shuffle gains in time against what it adds in egress fees."""
+    """Draw the time that each relayed shuffle saves against the egress fees that it adds."""
     _setup()
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True, sharey=True)
     for axis, (view, title) in zip(axes, TITLES.items(), strict=True):

@@ -1,4 +1,4 @@
-"""Fit the backbone of :mod:`planner.model.baseline.backbone` to pings, and say how far off it is.
+"""Fit the backbone of :mod:`planner.model.baseline.backbone` to pings, and print its errors.
 
     python -m scripts.fit_backbone ../shared/data
 
@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 class Ping(NamedTuple):
-    """What a survey found between two regions: the median of both directions."""
+    """A survey's round-trip time between two regions: the median of both directions."""
 
     survey: str
     a: str
@@ -122,7 +122,7 @@ class Backbone:
         return error
 
     def paths(self, figures: Floats) -> Floats:
-        """Return how often each ping's path takes each figure, shape (pings, figures)."""
+        """Count the uses of each figure on each ping's path, shape (pings, figures)."""
         count = len(self.areas)
         rates = dict(zip(self.areas, figures[count : 2 * count], strict=True))
         shortest = self._shortest(figures[2 * count : -1])

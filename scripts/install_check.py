@@ -1,4 +1,4 @@
-"""Install the wheel as a newcomer does, and say how large that is: ``make install-check``.
+"""Install the wheel as a new user does, and print its size: ``make install-check``.
 
 In a virtual environment of its own, in a folder without the repository: what the base install and
 `relayd[parquet]` take on disk (modules compiled, pip left out), how long the first plan takes, and
@@ -52,7 +52,7 @@ def _installed_well(wheel: Path, extra: str, folder: Path) -> bool:
 
 
 def _size_b(folder: Path) -> int:
-    """Return what files take on disk: blocks, as ``du`` counts."""
+    """Return the disk usage of files in bytes: blocks, as ``du`` counts."""
     return sum(file.lstat().st_blocks * 512 for file in folder.rglob("*"))
 
 

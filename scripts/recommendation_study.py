@@ -37,7 +37,7 @@ FEWEST = 10
 
 
 Rule = Callable[[Decision, Option, Option], bool]
-"""Whether a plan is worth taking over the direct one."""
+"""Tells whether a plan is worth taking over the direct one."""
 
 
 def by_regret(decision: Decision, option: Option, direct: Option) -> bool:
@@ -68,7 +68,7 @@ def best(decision: Decision, *, several: bool) -> Option:
 
 @dataclass
 class Followed:
-    """What following a rule brought.
+    """The results of following a rule.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ def sign(sums: Path, key: str) -> Path:
 
 
 def bill_of_materials(made: datetime) -> str:
-    """Return the SBOM: relayd, what it needs, and what of its extras is installed."""
+    """Return the SBOM: relayd, its dependencies, and those of its extras that are installed."""
     extras = {"", *(distribution("relayd").metadata.get_all("Provides-Extra") or ())}
     required = dict(_needed("relayd", {""}))
     optional = dict(_needed("relayd", extras))
@@ -137,7 +137,7 @@ def _component(found: Distribution, kind: ComponentType, scope: ComponentScope |
 
 
 def _licenses(found: Distribution) -> list[License]:
-    """Return what a distribution says of its licence: the newest of three ways to say it."""
+    """Return the licences in a distribution's metadata, from the newest of three fields."""
     for expression in found.metadata.get_all("License-Expression") or ():
         return [LicenseExpression(expression)]
     (text,) = found.metadata.get_all("License") or ("",)

@@ -24,7 +24,7 @@ TAKEOVERS: tuple[takeovers.Kind, ...] = get_args(takeovers.Kind)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run it and say what was seen; 1 if anything was wrong."""
+    """Run it and print the results; 1 if anything was wrong."""
     everything = (*KILLS, "database", *TAKEOVERS)
     parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos", description=__doc__)
     parser.add_argument("what", nargs="*", help=f"of {', '.join(everything)}")
@@ -59,7 +59,7 @@ def killed(name: str, count: int) -> kills.Killed:
 
 
 def killed_text(seen: kills.Killed) -> tuple[str, list[str]]:
-    """Return what was seen in a line, and what was wrong."""
+    """Return a summary in one line, and the errors."""
     text = f"{seen.kills} kills, {seen.acknowledged} acknowledged, {seen.unavailable} times 503"
     if seen.again_s:
         text += f", again after {median(seen.again_s):.1f} s, at most {max(seen.again_s):.1f} s"
@@ -67,7 +67,7 @@ def killed_text(seen: kills.Killed) -> tuple[str, list[str]]:
 
 
 def takeover_text(seen: takeovers.TakenOver) -> tuple[str, list[str]]:
-    """Return what was seen in a line, and what was wrong."""
+    """Return a summary in one line, and the errors."""
     took = seen.took_s
     text = (
         f"{len(took)} times taken over after {median(took):.1f} s, at most {max(took):.1f} s; "

@@ -96,7 +96,7 @@ def _begun(what: str, where: str, exported: Path) -> subprocess.Popen[bytes]:
 def _look(
     seen: Killed, what: str, where: str, exported: Path, samples: list[Sample], before: str
 ) -> None:
-    """Compare what is there with what must be; with the snapshot of before, if there was a kill."""
+    """Check that the store, its snapshots and an export are whole and have all samples."""
     with open_store(where, mode="read") as store:
         if sorted(store.samples.read()) != sorted(samples):
             seen.wrong.append(f"{what}: samples are not what they were")

@@ -1,7 +1,7 @@
 """``kill -9`` at random moments of services, importers and PostgreSQL, while samples come in.
 
-What was acknowledged must be stored, once; of a file all or nothing; and whoever was not killed
-answers again by itself.
+What was acknowledged must be stored, once; of a file all or nothing; and processes that were not
+killed answer again by themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SENT = {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "metric": "rtt_ms", "va
 
 @dataclass
 class Killed:
-    """What was seen.
+    """Results of the kills.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ def _sessions(server: PostgresqlServer) -> list[int]:
 
 
 def settle(seen: Killed, sending: Senders, where: str) -> None:
-    """Compare what senders were told with what is stored."""
+    """Compare the acknowledgements with the stored samples."""
     with open_store(where, mode="read") as store:
         # Not what a service that watches has measured meanwhile, several figures at a time.
         rows = store.database.rows(

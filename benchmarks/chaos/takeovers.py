@@ -1,6 +1,6 @@
 """Two services on one store, and the one that watches hangs or loses its database.
 
-Whoever holds the lease pings real hosts, which write down each ping and whose it was; on PostgreSQL
+The holder of the lease pings real hosts, which log each ping and its sender; on PostgreSQL
 both services take samples all the while. What was acknowledged must be stored, once; the former
 prober must have ended its probes before the other begins; and what hosts really sent must be within
 the budget and within what the store says was spent.
@@ -52,14 +52,14 @@ Kind = Literal["stopped-sqlite", "stopped-postgresql", "cut-off"]
 
 @dataclass
 class TakenOver:
-    """What was seen.
+    """Results of the takeovers.
 
     Attributes
     ----------
     took_s : list of float
         From each hang to the other's role as prober.
     samples : Killed
-        What became of those that were sent.
+        Fate of those that were sent.
     pings : int
     sent_usd, spent_usd : float
         What pings cost by the hosts' count, and by the store's.
@@ -132,7 +132,7 @@ def _one(services: list[Served], proxies: list[Proxy]) -> float:
 
 @contextmanager
 def _cut_off(proxy: Proxy) -> Iterator[None]:
-    """Let nothing through to the database; what is sent is acknowledged all the same."""
+    """Let nothing through to the database, but acknowledge all that is sent."""
     proxy.hang()
     try:
         yield

@@ -1,1 +1,1 @@
-"""How well planners decide, on open data that anybody can fetch."""
+"""Quality of planners' decisions, on open data."""

@@ -31,7 +31,7 @@ from relayd.times import seconds_of
 
 @dataclass(frozen=True)
 class PlannerResult:
-    """What a planner's choices came to; all but shares are means.
+    """Results of a planner's choices; all but shares are means.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class SplitResult:
 
 
 def judged(split: Split, planners: Mapping[str, DecisionPlanner]) -> SplitResult:
-    """Let planners decide a split's transfers, and say what came of it."""
+    """Let planners decide a split's transfers, and return the results."""
     task, index = split.task, split.task.network.index
     truth = np.zeros_like(task.rtt_ms)
     for (src, dst), gbps in split.truth_gbps.items():

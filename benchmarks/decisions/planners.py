@@ -1,4 +1,4 @@
-"""What a planner is told and answers, and the planners that are always compared."""
+"""Inputs and answers of planners, and the planners that are always compared."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Places: TypeAlias = NDArray[np.int32]
 
 
 class RelayChoice(NamedTuple):
-    """How one transfer goes.
+    """The path chosen for one transfer.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class DecisionTask:
 
     @cached_property
     def terms(self) -> Terms:
-        """What a transfer costs between all pairs of regions."""
+        """The prices of a transfer between all pairs of regions."""
         return transfer_terms(self.transfers[0], list(self.network.sites), self.prices)
 
     @cached_property

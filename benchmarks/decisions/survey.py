@@ -1,4 +1,4 @@
-"""Reads open measurements, and splits them: what was known before, and what then proved true."""
+"""Reads open measurements, and splits them into earlier knowledge and later truth."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What planners are told, and what they are judged by.
+    """The figures that planners are told, and those that they are judged by.
 
     Attributes
     ----------
@@ -105,10 +105,9 @@ def read_survey(paths: Sequence[Path], measured_at_s: float) -> Survey:
 
 
 def known_before(pair: Pair, share: float) -> bool:
-    """Whether a link is among those that planners are told of.
+    """Return whether planners are told of a link.
 
-    Fixed by its name, so that everybody splits alike, and the more are told of, the more are added
-    to the same.
+    Its name decides, so that every split is alike, and a larger share only adds links.
     """
     number = int.from_bytes(blake2b(">".join(pair).encode(), digest_size=8).digest())
     return number < share * 2**64
@@ -226,6 +225,6 @@ def steady_gbps(samples: Sequence[Sample], network: Network) -> dict[Pair, float
 def _estimated(
     throughput: Sequence[Sample], rtt: Sequence[Sample], catalogue: Catalogue
 ) -> Network:
-    """Return what relayd's estimator makes of samples."""
+    """Return the network that relayd's estimator makes from samples."""
     samples = Samples.of([*throughput, *rtt])
     return Estimator(samples, catalogue).network(Snapshot("", "", ""))

@@ -109,7 +109,7 @@ def fuzz_files(seconds: float, number: int) -> Findings:
 
 
 def _kinds(importing: Importing) -> dict[str, tuple[Reader, list[bytes], str]]:
-    """Return what there is to read: how, files that are right, and how their names end."""
+    """Return the kinds of files, each with its reader, valid examples and suffix."""
     examples = sorted(CONFIGS.glob("catalogue-*.example.toml")) + sorted(
         CONFIGS.glob("prices-*.toml")
     )

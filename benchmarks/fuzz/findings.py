@@ -1,4 +1,4 @@
-"""What a part of the fuzzing sent and found."""
+"""Counts and findings of a part of the fuzzing."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class Findings:
 
     @property
     def grown(self) -> float:
-        """How much memory grew after the warm-up."""
+        """The growth of memory after the warm-up, as a share."""
         seconds = self.memory_mb[-1][0] - self.memory_mb[0][0]
         return growth(self.memory_mb, WARM_UP_SHARE * seconds)
 
     @property
     def held(self) -> bool:
-        """Whether nothing was found, and memory stayed flat if it was watched for long enough."""
+        """Return whether there are no problems and, after enough time, no growth of memory."""
         seconds = self.memory_mb[-1][0] - self.memory_mb[0][0]
         return not self.problems and (seconds < JUDGED_FROM or self.grown < MOST_GROWTH)
 

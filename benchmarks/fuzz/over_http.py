@@ -98,7 +98,7 @@ def _described(
     findings: Findings,
     chance: Random,
 ) -> None:
-    """Send what the description of the API allows, and what it does not."""
+    """Send requests that the description of the API allows, and others."""
 
     @seed(chance.getrandbits(64))
     @settings(
@@ -120,7 +120,7 @@ def _described(
 
     try:
         send()
-    except Exception as error:  # noqa: BLE001 - whatever a check raises is what is looked for
+    except Exception as error:  # noqa: BLE001 - anything that a check raises is a finding
         findings.problem(f"{operation.label}: {type(error).__name__}: {_told(error)}")
 
 
@@ -130,7 +130,7 @@ def _told(error: BaseException) -> str:
 
 
 def _credentials(service: Served, findings: Findings, chance: Random) -> None:
-    """Ask with what is no token, for other hosts, and from pages of others."""
+    """Ask with invalid tokens, for other hosts, and from pages of other origins."""
     odd = chance.choice(HOSTILE).encode("utf-8", "surrogatepass").decode("latin-1")
     odd = "".join(c for c in odd if c not in "\r\n\0")
     headers = {

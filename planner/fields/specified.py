@@ -245,17 +245,17 @@ class Specified(metaclass=SpecifiedMeta):
         return changed
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is of the same class and says the same."""
+        """Return whether it is of the same class with equal fields."""
         return type(other) is type(self) and all(
             self.__dict__[name] == other.__dict__[name] for name in self._fields
         )
 
     def __hash__(self) -> int:
-        """Return a hash of what it says."""
+        """Return a hash of its fields."""
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        """Show what differs from the defaults."""
+        """Show the fields that differ from the defaults."""
         said = (
             f"{name}={self.__dict__[name]!r}"
             for name, field in self._fields.items()

@@ -70,7 +70,7 @@ class Region:
 
     @property
     def is_placed(self) -> bool:
-        """Whether its coordinates are known."""
+        """Return whether its coordinates are known."""
         return None not in (self.latitude_deg, self.longitude_deg)
 
 
@@ -345,7 +345,7 @@ def _less_discount(price: EgressPrice, share: float) -> EgressPrice:
 
 
 def covers(pattern: str, region: Region) -> bool:
-    """Whether a pattern of regions, as those of prices are, covers a region."""
+    """Return whether a pattern of regions, as prices have them, covers a region."""
     return _parsed((pattern,)).cover(region, None)
 
 

@@ -1,4 +1,4 @@
-"""An estimate of one quantity: its bounds, and from what it was made."""
+"""An estimate of one quantity: its bounds and its origin."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ class Estimate:
         return self.origin.basis
 
     def outlived(self, now_s: float) -> bool:
-        """Whether it is older than the time for which measurements of its kind hold.
+        """Return whether it is older than measurements of its kind stay valid.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class Estimate:
 def faded(
     bounds: tuple[Any, Any, Any], prior: tuple[Any, Any, Any, Any], days: Any
 ) -> tuple[Any, Any, Any]:
-    """Return the bounds of what was measured some days ago.
+    """Return the bounds now of a figure measured some days ago.
 
     A link's level is taken for a stationary process about its prior whose correlation falls
     exponentially with time (Uhlenbeck and Ornstein, 1930): what is expected fades towards the

@@ -238,7 +238,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         return len(self.regions)
 
     def __bool__(self) -> bool:
-        """Whether there is any link."""
+        """Return whether there is any link."""
         return bool(self.present.any())
 
     def __repr__(self) -> str:
@@ -331,7 +331,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     @cached_property
     def has_private(self) -> bool:
-        """Whether any link is over private addresses."""
+        """Return whether any link is over private addresses."""
         return bool((self._addresses == ADDRESS_KINDS.index("private") + 1).any())
 
     def kinds(self, cells: Records, name: LinkFigure) -> NDArray[np.int8]:

@@ -1,4 +1,4 @@
-"""Links that are down or degraded just now, laid over what is known of the network in the long run.
+"""Links that are down or degraded just now, applied to the network's long-run estimates.
 
 Estimates move slowly, because one bad minute says little of the next month. A plan is for now: a
 link that is down carries nothing, and one that is degraded carries what it can until it is back.

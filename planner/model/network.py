@@ -1,4 +1,4 @@
-"""The WAN as a graph of estimates: sites, links, and how sure each number is."""
+"""The WAN as a graph of estimates: sites and links, each number with its bounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Links: TypeAlias = Mapping[str, Mapping[str, Link]]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Which state of knowledge a graph is; every plan names it."""
+    """The state of knowledge behind a graph; every plan names it."""
 
     id: str
     as_of: str
@@ -264,7 +264,7 @@ class Network:
 
     @property
     def has_private_links(self) -> bool:
-        """Whether links over private addresses are in use."""
+        """Return whether links over private addresses are in use."""
         return self.usual.has_private
 
     def caps(

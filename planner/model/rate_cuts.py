@@ -1,4 +1,4 @@
-"""Links that carry more at first: what they carry on average over the volume of a transfer.
+"""Links that carry more at first: their mean rate over the volume of a transfer.
 
 A link falls from ``a`` to ``b`` after a volume G, or after a time T, in which it has carried
 ``G = a T / 8``. Over a volume V beyond G it takes ``8 G / a + 8 (V - G) / b``, so on average it

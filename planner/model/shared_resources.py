@@ -285,7 +285,7 @@ class SiteResources:
         return np.concatenate([self._site_loads(links_gbit).ravel()[of_sites], paths])
 
     def time_s(self, links_gbit: Floats) -> float:
-        """Return the least time in which volumes on links can be moved, whatever rows there are."""
+        """Return the least time in which volumes on links can be moved, under all rows."""
         return self.time_with_s(links_gbit, self.vms)
 
     def time_with_s(self, links_gbit: Floats, vms: Floats) -> float:

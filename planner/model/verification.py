@@ -65,7 +65,7 @@ class Verified:
 
     @property
     def held(self) -> bool:
-        """Whether the plan carried what was predicted."""
+        """Return whether the plan's rate was within the predicted bounds."""
         return self.low_gbps <= self.achieved_gbps <= self.high_gbps
 
     def text(self, now_s: float) -> str:

@@ -44,7 +44,7 @@ SLIVERS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 1e-4, 1e-6)
 
 @dataclass(frozen=True)
 class Routing:
-    """A routing of all demands, and what is proven of it.
+    """A routing of all demands, with a proven bound.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Rates of transfers that run side by side: what is left over, and what happens without a plan."""
+"""Rates of transfers that run side by side: shares of spare capacity, and rates without a plan."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class _Label(NamedTuple):
 
 
 def is_small(sites: int, terminals: int) -> bool:
-    """Whether lightest trees within a delay are found soon."""
+    """Return whether the problem is small enough to solve exactly in a short time."""
     return sites <= MOST_SITES and terminals <= MOST_TERMINALS
 
 

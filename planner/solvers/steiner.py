@@ -76,7 +76,7 @@ def closure(weights: Floats) -> Closure:
 
 
 def least_tree(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[Arcs, float]:
-    """Return a tree from the root to all terminals, and what no tree is lighter than.
+    """Return a tree from the root to all terminals, and a lower bound on any tree's weight.
 
     The tree is a lightest one, and the bound its weight, for up to :data:`EXACT_TERMINALS`; beyond,
     it is good, and the bound is below it.
@@ -231,7 +231,7 @@ def _by_subsets(shortest: Closure, root: int, terminals: Sequence[int]) -> tuple
 
 
 def _dual_ascent(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[float, Floats]:
-    """Return a bound on the weight of any tree, and what is left of the weights.
+    """Return a bound on the weight of any tree, and the reduced weights of arcs.
 
     Whatever the tree, an arc of it enters every set of nodes that holds a terminal and not the
     root. Sets that reach their terminal at no weight take the least weight that enters them off all

@@ -85,7 +85,7 @@ class Adviser:
         )
 
     def _is_worth_it(self, option: Option | None) -> bool:
-        """Whether an option is clearly faster than the plan, or as fast and clearly cheaper."""
+        """Return whether an option is clearly faster, or as fast and clearly cheaper."""
         if option is None:
             return False
         chosen = self.decision.chosen
@@ -96,7 +96,7 @@ class Adviser:
         return cheaper and rate * WORTH_ADVISING >= chosen.allocation.rate_gbps
 
     def _pays(self, option: Option) -> bool:
-        """Whether an option is clearly better than the plan by what the request aims at."""
+        """Return whether an option is clearly better by the objective of the request."""
         chosen = self.decision.chosen
         return option.value_usd + slack(self.request, chosen) < chosen.value_usd
 

@@ -114,7 +114,7 @@ def allocate(
 
 
 def connections_suffice(transfer: TransferProblem, found: Allocation) -> bool:
-    """Whether the VMs of an allocation have the connections that its flows need."""
+    """Return whether an allocation's VMs have the connections that its flows need."""
     out_use = in_use = 0.0
     if transfer.direct and found.direct_gbps:
         out_use = in_use = found.direct_gbps / transfer.direct.connections_gbps

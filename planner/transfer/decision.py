@@ -157,14 +157,14 @@ class _FewestVms:
         return max(quotas, default=1)
 
     def _may_do(self, vms: int) -> bool:
-        """Whether a plan with so many VMs is as good as the best."""
+        """Return whether a plan with so many VMs is as good as the best."""
         if self._direct_will_do(vms):
             return True
         choice = self.widest.within(vms).choice if self.relays_may_do else None
         return choice is not None and self._is_as_good(choice.chosen)
 
     def _direct_will_do(self, vms: int, fewest: float = inf) -> bool:
-        """Whether a direct plan is as good as the best, and needs fewer VMs in all than some."""
+        """Return whether a direct plan with fewer VMs in all is as good as the best."""
         direct = self.widest.within(vms).direct
         return direct is not None and sum(direct.vms) < fewest and self._is_as_good(direct)
 

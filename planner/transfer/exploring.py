@@ -16,7 +16,7 @@ from planner.transfer.search import Decision
 
 
 class ExploringDecision(NamedTuple):
-    """A decision for one path, with what was learnt, why in words, and what to beware of."""
+    """A decision for one path, with the estimates behind it, its reason and its warnings."""
 
     decision: Decision
     exploration: Exploration
@@ -25,7 +25,7 @@ class ExploringDecision(NamedTuple):
 
 
 def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
-    """Return the decision for one path: the best by what is known, or one that is tried.
+    """Return the decision for one path: the best by estimates, or one to try.
 
     Parameters
     ----------

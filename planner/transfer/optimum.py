@@ -88,7 +88,7 @@ def least_value(
         if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
             return best
         start = best
-        if start is None:  # something to start from: one relay alone, else whatever is fastest
+        if start is None:  # start from one relay alone, else from the fastest
             singles = (alone(relay, at_least_gbps) for relay in relays)
             start = (
                 next((single for single in singles if single), None)

@@ -101,7 +101,7 @@ class Option:
 
     @property
     def is_one_relay(self) -> bool:
-        """Whether everything goes through a single relay."""
+        """Return whether everything goes through a single relay."""
         return len(self.allocation.relay_gbps) == 1 and not self.allocation.direct_gbps
 
 
@@ -378,7 +378,7 @@ CappedFlow: TypeAlias = tuple[Estimate, float]
 
 
 def _under_caps(flows: list[CappedFlow]) -> list[CappedFlow]:
-    """Return caps with the sum of what they hold: a higher one holds what a lower one does, too."""
+    """Return caps with the flows under each: a higher cap also holds the flows of lower ones."""
     caps = {cap.expected: cap for cap, _ in flows}
     return [
         (cap, sum(gbps for other, gbps in flows if other.expected <= expected))

@@ -162,7 +162,7 @@ class KnownRate:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """Which path to take, and what was learnt from past transfers.
+    """The path to take, and estimates from past transfers.
 
     Attributes
     ----------

@@ -157,7 +157,7 @@ def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> i
 
 
 def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
-    """Whether some quota allows fewer VMs than a plan may take there without it."""
+    """Return whether some quota allows fewer VMs than a plan may otherwise use."""
     most = request.vms or MOST_VMS_UNASKED
     return any(
         site.quotas and site.may_run(most) < most and site.region not in request.vms_in

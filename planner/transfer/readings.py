@@ -27,7 +27,7 @@ RAMP_STEPS, RAMP_STEP_S = (2, 4), 5.0
 
 
 def may_have_slow_connections(link: Link) -> bool:
-    """Whether each connection of a link may be slow: nothing was measured that says otherwise."""
+    """Return whether a link's single connections may be slow: no measurement shows otherwise."""
     return link.limited_by == "unknown" and link.per_flow_mbps.source != "measured"
 
 
@@ -119,7 +119,7 @@ def measured_connections(link: Link) -> int:
 
 
 def _needs_more_than_one_vm(link: Link, path: PathShare, vms: dict[str, int]) -> bool:
-    """Whether a plan counts on further VMs for more than one VM pair reaches over a link."""
+    """Return whether a plan needs more VMs because one VM pair is too slow over a link."""
     if link.limited_by not in {"path", "unknown"} or min(vms[link.src], vms[link.dst]) < 2:
         return False
     return path.throughput_gbps * SAME > link.aggregate_gbps.expected

@@ -205,7 +205,7 @@ class TransferRequest(RuledRequest):
 
     @property
     def may_split(self) -> bool:
-        """Whether a VM has enough connections to divide them over paths."""
+        """Return whether a VM has enough connections to divide them over paths."""
         return self.connections >= CONNECTIONS_TO_SPLIT
 
     def least_rate_gbps(self, ramp_up_s: float = 0.0) -> float:

@@ -220,7 +220,7 @@ class TransferSearch:
         return found[:most]
 
     def fastest_relay(self) -> tuple[Relay, float]:
-        """Return the relay that carries most with all its VMs, and how often what direct does.
+        """Return the relay of greatest rate with all its VMs, and its ratio to the direct rate.
 
         There are relays; of equals the cheapest comes first, then the nearest.
         """
@@ -353,7 +353,7 @@ class Decision:
 
 
 def _saves(option: Option, over: Option) -> bool:
-    """Whether an option costs clearly less."""
+    """Return whether an option costs clearly less."""
     return option.allocation.cost_usd < over.allocation.cost_usd * (1 - SPLIT_GAIN)
 
 

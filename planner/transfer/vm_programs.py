@@ -229,7 +229,7 @@ class VmPrograms:
         return row
 
     def limit_all_relays(self, program: BoxedSimplex, beyond: Range, *, is_new: bool) -> None:
-        """Limit the VMs at all relays: those in use or not, to what is beyond those decided on.
+        """Limit the number of VMs at all relays beyond those decided on.
 
         Parameters
         ----------

@@ -134,7 +134,7 @@ class VmSearch(VmPrograms):
     # ---- what an objective defines -----------------------------------------------------------
 
     def _promising(self, node: Node, bound: float) -> bool:
-        """Whether a part of the search can hold something better than the best so far."""
+        """Return whether a part of the search can improve on the best so far."""
         raise NotImplementedError
 
     def _consider(self, found: Allocation) -> None:
@@ -142,7 +142,7 @@ class VmSearch(VmPrograms):
         raise NotImplementedError
 
     def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        """Whether an allocation is as good as the best."""
+        """Return whether an allocation is as good as the best."""
         raise NotImplementedError
 
     def _worth_usd(self) -> float:
@@ -255,7 +255,7 @@ class VmSearch(VmPrograms):
         return found if self._is_allowed(found) else None
 
     def _is_allowed(self, found: Allocation) -> bool:
-        """Whether quotas of the ends and the budget allow an allocation."""
+        """Return whether quotas of the ends and the budget allow an allocation."""
         return (
             found.src_vms <= self.transfer.src.quota
             and found.dst_vms <= self.transfer.dst.quota

@@ -1,4 +1,4 @@
-"""Decisions in sentences: why this plan, how sure it is, what to beware of, and why there is none.
+"""Decisions in sentences: the reason, the confidence, warnings, and why there is no plan.
 
 Rates, durations and volumes are written by :mod:`planner.model.units`; what a plan gains, which
 limits a request sets and which paths an option takes are written here, once for all sentences.

@@ -219,7 +219,7 @@ class AsyncWan(AskingAsync, Connection):
     # ---- transfers under way --------------------------------------------------------------
 
     async def begin_transfer(self, /, src: str, dst: str, **fields: Any) -> TrackedTransfer:
-        """Say that a transfer begins; may be repeated.
+        """Report the start of a transfer; may be repeated.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class AsyncWan(AskingAsync, Connection):
         moved_gb: float | str,
         **fields: Any,
     ) -> TrackedTransfer:
-        """Say how far a transfer is, in all since it began.
+        """Report the volume that has arrived since a transfer began.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class AsyncWan(AskingAsync, Connection):
         state: str = "finished",
         **fields: Any,
     ) -> TrackedTransfer:
-        """Say how a transfer ended: ``finished``, ``failed`` or ``cancelled``.
+        """Report the end of a transfer: ``finished``, ``failed`` or ``cancelled``.
 
         Parameters
         ----------

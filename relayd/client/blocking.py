@@ -46,12 +46,12 @@ class Loop:
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs in this process."""
+        """Return whether the loop runs in this process."""
         return self._thread is not None and not self.is_inherited
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it ran in the process that this one was forked from: threads don't follow."""
+        """Return whether it ran in the parent of a fork, whose threads this process lacks."""
         return self._thread is not None and self._process != os.getpid()
 
     def stop(self, last: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -110,7 +110,7 @@ class Driver:
 
     @property
     def wan(self) -> AsyncWan:
-        """What is driven: in a forked process, another one."""
+        """The client; a forked process has its own."""
         with self._lock:
             if self._loop.is_inherited:
                 # A fork shares its parent's sockets and selector: neither use nor close them.
@@ -127,7 +127,7 @@ class Driver:
 
     @property
     def is_open(self) -> bool:
-        """Whether something runs that closing would cancel."""
+        """Return whether the loop is running, so that closing must stop it."""
         return self._loop.is_running
 
     def close(self) -> None:

@@ -269,7 +269,7 @@ def _trusting(ca: str | Path | None) -> ssl.SSLContext | bool:
 
 
 def _pause_s(attempt: int, asked_s: str = "") -> float:
-    """Return the time to wait: what was asked for, else at random up to a bound that doubles.
+    """Return the time to wait: as requested, else at random up to a bound that doubles.
 
     Randomness keeps callers that failed together from coming back together.
     """

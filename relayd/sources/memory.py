@@ -1,4 +1,4 @@
-"""What a :class:`~relayd.sources.wan.Wan` asks for, and the simplest: one network in memory."""
+"""The interface of sources for a :class:`~relayd.sources.wan.Wan`, and one in memory."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Source(ABC):
 
     @property
     def version(self) -> object:
-        """An object that is another one once the network or the catalogue is."""
+        """An object that is replaced whenever the network or the catalogue changes."""
         return self
 
     @property
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """The name of what is known."""
+        """The current snapshot."""
 
     @abstractmethod
     def sites(self) -> Mapping[str, Site]:
@@ -76,7 +76,7 @@ class Source(ABC):
         """Read again which links are down or degraded."""
 
     def close(self) -> None:  # noqa: B027 - nothing is open
-        """Close what is open, so that the next question looks for something newer."""
+        """Close open connections, so that the next question reads the newest data."""
 
 
 class MemorySource(Source):

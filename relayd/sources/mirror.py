@@ -70,16 +70,16 @@ class MirroredWan(Wan):
 
     @property
     def copied_s_ago(self) -> float:
-        """How long ago the service last said that this is its newest snapshot."""
+        """Seconds since the service last confirmed that this is its newest snapshot."""
         return time.monotonic() - self._confirmed_s
 
     def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        """Ask the service what finished transfers had: they are not copied."""
+        """Ask the service for outcomes of finished transfers: they are not copied."""
         source, target, _ = self.resolve_pair(src, dst)
         return tuple(self._driver.run(self._driver.wan.outcomes(source, target)))
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
-        """Ask the service for what it knows now; return the links that are down or degraded."""
+        """Ask the service for its newest data; return the links that are down or degraded."""
         self.refresh()
         return self._source.link_states()
 

@@ -51,7 +51,7 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     mirror: bool = False,
     timeout_s: float | None = None,
 ) -> Wan | RemoteWan:
-    """Open what is known of the network: a store, or a service.
+    """Open a source of the network: a store, or a service.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def open_with(settings: Settings, db: Location | str | None, catalogues: Sequenc
 
 @contextmanager
 def opened(wan: Wan | RemoteWan | None) -> Iterator[Wan | RemoteWan]:
-    """Yield what a caller gave, or else the store of the user, which is closed at the end."""
+    """Yield the caller's source, or else the user's store, which is closed at the end."""
     if wan is not None:
         yield wan
         return

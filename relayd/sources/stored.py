@@ -1,4 +1,4 @@
-"""What a store knows: its newest snapshot, else the baseline."""
+"""Networks from a store: its newest snapshot, else the baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library's face: one object that plans, and shows what it knows."""
+"""The library's interface: one object that plans, and shows its network and catalogue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_DERIVED_KEPT = 32
 
 
 class NetworkCache:
-    """Networks derived from one version of what is known.
+    """Networks derived from one version of a source.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Wan(Asking):
         return self._as_asked(cache.whole, {}, "auto", cache)
 
     def refresh(self) -> Snapshot:
-        """Forget what was read, so that the next answer rests on the newest snapshot.
+        """Forget cached data, so that the next answer rests on the newest snapshot.
 
         Raises
         ------

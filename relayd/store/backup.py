@@ -242,7 +242,7 @@ def _run(
 ) -> str:
     """Run a program and return what it printed.
 
-    The password goes by the environment: everybody may read command lines.
+    The password goes by the environment: every user may read command lines.
     """
     environment = dict(os.environ)
     if connected:

@@ -1,4 +1,4 @@
-"""Who changed what: tokens, campaigns, summaries; batches of samples say it themselves."""
+"""Records of changes to tokens, campaigns and summaries; batches of samples have their own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RecordedChange(NamedTuple):
 def record_change(
     database: Database, action: str, subject: str, *, who: str | None = None, address: str = ""
 ) -> None:
-    """Keep who changed what, in a transaction of its own or in the caller's.
+    """Record a change and its author, in a transaction of its own or in the caller's.
 
     Parameters
     ----------

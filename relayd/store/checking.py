@@ -54,7 +54,7 @@ class Damage(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """What a check has found.
+    """The result of a check.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def _damage(database: Database, notes: list[str]) -> Iterator[Damage]:
 
 
 def _lost_references(database: Database) -> Iterator[Damage]:
-    """Yield what samples refer to that is missing: they have no foreign keys."""
+    """Yield the missing rows that samples refer to: they have no foreign keys."""
     for parent, columns in _REFERENCES.items():
         for column in columns:
             sql = f"SELECT count(*) FROM samples WHERE {column} NOT IN (SELECT id FROM {parent})"  # noqa: S608
@@ -109,7 +109,7 @@ def _of_sqlite(database: SqliteDatabase) -> Iterator[Damage]:
 
 
 def _schema_damage(database: SqliteDatabase) -> Iterator[Damage]:
-    """Yield what differs from the schema that relayd makes."""
+    """Yield the differences from the schema that relayd makes."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         fresh = SqliteDatabase(connection, Path(":memory:"))
         fresh.lay_out()
@@ -129,7 +129,7 @@ def _plain(sql: str) -> str:
 
 
 def _of_postgresql(database: Database, notes: list[str]) -> Iterator[Damage]:
-    """Yield what the extension amcheck finds in tables and B-trees, or what can't be read."""
+    """Yield damage in tables and B-trees that amcheck finds, or that reading them reveals."""
     has_amcheck = bool(database.row(_AMCHECK)[0])
     if has_amcheck:
         for name, number in database.rows(_RELATIONS, ("i",)):

@@ -138,7 +138,7 @@ class Database(ABC):
     @property
     @abstractmethod
     def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
+        """Return whether a transaction is open."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What happened, in order: new snapshots, campaigns' progress, links that fail and recover."""
+"""Events in order: new snapshots, campaigns' progress, links that fail and recover."""
 
 from __future__ import annotations
 

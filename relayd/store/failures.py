@@ -99,7 +99,7 @@ def failure(location: Location | str, problem: str, remedy: str) -> StoreError:
 
 
 def known(location: Location | str, fault: str, error: object = "") -> StoreError:
-    """Return the error for one of the known faults; `error` is what was said of it."""
+    """Return the error for one of the known faults; `error` is the original one."""
     problem, remedy = _KNOWN[fault]
     where = " of the server" if isinstance(location, Address) else ""
     return failure(location, problem.format(error=error, where=where), remedy)
@@ -140,7 +140,7 @@ def of_file(path: Path | str, error: OSError | ValueError) -> StoreError:
     return failure(path, f"can't be used: {said}", "Name the path of a file.")
 
 
-# A file beside the database could not be made, or made larger.
+# A file next to the database could not be made, or made larger.
 _FOR_WANT_OF_SPACE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 _LEAST_FREE_BYTES = 65_536  # more than any one of these files is made larger by
 _OF_SQLITE: dict[int, str] = {

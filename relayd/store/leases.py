@@ -2,8 +2,8 @@
 
 A lease is a row: who holds it, until when by the database's clock, and a number that grows with
 each holder. The holder renews it at a third of its time, in a thread and on a connection of its
-own. Whoever can't renew it, because the process, the database or the network between them hangs,
-stops by its own clock before it runs out, and another process then acquires it.
+own. A holder that can't renew it, because the process, the database or the network hangs, stops by
+its own clock before the lease runs out, and another process then acquires it.
 
 A holder that hangs does not notice that. So every transaction of the role checks the number
 (:attr:`relayd.store.database.Database.fence`), and nothing is begun on a host without a look at
@@ -34,7 +34,7 @@ Role: TypeAlias = Literal["prober", "campaign"]
 LEASE_S = 10.0
 RENEW_EVERY_S = LEASE_S / 3
 HELD_S = 7.0
-"""How long after asking for a renewal the holder relies on it; what runs then has time to end."""
+"""Time after asking for a renewal for which the holder relies on it: running work can still end."""
 RETRY_S = 0.5
 CHECK_EVERY_S = 0.25
 DATABASE_TIMEOUT_S = 1.0
@@ -80,12 +80,12 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process holds the lease for certain, without a question to the database."""
+        """Return whether this process surely holds the lease, without asking the database."""
         return self._holding is not None and self._holding.is_held
 
     @property
     def fence(self) -> Fence:
-        """What transactions of the role check; the lease has been acquired."""
+        """The fence that transactions of the role check, once the lease is acquired."""
         assert self._holding is not None
         return self._holding.fence
 
@@ -105,7 +105,7 @@ class Lease:
         Parameters
         ----------
         even_if_held : bool
-            Take it from whoever has it.
+            Take it from its holder.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Links in the store: their states now, changes of level, what happened to one, and its series."""
+"""Links in the store: their states now, changes of level, events, and series of samples."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ _SUMMARIES = (
 
 
 class MetricSeen(NamedTuple):
-    """How much there is of one metric of a link."""
+    """The number of samples of one metric of a link, and their times."""
 
     metric: Metric
     samples: int
@@ -333,7 +333,7 @@ class LinkSeries(NamedTuple):
 
 
 def metrics_seen(database: Database, src: str, dst: str) -> list[MetricSeen]:
-    """Return which metrics of a link were measured, by name."""
+    """Return the measured metrics of a link, by name."""
     rows = database.rows(_METRICS, (src, dst, src, dst))
     return [MetricSeen(metric, int(count), *times_s) for metric, count, *times_s in rows]
 

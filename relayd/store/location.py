@@ -29,7 +29,7 @@ class Address:
 
     @property
     def scheme(self) -> str:
-        """What comes before ``://``, in lower case."""
+        """The part before ``://``, in lower case."""
         return self._url.partition("://")[0].lower()
 
     def reveal(self) -> str:
@@ -94,7 +94,7 @@ def shown(location: Location | str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine for sure: any other name may lead anywhere."""
+    """Return whether a host is surely this machine: any other name may lead elsewhere."""
     if host == "localhost":
         return True
     try:

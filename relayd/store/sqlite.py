@@ -58,7 +58,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def translating(self) -> Iterator[None]:
-        """Raise what SQLite says of the file as errors of the store."""
+        """Turn SQLite's errors about the file into errors of the store."""
         try:
             yield
         except _NOT_THE_FILE:
@@ -188,7 +188,7 @@ def _refuse_foreign(target: Path, named: Path) -> None:
     """Raise unless the header says that the file is ours, leaving it and its folder untouched.
 
     ``immutable`` makes SQLite look at the file alone: it takes no lock, rolls nothing back and
-    creates nothing beside it. (Reading the header with ``open`` is not possible: closing a file
+    creates no file next to it. (Reading the header with ``open`` is not possible: closing a file
     drops all POSIX locks of the process on it, those of its other connections too. See
     https://www.sqlite.org/howtocorrupt.html, section 2.2.)
     """
@@ -229,7 +229,7 @@ def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
 
 
 def _has_log(target: Path) -> bool:
-    """Whether changes are in the file beside it that are not in it yet."""
+    """Return whether the write-ahead log holds changes that are not in the file yet."""
     try:
         return Path(f"{target}-wal").stat().st_size > 0
     except FileNotFoundError:
@@ -240,8 +240,8 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
     try:
         database = _reader(target, named, "mode=ro", timeout_s)
     except sqlite3.OperationalError as error:
-        # A database in WAL mode needs two files beside it, which can't be made in a read-only
-        # folder. With no WAL there is no writer, and the file alone is all there is.
+        # A database in WAL mode needs two files next to it, which can't be made in a read-only
+        # folder. Without a log there is no writer, and the file is complete.
         kind = error.sqlite_errorcode & 0xFF
         if kind not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise

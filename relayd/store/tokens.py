@@ -29,7 +29,7 @@ _MOST_NAME = 200
 
 
 class Token(NamedTuple):
-    """What is kept of a token.
+    """A stored token: its digest, scopes and times.
 
     Attributes
     ----------
@@ -58,12 +58,12 @@ class Token(NamedTuple):
     last_used_at_s: float | None = None
 
     def is_valid(self, now_s: float) -> bool:
-        """Whether it may be used at a time."""
+        """Return whether the token may be used at a time."""
         expired = self.expires_at_s is not None and self.expires_at_s <= now_s
         return self.revoked_at_s is None and not expired
 
     def may(self, scope: Scope) -> bool:
-        """Whether it has a scope; ``admin`` has all."""
+        """Return whether the token has a scope; ``admin`` has all."""
         return scope in self.scopes or "admin" in self.scopes
 
     def metadata(self) -> dict[str, object]:
@@ -167,7 +167,7 @@ class Tokens:
         ]
 
     def note_used(self, at_s: Mapping[int, float]) -> None:
-        """Keep when tokens were used last, by their numbers; seconds since 1970 (UTC)."""
+        """Store when tokens were used last, by their numbers; seconds since 1970 (UTC)."""
         self._database.change_many(
             "UPDATE tokens SET last_used_at_s = ? WHERE id = ? AND coalesce(last_used_at_s, 0) < ?",
             [(used_s, number, used_s) for number, used_s in at_s.items()],

@@ -1,4 +1,4 @@
-"""Verifications in the store: what plans carried when they were run.
+"""Verifications in the store: the rates that plans reached when they were run.
 
 A transfer's plan has a row for all of its paths together and one for each; a shuffle and a
 broadcast have one for each path, between the ends of that path.
@@ -27,7 +27,7 @@ MOST_READ = 5_000
 
 
 class VerificationRow(NamedTuple):
-    """What one path of a run, or all of them together, carried.
+    """The rate that one path of a run carried, or all of them together.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a plan leads one to expect of its transfer: the figures that progress is compared with."""
+"""The figures that a plan predicts for its transfer, to compare progress with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExpectedPath:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTransfer:
-    """What a plan leads one to expect; None for what it does not say.
+    """The figures that a plan predicts; None for those that it leaves out.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class ExpectedTransfer:
 
 
 def is_whole_plan(plan: Mapping[str, Any] | None) -> bool:
-    """Whether it is an answer that can be re-planned, not only figures of one."""
+    """Return whether it is a complete plan, which can be re-planned, not only some figures."""
     return plan is not None and plan.keys() >= _OF_A_PLAN
 
 
 def is_storable(text: str) -> bool:
-    """Whether every store can keep a text: PostgreSQL takes no U+0000, none half a surrogate."""
+    """Return whether stores can keep a text: PostgreSQL no U+0000, none a lone surrogate."""
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""The register of transfers on a store: what their programs say of them, and what is known.
+"""The register of transfers on a store: reports of their programs, and figures from them.
 
 A transfer has at most :data:`MOST_REPORTS` reports: of more, every other one goes, so that those
 that stay tell its rate over time. Each report becomes an event, which replaces the one before.
@@ -133,20 +133,20 @@ class TransferRegister:
         self._database, self._names, self._who = database, names, who
 
     def begin_transfer(self, src: str, dst: str, **fields: Any) -> TrackedTransfer:
-        """Say that a transfer begins; see :class:`.TransferStartRequest`."""
+        """Report the start of a transfer; see :class:`.TransferStartRequest`."""
         found, _ = self.begin(TransferStartRequest(src, dst, **fields))
         return found
 
     def report_transfer(self, id: str, moved_gb: float | str, **fields: Any) -> TrackedTransfer:  # noqa: A002
-        """Say how far a transfer is; see :class:`.TransferProgressRequest`."""
+        """Report the progress of a transfer; see :class:`.TransferProgressRequest`."""
         return self.report(id, TransferProgressRequest(moved_gb, **fields))
 
     def end_transfer(self, id: str, state: str = "finished", **fields: Any) -> TrackedTransfer:  # noqa: A002
-        """Say how a transfer ended; see :class:`.TransferEndRequest`."""
+        """Report the end of a transfer; see :class:`.TransferEndRequest`."""
         return self.end(id, TransferEndRequest(state, **fields))
 
     def begin(self, request: TransferStartRequest) -> tuple[TrackedTransfer, bool]:
-        """Keep a transfer that begins; return it, and whether it is new.
+        """Store a transfer that begins; return it, and whether it is new.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class TransferRegister:
             return self._told(name), True
 
     def report(self, name: str, request: TransferProgressRequest) -> TrackedTransfer:
-        """Keep how far a transfer is; the last report once more changes nothing.
+        """Store the progress of a transfer; repeating the last report changes nothing.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class TransferRegister:
             return self._told(name)
 
     def end(self, name: str, request: TransferEndRequest) -> TrackedTransfer:
-        """Keep how a transfer ended; the same once more changes nothing.
+        """Store the end of a transfer; repeating it changes nothing.
 
         Raises
         ------
@@ -294,7 +294,7 @@ class TransferRegister:
         at_s: float,
         now_s: float,
     ) -> None:
-        """Keep a report in the caller's transaction; paths that it leaves out stay as they are."""
+        """Store a report in the caller's transaction; paths that it leaves out stay as they are."""
         _check_progress(row, moved_gb, at_s)
         via = _added(row, moved_gb, moved_via)
         reports = [report for report in row.all_reports() if report[0] != at_s]

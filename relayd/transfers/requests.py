@@ -1,4 +1,4 @@
-"""What a program says of a transfer: that it begins, how far it is, that it ended."""
+"""Reports of programs on a transfer: its start, its progress and its end."""
 
 from __future__ import annotations
 

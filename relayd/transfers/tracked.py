@@ -1,4 +1,4 @@
-"""A transfer as it is known: how far it is, at which rate, when it ends, and whether in time."""
+"""A transfer's state: its progress, its rate, its expected end, and whether that is in time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class StoredTransfer(Transfer):
 
 @dataclass(frozen=True, slots=True)
 class TrackedTransfer(Transfer):
-    """A transfer, and what its reports say at one time.
+    """A transfer, and figures from its reports at one time.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class TrackedTransfer(Transfer):
 
 @dataclass(frozen=True, slots=True)
 class TrackedReport:
-    """What had arrived at one time.
+    """The volume that had arrived at one time.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class TrackedReport:
 
 @dataclass(frozen=True, slots=True)
 class TrackedPath:
-    """A path of a transfer: what was expected of it, and what came over it.
+    """A path of a transfer: its planned rate, and the volume that arrived over it.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class TrackedPath:
 
 @dataclass(frozen=True, slots=True)
 class RestQuestion:
-    """The question what to do with what is left, filled in.
+    """A request to plan the rest of the transfer.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class TransferDetails:
 
 
 def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
-    """Return a transfer as it is known at a time."""
+    """Return a transfer's state at a time."""
     expected = None if row.expected is None else _EXPECTED.validate_json(row.expected)
     state = _state(row, now_s)
     under_way = state in ("running", "silent")

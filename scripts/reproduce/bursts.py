@@ -26,7 +26,7 @@ WITHIN = 0.1
 
 
 class Bucket(NamedTuple):
-    """A setting: in the lab's units, what tests take, and the pauses between them."""
+    """A setting, in the lab's units: the length of tests, and the pauses between them."""
 
     lasting_mbps: float
     depth_mb: float
@@ -43,7 +43,7 @@ SETTINGS = (
 
 
 def burst_points() -> list[Point]:
-    """Return what relayd finds of two buckets (needs root, takes ten minutes)."""
+    """Measure two token buckets with relayd (needs root, takes ten minutes)."""
     with lab_of(topology_like("paper", (VM, *PEERS))) as lab:
         return measured(lab, _buckets)
 

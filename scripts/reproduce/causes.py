@@ -1,4 +1,4 @@
-"""Why points of the grid differ from the paper: each cause with the measurement that shows it."""
+"""Causes of differences between grid and paper, each with the measurement that shows it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BAD = 0.5
 
 
 def causes() -> list[Cause]:
-    """Return what shows why points of the grid differ, in the order of the table."""
+    """Return the causes of differences from the grid, in the order of the table."""
     return [
         _directions(),
         _single_flow_relays(),
@@ -219,7 +219,7 @@ def _latency() -> Cause:
 
 
 def _alike(sources: Iterable[Iterable[float]]) -> str:
-    """Return how many sources have one rate to all destinations."""
+    """Count the sources that have one rate to all destinations, as text."""
     covs = [spread(list(rates))["cov"] for rates in sources]
     return f"{sum(cov < HOMOGENEOUS_COV for cov in covs)} of {len(covs)}"
 

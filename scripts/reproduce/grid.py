@@ -84,7 +84,7 @@ def survey() -> dict[tuple[str, str], tuple[float, float]]:
 
 
 def survey_windows(provider: str) -> Record:
-    """Return what windows, in MB, explain the single flows into a provider's regions."""
+    """Return the windows, in MB, that explain the single flows into a provider's regions."""
     return spread(
         [
             mbps * rtt_ms / BITS_PER_BYTE / MS_PER_S
@@ -115,12 +115,12 @@ def round_trips() -> Floats:
 
 
 def of(provider: str) -> np.ndarray:
-    """Return which regions of the grid are a provider's."""
+    """Return a mask of the grid's regions that are a provider's."""
     return np.array([region.startswith(f"{provider}:") for region in january_grid().regions])
 
 
 def gains(rates: Floats, pairs: np.ndarray, relays: np.ndarray | None = None) -> Record:
-    """Return what the best of some relays gains for some pairs; all may relay by default.
+    """Return the gains of some pairs from the best of some relays, of all by default.
 
     The caps of VMs are the largest rates in and out of their regions.
     """

@@ -48,13 +48,13 @@ GOOGLE_SINKS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1")
 
 
 def flow_points() -> list[Point]:
-    """Return what one flow does, over all distances (needs root, takes three minutes)."""
+    """Measure single flows over all distances (needs root, takes three minutes)."""
     with laboratory("t2.micro") as lab:
         return measured(lab, _distances, _single_flows)
 
 
 def cap_points() -> list[Point]:
-    """Return what many flows do, and what a relay changes (needs root, takes four minutes)."""
+    """Measure many flows, and the effect of a relay (needs root, takes four minutes)."""
     towards_sink = []
     with laboratory("t2.micro") as lab:
         points = measured(lab, _sharing, _relay)
@@ -65,7 +65,7 @@ def cap_points() -> list[Point]:
 
 
 def measured(lab: Lab, *measures: Callable[[Lab], list[Point]]) -> list[Point]:
-    """Measure, and say how late the lab was meanwhile."""
+    """Measure, and report the lateness of the lab meanwhile."""
     points = []
     for measure in measures:
         with lateness_of(lab) as lateness:
@@ -141,7 +141,7 @@ def flow_matrix(lab: Lab) -> tuple[list[str], Floats]:
 
 
 def best_gains(rates: Floats, ec2: int) -> Record:
-    """Return what the best relay of any cloud gains between the first regions, those of EC2."""
+    """Return the gains from the best relay of any cloud between the first regions, EC2's."""
     best = np.where(np.eye(ec2, dtype=bool), np.nan, 1.0)
     for i, j in permutations(range(ec2), 2):
         through = np.fmin(rates[i], rates[:, j])

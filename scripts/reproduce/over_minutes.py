@@ -25,7 +25,7 @@ from scripts.reproduce.point import Point
 PEERS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-northeast1", "gcp:asia-east1")
 AMAZON = "aws:us-east-1"
 PHASE_S, SETTLING_S = 12.0, 6.0
-"""How long the same regions take part, and what of it is left out: connections come up."""
+"""Time with the same regions, and its first part, left out while connections come up."""
 FLOWS = 8
 """To each region. The paper's 50 would open one after the other behind a full queue, for half a
 minute; these fill the cap as well."""
@@ -39,7 +39,7 @@ DYNAMIC = 0.1
 
 @dataclass(frozen=True)
 class Watched:
-    """What one VM sent or received while peers came and went, in Mbit/s of the cloud.
+    """Rates of one VM while peers came and went, in Mbit/s of the cloud.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Watched:
 
 
 def minute_points() -> list[Point]:
-    """Return what stays as it is and what varies (needs root, takes five minutes)."""
+    """Measure the variation of rates over minutes (needs root, takes five minutes)."""
     with laboratory("t2.micro") as lab:
         return measured(lab, _shared_caps, _one_flow)
 
@@ -145,7 +145,7 @@ def _watch(lab: Lab, vm: str, *, inwards: bool) -> Watched:
 def _each_second(
     lab: Lab, begun_s: float, lasts_s: float, sinks: Sequence[int], *, inwards: bool
 ) -> Floats:
-    """Return what passed between a VM and each peer, by the lab's own counters.
+    """Return the traffic between a VM and each peer, by the lab's own counters.
 
     Returns
     -------

@@ -56,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a point differs from the paper, with what shows it.
+    """A cause of a point's difference from the paper, with its evidence.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ def unlike_flows(found: Record, where: str, basis: str) -> Point:
 
 
 def relayed_flows(gains: Record, which: str, basis: str) -> Point:
-    """Return the point about what relays inside EC2 gain for one flow."""
+    """Return the point about the gains of relays inside EC2 for one flow."""
     return Point(
         "Of EC2 pairs, so many gain 1.5x or more for one flow through an EC2 relay (3.2.1, Figure "
         f"1c){which}",
@@ -111,7 +111,7 @@ def relayed_flows(gains: Record, which: str, basis: str) -> Point:
 
 
 def other_relays(gains: Record, which: str, basis: str) -> Point:
-    """Return the point about what relays of other clouds gain for one flow."""
+    """Return the point about the gains of relays of other clouds for one flow."""
     return Point(
         f"Relays of other clouds help one flow more, at most (3.2.1{which}",
         "up to 10x",

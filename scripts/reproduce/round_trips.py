@@ -55,7 +55,7 @@ Times = dict[Pair, float | None]
 
 
 def round_trip_points() -> list[Point]:
-    """Return how the paper's ways to measure round-trip times agree (needs root, two minutes)."""
+    """Compare the paper's ways to measure round-trip times (needs root, two minutes)."""
     if shutil.which("hping3", path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
         raise RelaydError("hping3 is missing: apt-get install -y hping3.")
     with laboratory("t2.micro") as lab:
@@ -100,7 +100,7 @@ def _hping3(lab: Lab, pair: Pair) -> float | None:
 
 
 def _differences(found: Mapping[str, Times]) -> tuple[str, bool]:
-    """Return what differs from ping in words, and whether all are alike."""
+    """Return the differences from ping in words, and whether all are alike."""
     words, alike = [], True
     for name in ("hping3", "TCP connects"):
         more_ms, shares = [], []
@@ -139,7 +139,7 @@ def _full(lab: Lab, pair: Pair) -> Iterator[None]:
     topology = lab.topology()
     sink = next(name for name in ("gcp:europe-west1", "gcp:asia-east1") if name not in pair)
     there = topology.index(sink)
-    # Without reports, which nobody would read.
+    # Without reports: no one would read them.
     send = ["iperf3", "-c", private_address(there), "-t", "600", "-P", str(FLOWS), "-i", "0"]
     with (
         running(lab, sink, ["iperf3", "-s", "-1", "--forceflush"], until="listening"),

@@ -38,12 +38,11 @@ EC2_PAIRS = (
     ("aws:sa-east-1", "aws:ap-south-1"),
 )
 LOSS_PCT = 2.0
-"""What holds a flow to about 9 segments (Mathis et al. 1997), half of EC2's window at the lab's
-scale."""
+"""Limits a flow to about 9 segments (Mathis et al. 1997), half of EC2's window at lab scale."""
 
 
 def window_points() -> list[Point]:
-    """Return what windows change (needs root, takes seven minutes)."""
+    """Measure the effects of windows (needs root, takes seven minutes)."""
     with laboratory("t2.micro") as lab:
         return measured(lab, _one_way, _towards_centre, _raised_on_ec2, _relays)
 

@@ -67,7 +67,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
 
 @cache
 def origin_of_vm_type(vm_type: str, note: str) -> Origin:
-    """Return the origin of what is known of a VM by its type: one for all sites that have it."""
+    """Return the origin of figures from a VM type: one for all sites that have it."""
     return Origin("baseline", "vm-type", figures=Figures(vm_type=vm_type, note=note))
 
 

@@ -75,7 +75,7 @@ class VcpuQuota(NamedTuple):
     source: str = ""
 
     def counts(self, vm_type: str) -> bool:
-        """Whether VMs of a type, an id of the catalogue, count against the quota."""
+        """Return whether VMs of a type, an id of the catalogue, count against the quota."""
         if not self.types:
             return family_key(self.family) in families_of(vm_type)
         name = vm_type.partition(":")[2]

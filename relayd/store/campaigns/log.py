@@ -19,7 +19,7 @@ from relayd.store.samples.ingest import write_live
 _TO_STOP = "campaign_to_stop"
 _RUN_BY_WATCHER = "campaign_run_by_watcher"
 STARTED_BY_WATCHER = "watch"
-"""What `started_by` of its options says of a campaign that the watcher began."""
+"""Value of the option `started_by` of a campaign that the watcher began."""
 TASK = TypeAdapter(ProbeTask)
 
 
@@ -44,12 +44,12 @@ class StoredCampaign:
 
     @property
     def spec(self) -> CampaignSpec:
-        """What it measures."""
+        """The links to measure."""
         return TypeAdapter(CampaignSpec).validate_python(self.options["wish"])
 
     @property
     def method(self) -> Method:
-        """How it measures."""
+        """The method of measuring."""
         return TypeAdapter(Method).validate_python(self.options.get("method", {"ramp": "never"}))
 
     def probes(self) -> list[Probe]:
@@ -155,7 +155,7 @@ class StoredCampaign:
         return float(row[0]), float(row[1])
 
     def finish(self) -> None:
-        """Mark the campaign as one that has nothing left to do."""
+        """Mark the campaign as finished."""
         self._database.change(
             "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.id)
         )
@@ -187,7 +187,7 @@ class Campaigns:
         return StoredCampaign(self._store, number, dict(options))
 
     def unfinished(self) -> StoredCampaign | None:
-        """Return the newest campaign if there is something left of it to do."""
+        """Return the newest campaign if it is unfinished."""
         row = self._database.row(
             "SELECT id, options, finished_at_s FROM campaigns ORDER BY id DESC LIMIT 1"
         )
@@ -206,11 +206,11 @@ class Campaigns:
         return sum(float(gb) for _, gb, _ in found), sum(float(usd) for *_, usd in found)
 
     def ask_to_stop(self, number: int) -> None:
-        """Ask the process that runs a campaign, whichever it is, to interrupt it."""
+        """Ask the process that runs a campaign to interrupt it."""
         self._database.set_metadata(_TO_STOP, number)
 
     def take_stop(self, number: int) -> bool:
-        """Return whether somebody asked to stop a campaign, once: it may go on later."""
+        """Return whether a stop of a campaign was requested, and clear the request."""
         database = self._database
         if database.metadata(_TO_STOP) != number:
             return False
@@ -218,12 +218,12 @@ class Campaigns:
         return True
 
     def is_run_by_watcher(self) -> bool:
-        """Return whether the campaign that runs, or ran last, is run by the watcher."""
+        """Return whether the watcher runs the current campaign, or ran the last one."""
         return bool(self._database.metadata(_RUN_BY_WATCHER))
 
     @contextmanager
     def under_way(self, *, by_watcher: bool = False) -> Iterator[None]:
-        """Hold the lease that shows other processes that the newest campaign is running, and whose.
+        """Hold the lease that shows other processes that a campaign is running, and whose.
 
         It may be that of a campaign that was killed just now: one at a time is the prober.
         """

@@ -1,4 +1,4 @@
-"""What continuous probing has spent today. A day's budget holds even if a process is killed."""
+"""Spending of continuous probing by day. A day's budget holds even if a process is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Campaigns as they are shown: how far each is, what all have taken, what failed and why."""
+"""Campaigns as they are shown: progress, totals, and reasons for failures."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def stages(database: Database, number: int) -> list[StageState]:
 
 
 def failures(database: Database, number: int) -> list[Failures]:
-    """Return why probes of a campaign failed, the most frequent reason first."""
+    """Return the reasons for failed probes of a campaign, the most frequent first."""
     groups: dict[str, list[tuple[Any, ...]]] = {}
     for row in database.rows(_FAILED, (number,)):
         groups.setdefault(row[4], []).append(row)

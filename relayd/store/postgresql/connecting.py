@@ -24,7 +24,7 @@ _OPENING_TIMEOUT_S = 10.0
 _LEAST_CONNECT_S = 2
 """libpq takes no shorter time to connect."""
 _BEYOND_TIMEOUT_S = 5.0
-"""How much longer than the server allows a statement its answer is waited for."""
+"""Time to wait for an answer beyond the time that the server allows a statement."""
 
 # A host that vanished is noticed by keepalives when idle, by the last one when it owes an answer:
 # https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PARAMKEYWORDS.
@@ -59,7 +59,7 @@ SELECT set_config(name, value, false) FROM (VALUES
 _STATEMENT_TIMEOUT = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"
 _SCHEMA = "SELECT quote_ident(current_schema())::regnamespace::oid::bigint"
 # A server that recovers from a crash begins its statistics again; one that was shut down in order
-# keeps them (https://www.postgresql.org/docs/15/monitoring-stats.html). Everybody may read this.
+# keeps them (https://www.postgresql.org/docs/15/monitoring-stats.html). Every user may read this.
 SINCE_CRASH = "SELECT coalesce(extract(epoch FROM stats_reset)::text, '') FROM pg_stat_bgwriter"
 _LONG_AGO_S = 1e9
 
@@ -133,7 +133,7 @@ def connect(
     written = parameters_of(address)
     try:
         settings: dict[str, Any] = {**_USUAL, **written, "client_encoding": "utf8"}
-        if statement_timeout_s < _OPENING_TIMEOUT_S:  # whoever asks so must soon know
+        if statement_timeout_s < _OPENING_TIMEOUT_S:  # the caller must know soon
             settings["connect_timeout"] = max(_LEAST_CONNECT_S, round(statement_timeout_s))
         connection = ServerConnection.connect(autocommit=True, **settings)
     except (psycopg.Error, OSError, UnicodeError, ValueError) as error:
@@ -231,7 +231,7 @@ class _Truth(Dumper):
 
 
 class _Number(FloatDumper):
-    """What is not a number is NULL."""
+    """NaN is NULL."""
 
     def dump(self, obj: float) -> Buffer | None:
         return None if math.isnan(obj) else super().dump(obj)

@@ -33,7 +33,7 @@ from relayd.store.postgresql.connecting import (
 from relayd.store.postgresql.dialect import definition, with_placeholders
 
 MARK = "relayd_store"
-"""The table that keeps the version of the schema, and marks the tables beside it as ours."""
+"""The table that keeps the version of the schema, and marks the tables next to it as ours."""
 _MARK_OF_OLDER_BUILDS = "relayd_schema"
 # Our mark, and what else is there. In one statement: between two, another process might have laid
 # out a store, whose tables would then pass for another application's. What extensions put into a
@@ -243,11 +243,11 @@ class PostgresqlDatabase(Database):
         self._writing = None
 
     def _was_committed(self, transaction_id: str, since_crash: str) -> bool:
-        """Ask what became of a transaction whose confirmation was lost with the connection.
+        """Return whether a transaction was committed whose confirmation was lost.
 
-        A server that crashed gives numbers that it had not written down yet to others afterwards.
-        One of ours that was committed was written down, so one that is not committed is ours or
-        did as little; but one that is committed may be somebody else's.
+        After a crash, a server reuses transaction numbers not written to disk yet. It writes
+        down those of committed transactions, so if the number is uncommitted, ours was not
+        committed either; but a committed one may be another client's.
         """
         deadline_s = time.monotonic() + _OUTCOME_TIMEOUT_S
         while time.monotonic() < deadline_s:

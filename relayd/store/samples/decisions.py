@@ -1,4 +1,4 @@
-"""What an operator decides about samples: those that are there, and those in quarantine.
+"""Decisions of an operator about samples, those in quarantine included.
 
 Nothing is removed or changed: a decision is a row that says who made it, when, why, and of which
 samples. Retracted samples are left out wherever samples are read until a later decision restores
@@ -191,7 +191,7 @@ def last_decision(database: Database) -> int:
 
 
 def all_heeded(database: Database) -> bool:
-    """Return whether the newest snapshot heeds all decisions."""
+    """Return whether the newest snapshot takes all decisions into account."""
     return (database.metadata(HEEDED) or 0) == last_decision(database)
 
 
@@ -257,14 +257,14 @@ class QuarantinedRow(NamedTuple):
 
 
 class ReasonCount(NamedTuple):
-    """How many samples are in quarantine for one kind of reason."""
+    """The number of samples in quarantine for one kind of reason."""
 
     reason: str
     samples: int
 
 
 class QuarantineFilter(NamedTuple):
-    """Which samples in quarantine.
+    """A choice of samples in quarantine.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ _Ids: TypeAlias = NDArray[np.int64]
 
 
 class Limits(NamedTuple):
-    """How many names a store may hold: each takes memory and time for ever.
+    """The most names that a store may hold: each takes memory and time for ever.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ LIMITS = Limits()
 
 
 class Batch(NamedTuple):
-    """Where a group of samples comes from.
+    """The origin of a group of samples.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Batch(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Who reported it: trusted are the own prober and files imported with ``--trust``."""
+        """The reporter: relayd trusts its own prober and files imported with ``--trust``."""
         if self.reporter:
             return source_of_token(self.reporter)
         if self.address:
@@ -96,14 +96,14 @@ def source_of_token(name: str) -> str:
 
 
 class SkippedRows(NamedTuple):
-    """How many rows were left out for one reason, and the numbers of the first few."""
+    """The count of rows left out for one reason, and the numbers of the first few."""
 
     total: int
     first_rows: tuple[int, ...]
 
 
 class ImportReport(NamedTuple):
-    """What became of the rows of a file.
+    """Counts of the stored and skipped rows of a file.
 
     Attributes
     ----------
@@ -339,7 +339,7 @@ def _refuse_nul(*texts: str) -> None:
 
 
 def _is_storable(sample: Sample) -> bool:
-    """Whether the table of samples takes one, to find the one that it has refused."""
+    """Return whether the table takes a sample, to find the one that it refused."""
     try:
         samples = Samples.of([sample])
         texts = [*map(str, samples.names), sample.detail]

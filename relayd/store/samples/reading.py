@@ -16,7 +16,7 @@ from relayd.store.database import Database
 
 Decision: TypeAlias = Literal["retract", "restore", "confirm"]
 SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
-"""What samples have in common in a row of ``setups``."""
+"""Fields that a row of ``setups`` holds for many samples."""
 # The order of the table's key: nothing is sorted, and those of one time have one, too.
 _IN_ORDER = " ORDER BY " + ", ".join(
     f"samples.{name}"
@@ -102,7 +102,7 @@ class StoredBatch(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How much a store holds."""
+    """The numbers of samples, batches and snapshots in a store."""
 
     samples: int
     batches: int
@@ -208,7 +208,7 @@ class StoredSamples:
         return self._samples(of, [*values, after_id, limit])
 
     def newest(self, after_s: float, until_s: float) -> Samples:
-        """Return what was measured last of each link in a span of time.
+        """Return the newest samples of each link in a span of time.
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ def _looked_up(
 
 
 def _add_sources(database: Database, samples: Samples) -> None:
-    """Add who reported the samples, and when."""
+    """Add the reporters of samples, and when they reported them."""
     rows = samples.rows
     used, place = np.unique(rows["batch_id"], return_inverse=True)
     by = {

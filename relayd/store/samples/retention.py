@@ -65,7 +65,7 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What became of old samples.
+    """Counts of summarised and kept old samples.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def compact(
 
 
 def vm_votes(store: Store) -> Iterator[VmVote]:
-    """Yield what throughput samples that were summarised say of VM types.
+    """Yield the counts of VM types among summarised throughput samples.
 
     Estimates count which VM type most samples of a region name; these still have their vote.
     """
@@ -197,7 +197,7 @@ def _compact(
 
 
 def _summaries(rows: list[Any], period_s: float) -> Iterator[tuple[object, ...]]:
-    """Yield what the table keeps of samples of one series, for each period and setup."""
+    """Yield the rows that summarise samples of one series, for each period and setup."""
 
     def place(row: Any) -> tuple[float, int, int, int]:
         return (floor(row[0] / period_s) * period_s, *row[1:4])
