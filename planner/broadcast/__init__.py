@@ -1,8 +1,8 @@
-"""One volume from one region to several: who sends to whom, over which trees.
+"""One volume from one region to several, sent over trees of links.
 
 :func:`.recommendation.recommend_broadcast` answers a :class:`.request.BroadcastRequest` with a
 :class:`.plan.BroadcastPlan`. :mod:`.problem` turns the request and a network into matrices,
-:mod:`.packing` divides the volume among trees, :mod:`.shallow` among those that are up to speed
+:mod:`.packing` divides the volume among trees, :mod:`.shallow` among those that get up to speed
 soon, :mod:`.search` finds the best and proves how good it is, and :mod:`.decision` judges whether
 forwarding is certain enough to gain.
 """

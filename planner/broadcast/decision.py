@@ -1,7 +1,7 @@
-"""Whether forwarding is worth it, over direct and over forwarding by destinations alone.
+"""Decides whether forwarding beats sending direct, and forwarding by destinations alone.
 
-What the search prefers is recommended where that has the least expected regret at the margin and
-the attitude to risk (:mod:`planner.shared_vms.drawn_times`).
+The plan that the search prefers is recommended if it has the least expected regret at the margin
+and the attitude to risk (:mod:`planner.shared_vms.drawn_times`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from planner.solvers.joint import Gain, compared
 
 @dataclass(frozen=True)
 class BroadcastDecision:
-    """What was decided.
+    """The decision.
 
     Attributes
     ----------
     chosen : BroadcastCandidate
     optimum : BroadcastCandidate
-        What the search preferred on expected figures, chosen or not.
+        The best by expected figures, chosen or not.
     gap : float
         Of the optimum over the proven bound.
     gain : Gain | None
@@ -63,7 +63,7 @@ class BroadcastDecider:
         InfeasibleError
             If no plan meets the deadline.
         DataError
-            If nobody may forward and a destination has no direct link.
+            If no region may forward and a destination has no direct link.
         """
         request, star = self.request, self.search.star
         if request.relays == "none":
@@ -80,7 +80,7 @@ class BroadcastDecider:
             optimum = next(in_time, optimum)
         self._refuse_late(optimum)
         own = self._without_relays(self.request) if self.relays(optimum) else None
-        if own and own.value <= optimum.value:  # a search apart, which may get further
+        if own and own.value <= optimum.value:  # a separate search, which may get further
             optimum, own = own, None
         gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
         chosen = self._worth_it(optimum, own)
@@ -88,9 +88,9 @@ class BroadcastDecider:
         return BroadcastDecision(chosen, optimum, gap, gain)
 
     def _least_value(self) -> tuple[BroadcastCandidate, float]:
-        """Return the best candidate found, and what no plan is below.
+        """Return the best candidate found, and a lower bound on the value of any plan.
 
-        Fees depend on what meters count, so the search is repeated at the fees of what was found.
+        Fees depend on metered volumes, so the search is repeated at the fees of the plan found.
         """
         best: BroadcastCandidate | None = None
         searched, bound = self.search, 0.0
@@ -108,7 +108,7 @@ class BroadcastDecider:
         return best, bound
 
     def gain(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> Gain:
-        """Return how many times better one candidate is than another, over shared draws."""
+        """Return the gain of one candidate over another, in shared draws."""
         worse, better = self._values(over), self._values(candidate)
         ratios = np.divide(worse, better, out=np.ones_like(worse), where=better > 0)
         expected = over.value / candidate.value if candidate.value > 0 else 1.0
@@ -122,7 +122,7 @@ class BroadcastDecider:
     def _quickest(self) -> Iterator[BroadcastCandidate]:
         """Yield candidates of least time, for a deadline that no others meet."""
         plain = replace(self.request, objective="time", deadline_s=None)
-        # Trees found on the way steer the search: once more without.
+        # Trees already found steer the search, so search again without them.
         quick = Search(plain, self.problem).least_duration()
         packing = Packing(quick.trees, quick.shares)
         yield self.search.candidate(packing, quick.transfer_s)
@@ -134,7 +134,7 @@ class BroadcastDecider:
     def _worth_it(
         self, optimum: BroadcastCandidate, own: BroadcastCandidate | None
     ) -> BroadcastCandidate:
-        """Return the simplest candidate that the optimum does not better by enough.
+        """Return the simplest candidate that the optimum does not beat by enough.
 
         Direct is simplest; then `own`, in which destinations forward; then relays, which need their
         own VMs.

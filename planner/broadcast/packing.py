@@ -13,10 +13,10 @@ most there may be, and ``p_v`` the price of one for as long as it is paid::
 Trees are far too many to write down. Prices of the rows (the dual values) make prices of links, and
 the lightest tree at those prices (:mod:`planner.solvers.steiner`) is the column to add, or the
 proof that none is missing: Dantzig and Wolfe 1960; for packing Steiner trees, Jain, Mahdian and
-Salavatipour 2003. Whatever the prices, the lightest tree's weight bounds the optimum from below.
-Prices are smoothed towards the best so far (Wentges 1997), as vertex prices jump about.
+Salavatipour 2003. At any prices, the lightest tree's weight bounds the optimum from below. Prices
+are smoothed towards the best so far (Wentges 1997), as vertex prices jump about.
 
-VMs are counted in fractions here; who rounds them up states the gap against this bound.
+VMs are fractions here; callers that round them up state the gap against this bound.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from planner.solvers.steiner import Arcs, least_tree, near_trees, weight_of
 
 GAP = 1e-3
 MOST_ROUNDS = 200
-# How much of the prices is kept from the best bound's.
+# Weight of the best bound's prices in the smoothed ones.
 SMOOTHING = 0.5
 SAME = 1e-9
-# What lateness costs, in fees of the dearest tree for the whole deadline late.
+# Price of being late by the whole deadline, as a multiple of the dearest tree's fees.
 PENALTY = 100.0
 # Beyond this number of destinations the lightest tree takes longer than a few quick attempts.
 QUICK_FIRST = 6
-# What fewer trees may cost or take more: each is one more thing to run.
+# Share of cost or time worth giving up for fewer trees: each is one more thing to run.
 SIMPLER = 3e-3
 FEW = (1, 2, 3, 4, 6, 8, 12)
 
 
 class Trees:
-    """The trees found so far, with what each loads and costs; many programs share them.
+    """The trees found so far, with their loads and fees; many programs share them.
 
     Attributes
     ----------
     found : list of Arcs
     loads : list of arrays
-        VM-seconds that a tree carrying the whole volume needs of every row.
+        VM-seconds of every row that a tree carrying the whole volume needs.
     fees_usd : list of float
     entered : list of arrays, length n
         Whether a tree passes each site that is not an end.
@@ -69,7 +69,7 @@ class Trees:
         self.is_relay = problem.is_relay
 
     def add(self, arcs: Arcs) -> int:
-        """Return the position of a tree, added unless it is known."""
+        """Return the position of a tree, adding it if it is new."""
         key = frozenset(arcs)
         if key not in self._position:
             problem = self.problem
@@ -95,7 +95,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class Packing:
-    """Shares of trees, and what is proven of them.
+    """Shares of trees, and a proven bound.
 
     Attributes
     ----------
@@ -103,9 +103,9 @@ class Packing:
     shares : array
         Above 0; their sum is 1.
     objective, bound : float
-        What it reaches, and what no packing can beat: s, or USD.
+        Its value, and a bound that no packing can beat: s, or USD.
     row_prices : array
-        What a VM-second of each row is worth, in the objective's unit.
+        Value of a VM-second of each row, in the objective's unit.
     """
 
     trees: tuple[Arcs, ...]
@@ -117,7 +117,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Deadline:
-    """A time in which to pay least.
+    """A time limit for a packing of least cost.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class PackingProgram:
         self.goal = self.solver.Objective()
         self.goal.SetMinimization()
         self.whole = self.solver.Constraint(1.0, 1.0)
-        # Made when a tree first loads them: of the rows of paths, most never are.
+        # Made when a tree first loads them: most rows of paths are never needed.
         self.rows: dict[int, Any] = {}
         self.counts: list[Any] = []
         self.relays = np.nonzero(trees.is_relay)[0].tolist() if deadline else []
@@ -208,7 +208,7 @@ class PackingProgram:
             self._add_tree(tree)
 
     def _vm_usd(self) -> Floats:
-        """Return what one VM at each site costs."""
+        """Return the cost of one VM at each site."""
         assert self.deadline
         return self.problem.vm_usd_per_h * (self.deadline.paid_s / 3600.0)
 
@@ -225,7 +225,7 @@ class PackingProgram:
             row.SetCoefficient(self.counts[site], -1.0)
 
     def _row(self, position: int) -> Any:
-        """Return a row of what VMs share, made if it is new."""
+        """Return the row of a limit that VMs share, made when first needed."""
         if position not in self.rows:
             row = self.solver.Constraint(-self.solver.infinity(), 0.0)
             row.SetCoefficient(self.time, -float(self.limits[position]))
@@ -258,15 +258,15 @@ class PackingProgram:
         ----------
         gap : float
         most_rounds : int
-            With few, the packing is good but its bound may be loose; with none, it is of the trees
-            at hand.
+            With few, the packing is good but its bound may be loose; with none, it uses only the
+            trees found so far.
         enough : float
-            A bound, in USD, above which it is of no interest.
+            Stop when the bound, in USD, exceeds this.
 
         Returns
         -------
         Packing
-            Its objective is infinite if none keeps the deadline.
+            Its objective is infinite if none meets the deadline.
         """
         problem, enough = self.problem, enough / self.unit
         ends = problem.root, problem.terminals
@@ -340,7 +340,7 @@ class PackingProgram:
         return np.append(rows if not self.deadline else 0.0 * rows, np.zeros(len(self.relays)))
 
     def prices(self) -> tuple[Floats, float]:
-        """Return the prices of rows and of relays, and what the best trees at hand weigh."""
+        """Return the prices of rows and relays, and the weight of the best trees so far."""
         duals = np.zeros(len(self.limits) + len(self.relay_rows))
         for position, row in self.rows.items():
             duals[position] = -row.dual_value()
@@ -353,7 +353,7 @@ class PackingProgram:
         return np.asarray(prices / (prices[: len(self.limits)] @ self.limits))
 
     def link_weights(self, prices: Floats) -> Floats:
-        """Return what the whole volume costs on every link, in the program's unit."""
+        """Return the price of the whole volume on every link, in the program's unit."""
         problem, rows = self.problem, len(self.limits)
         per_gbit = problem.resources.link_prices(prices[:rows] / self.unit_s)
         weights = problem.volume_gbit * per_gbit

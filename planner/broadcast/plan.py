@@ -1,4 +1,4 @@
-"""A broadcast's plan: which trees carry which share, who forwards, until when, and for how much."""
+"""A broadcast's plan: its trees with their shares, the regions that forward, time and cost."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ BroadcastVerdict: TypeAlias = Literal["direct", "tree", "trees"]
 
 @dataclass(frozen=True, slots=True)
 class TreeLink:
-    """One link of a tree: who sends on to whom, as soon as it arrives.
+    """One link of a tree, over which data is sent on as soon as it arrives.
 
     Attributes
     ----------
     connections : int
         TCP connections, over all VMs: this link's part of what the VMs open.
     address : AddressKind
-        Over which it is.
+        Kind of address that it uses.
     """
 
     src: str
@@ -116,7 +116,7 @@ class BroadcastPlan(Recommendation):
         By region, how many TCP connections a VM there needs for these rates.
     direct, best_relay : BroadcastOption | None
         The source sends to each destination; and to one region, which sends to the others. None
-        where links are missing or, for the relay, nobody may forward.
+        where links are missing or, for the relay, no region may forward.
     optimum : BroadcastOption | None
         The best plan known, where the margin kept from choosing it.
     gain, gain_low, gain_high : float | None

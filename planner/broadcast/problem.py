@@ -1,4 +1,4 @@
-"""The figures that a broadcast comes down to."""
+"""The figures of a broadcast."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class BroadcastProblem(SharedFigures):
     volume_gbit : float
         Of one copy.
     usd_per_gbit : array, shape (n, n)
-        Infinite where there is no link. Fees are those of links where every destination gets its
-        copy from the source, or what else a search decides by.
+        Infinite where there is no link. Fees if every destination gets its copy from the source,
+        or those that a later search uses.
     most_gbps : array, shape (n, n)
-        What one VM pair reaches with as many connections as it may have.
+        Rate of one VM pair with the most connections that it may have.
     """
 
     root: int
@@ -47,12 +47,12 @@ class BroadcastProblem(SharedFigures):
 
     @property
     def most_gbit(self) -> float:
-        """What no meter counts more than: one copy into every site."""
+        """The most that a meter can count: one copy into every site."""
         return self.volume_gbit * (len(self.regions) - 1)
 
     @property
     def is_relay(self) -> np.ndarray:
-        """Whether each site is neither the source nor a destination, length n."""
+        """True for sites that are neither source nor destination, length n."""
         found = np.ones(len(self.regions), dtype=bool)
         found[[self.root, *self.terminals]] = False
         return found

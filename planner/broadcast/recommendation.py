@@ -1,10 +1,10 @@
-"""One volume to many destinations: who sends to whom, over which trees, with how many VMs.
+"""One volume to many destinations: the trees to send over, and the VMs to use.
 
 A source that sends every copy itself pays and waits for each. Destinations, and relays, may forward
 what arrives: a copy then pays egress once per link, and each VM's caps and connections are shared
 by all that it sends and receives. :mod:`planner.broadcast.search` finds the best trees and proves
-how good they are, :mod:`planner.broadcast.decision` whether forwarding is worth recommending; here,
-the answer is put together and explained.
+how good they are, and :mod:`planner.broadcast.decision` decides whether to recommend forwarding;
+this module builds the answer and explains it.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def recommend_broadcast(
     ----------
     request, network, prices
     notes : tuple of str
-        What was understood from the request's names; goes first among the warnings.
+        How the request's names were understood; goes first among the warnings.
 
     Raises
     ------
     InfeasibleError
-        If no plan meets the deadline; says what would do.
+        If no plan meets the deadline; names one that can be met.
     DataError
         If a destination can't be reached over known links.
     """
@@ -195,7 +195,7 @@ class _BroadcastAnswer:
     # ---- why ---------------------------------------------------------------------------------
 
     def reason(self) -> str:
-        """Return why this plan and no other, in plain sentences."""
+        """Explain the choice of this plan in plain sentences."""
         kind, region = self.problem.fullest_row(self.chosen.links_gbit, self.chosen.vms)
         limit = f"The bottleneck is {kind} at {region}."
         star, chosen, decision = self.decider.search.star, self.chosen, self.decision
@@ -240,7 +240,7 @@ class _BroadcastAnswer:
     # ---- limits ------------------------------------------------------------------------------
 
     def bottlenecks(self) -> tuple[Bottleneck, ...]:
-        """Return the rows that decide the duration, and what more VMs there save at most."""
+        """Return the rows that decide the duration, and the most that extra VMs there save."""
         resources = replace(self.problem.resources, vms=np.maximum(self.chosen.vms, 1.0))
         return bottlenecks_of_rows(resources, self.problem.regions, self._worth_s())
 
@@ -251,7 +251,7 @@ class _BroadcastAnswer:
         return np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
 
     def advice(self) -> tuple[Advice, ...]:
-        """Return what would help, the cheapest remedy first."""
+        """Return remedies, the cheapest first."""
         found = [*self._more_connections(), *self._more_vms(), *self._measure()]
         return tuple(sorted(found, key=lambda advice: advice.cost_usd))
 
@@ -285,7 +285,7 @@ class _BroadcastAnswer:
         ]
 
     def measure_first(self) -> tuple[MeasureFirst, ...]:
-        """Return the ramps of direct links in place of which others forward, the slowest first."""
+        """Return ramp tests of the direct links that forwarding replaces, the slowest first."""
         problem, root = self.problem, self.problem.root
         direct = problem.resources.rate_gbps[root]
         missed = self.chosen.links_gbit[root] < problem.volume_gbit * (1 - BINDING)
@@ -351,7 +351,7 @@ class _BroadcastAnswer:
     # ---- how sure ----------------------------------------------------------------------------
 
     def confidence(self) -> str:
-        """Return what the figures rest on, in a sentence."""
+        """Describe the sources of the estimates in a sentence."""
         counts: dict[str, int] = {}
         used = np.nonzero(self.chosen.links_gbit)
         for tail, head in zip(*(axis.tolist() for axis in used), strict=True):
@@ -362,7 +362,7 @@ class _BroadcastAnswer:
         return f"Rests on {', '.join(parts)} link{'s' if sum(counts.values()) > 1 else ''}."
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what the rates assume."""
+        """Return the assumptions behind the rates."""
         request = self.request
         found = vm_warnings(
             request,

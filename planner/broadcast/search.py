@@ -42,24 +42,24 @@ from planner.solvers.steiner import (
     weight_of,
 )
 
-# Proven this near to the optimum, the search ends: estimates are good to several percent. After
-# some intervals, less will do.
+# The search ends when proven this near to the optimum, as estimates are good to several percent;
+# after some intervals, the second figure is enough.
 ENOUGH, GOOD = 5e-3, 1e-2
 INTERVALS, MOST_INTERVALS = 12, 36
 CLOSE = 1.5e-3
 ROUNDS = 40
-# Getting up to speed worth looking for shallower trees, as a share of the duration; how round trips
-# are mixed with the prices of links for these; how many depths are tried.
+# Share of the duration from which getting up to speed justifies a search for shallower trees;
+# weights of round trips against prices of links in it; number of depths tried.
 RAMP_MATTERS = 5e-3
 MIXES = (0.1, 0.3, 1.0, 3.0)
 DEPTHS = 6
-# Up to so many destinations, shallow trees have better ones looked for around them, so often.
+# Up to this many destinations, the neighbours of shallow trees are searched, in so many rounds.
 FEW_TERMINALS = 6
 SHALLOW_ROUNDS = 8
-# What is as fast for all purposes.
+# Durations this close count as equal.
 AS_FAST = 3e-3
 FRONTIER_POINTS = 6
-# How often what meters count at most is reckoned, each time from the fees that follow.
+# Rounds of bounding metered volumes, each at the fees that the last one gave.
 CHARGED_ROUNDS = 3
 
 
@@ -76,8 +76,8 @@ class BroadcastCandidate:
     transfer_s : float
         Until the last destination has everything, without getting up to speed.
     ramps_s : dict
-        By destination, what getting up to speed adds: 8.5 round trips for each link of its longest
-        path.
+        By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
+        longest path.
     vms : array, length n
     cost : Cost
     value : float
@@ -95,7 +95,7 @@ class BroadcastCandidate:
 
     @cached_property
     def ramp_s(self) -> float:
-        """What getting up to speed adds for the last destination."""
+        """The time that getting up to speed adds for the last destination."""
         return max(self.ramps_s.values())
 
     @property
@@ -119,7 +119,7 @@ class Search:
     best_relay : BroadcastCandidate | None
         The best of the trees through one region.
     found : list of BroadcastCandidate
-        Every candidate that keeps the deadline.
+        Every candidate that meets the deadline.
     """
 
     def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
@@ -128,13 +128,13 @@ class Search:
         resources = problem.resources
         self.ends = [problem.root, *problem.terminals]
         root, volume = problem.root, problem.volume_gbit
-        # What a VM that takes in (the source: sends) the whole volume needs, however many share it.
+        # VM-seconds that receiving (at the source: sending) the whole volume takes.
         fastest = resources.vm_gbps[1].copy()
         fastest[root] = resources.vm_gbps[0][root]
         self.least_busy_s = np.divide(
             volume, fastest, out=np.zeros(len(fastest)), where=fastest > 0
         )
-        # What the ends' caps, connections and paths alone demand.
+        # The least time by the ends' caps, connections and paths alone.
         self.ends_transfer_s = float((self.least_busy_s / resources.vms)[self.ends].max())
         nearest_ms = closure(problem.rtt_ms).distance[root, list(problem.terminals)]
         self.least_ramp_s = ramp_up_s(float(nearest_ms.max()))
@@ -165,7 +165,7 @@ class Search:
         return self._charged(self.cheapest_tree(at_s)[1], known_usd) - beside_usd
 
     def note(self, candidate: BroadcastCandidate) -> None:
-        """Keep a candidate if it keeps the deadline; its trees are at hand for packings."""
+        """Keep a candidate if it meets the deadline; add its trees to those for packings."""
         for arcs in candidate.trees:
             self.trees.add(arcs)
         self.found += self._in_time([candidate])
@@ -177,7 +177,7 @@ class Search:
     # ---- candidates ------------------------------------------------------------------------
 
     def candidate(self, packing: Packing, in_s: float = 0.0) -> BroadcastCandidate:
-        """Return a packing with the fewest VMs that do it in a time, or as fast as it can be."""
+        """Return a packing with the fewest VMs that meet a time, or else its own least time."""
         problem, resources = self.problem, self.problem.resources
         links = self.trees.links_gbit(packing.trees, packing.shares)
         vms = problem.fewest_vms(links, max(in_s, resources.time_s(links)))
@@ -203,7 +203,7 @@ class Search:
         return self.candidate(Packing((arcs,), np.ones(1)), in_s)
 
     def tree_ramp_s(self, arcs: Arcs) -> float:
-        """Return what getting up to speed adds on a tree."""
+        """Return the time that getting up to speed adds on a tree."""
         return max(self._ramps_s(arcs).values())
 
     def _ramps_s(self, arcs: Arcs) -> dict[int, float]:
@@ -217,7 +217,7 @@ class Search:
         return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
 
     def value_of(self, candidate: BroadcastCandidate, duration_s: float) -> float:
-        """Return what a candidate is worth if it takes another time."""
+        """Return the value of a candidate if it took another time."""
         vm_usd = float(self.problem.vm_usd(candidate.vms, duration_s))
         return self._value(Cost.of(candidate.cost.egress, vm_usd), duration_s)
 
@@ -266,7 +266,7 @@ class Search:
         return self._fastest
 
     def least_duration(self) -> BroadcastCandidate:
-        """Return a candidate of least duration, the cheapest of those as fast."""
+        """Return a candidate of least duration, the cheapest among equally fast ones."""
         fast = self.fastest()
         found = [self.candidate(fast)]
         found.append(self.candidate(fewer_trees(self.trees, fast)))
@@ -303,7 +303,7 @@ class Search:
         found = [self._within(program, depth) for depth in depths.tolist()]
         if len(problem.terminals) > FEW_TERMINALS:
             return found
-        # Once more near the best, among the depths of what was found meanwhile.
+        # Again near the best, at the depths of the trees found meanwhile.
         best = min(found, key=lambda candidate: candidate.duration_s)
         ramps = np.unique(self._known_ramps_s())
         at = int(np.searchsorted(ramps, best.ramp_s))
@@ -329,12 +329,12 @@ class Search:
         return transfer_s + self.least_ramp_s + self.request.vm_start_s
 
     def _beside_usd(self, transfer_s: float) -> float:
-        """Return what the time itself costs."""
+        """Return the cost of the time itself."""
         hour_usd = self.request.hour_usd if self.request.hour_usd < inf else 0.0
         return hour_usd * (transfer_s + self.least_ramp_s) / S_PER_H
 
     def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
-        """Return the tree of least fees and VMs, and a bound on all plans that take so long."""
+        """Return the tree of least fees and VM cost, and a bound on all plans of that duration."""
         if transfer_s not in self._cheapest:
             self._cheapest[transfer_s] = self._tree_at(transfer_s, self.problem.usd_per_gbit)
         return self._cheapest[transfer_s]
@@ -360,18 +360,18 @@ class Search:
         return self.candidate(fewer_trees(self.trees, packing, deadline), transfer_s)
 
     def least_value(self) -> tuple[BroadcastCandidate | None, float]:
-        """Return the candidate of least cost, or of cost and time; and what no plan is below.
+        """Return the candidate of least value, and a lower bound on the value of any plan.
 
-        None where no plan keeps the deadline.
+        None where no plan meets the deadline.
         """
         found, bound = self._least_value_at_fees()
         return found, self._charged(bound, found.value if found else inf)
 
     def _charged(self, bound: float, known_usd: float) -> float:
-        """Return what no plan is below if a bound takes the fees of the problem for granted.
+        """Correct a lower bound, proven at the problem's fees, for meters that charge less.
 
-        Fees are lower where meters count more. In a plan below what is known, a meter counts no
-        more than can be paid beside the least of all that it does not count.
+        Fees fall as metered volumes grow. In a plan cheaper than the best known, a meter counts at
+        most the volume that can be paid for on top of the least cost of everything else.
         """
         problem, at_s = self.problem, self.ends_transfer_s
         most_gbit = np.full(problem.fees.meters, problem.most_gbit)
@@ -420,11 +420,11 @@ class Search:
         return best_of(self.found).value <= bound * (1 + ENOUGH)
 
     def _branch(self, start_s: float, end_s: float) -> float:
-        """Note candidates between two durations; return what no plan there is below."""
+        """Note candidates between two durations; return a lower bound on plans there."""
         open_intervals: list[tuple[float, float, float]] = []
         count = 0
         closed = inf
-        # Beyond what is solved exactly, more intervals bring no better bounds.
+        # Problems too large to solve exactly get no better bounds from more intervals.
         most = MOST_INTERVALS if len(self.problem.terminals) <= EXACT_TERMINALS else INTERVALS // 2
 
         def add(least_s: float, most_s: float) -> None:
@@ -465,7 +465,7 @@ class Search:
         for fitted in (packing, fewer_trees(self.trees, packing, deadline)):
             candidate = self.candidate(fitted, most_s)
             late_s = candidate.duration_s - (self.request.deadline_s or inf)
-            if late_s > 0:  # getting up to speed takes a part of the time allowed
+            if late_s > 0:  # getting up to speed takes part of the time allowed
                 sooner_s = (candidate.transfer_s - late_s) * (1 - 1e-9)
                 if sooner_s >= self.fastest().objective:
                     shorter = self._cheapest_in(sooner_s)

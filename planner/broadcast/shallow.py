@@ -1,10 +1,10 @@
 """Fast packings of trees that get up to speed soon.
 
-A broadcast takes the time of its packing and that of its deepest tree to get up to speed. Lightest
-trees at prices of links know nothing of depth, so here trees no deeper than a limit are packed, for
-several limits. Small problems are solved exactly (:func:`pack_by_depth`). In others, better trees
-are looked for among the neighbours of those at hand, in which one region receives from another one:
-what that finds is a plan, and no bound.
+A broadcast takes the time of its packing plus the time that its deepest tree needs to get up to
+speed. Lightest trees at prices of links ignore depth, so this module packs trees within several
+limits of depth. Small problems are solved exactly (:func:`pack_by_depth`). For others, it searches
+the neighbours of known trees, in which one region receives from another one: this gives a plan, but
+no bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from planner.solvers.shallow_tree import lightest_within
 from planner.solvers.steiner import Arcs, as_tree, closure, weight_of
 
 FRESH_A_ROUND = 12
-# Regions that are not in a tree yet that each of its own may receive through: the lightest.
+# Relays outside a tree tried for each of its regions: those with the lightest links.
 RELAYS = 4
 # A tree this much lighter than those in use is worth adding.
 WORTH = 1e-4
@@ -35,7 +35,7 @@ MOST_DEPTHS, MOST_EXACT_ROUNDS = 20, 60
 def pack_by_depth(
     trees: Trees, ramp_s: Callable[[Arcs], float], fastest: Packing, enough: float
 ) -> tuple[list[Packing], float]:
-    """Return packings of different depths, and what no plan ends before, by branch and bound.
+    """Return packings of different depths, and the least duration of any, by branch and bound.
 
     With ``T(h)`` the least time of packings no deeper than ``h``, a plan deeper than ``a``, and no
     deeper than ``b``, takes ``a + T(b)`` at least.
@@ -45,11 +45,11 @@ def pack_by_depth(
     trees : Trees
         Gets those found.
     ramp_s : callable
-        What getting up to speed adds on a tree.
+        Time that getting up to speed adds on a tree.
     fastest : Packing
         Of any depth.
     enough : float
-        Ends when the best is this near to the bound, as a share.
+        Share of the bound within which the search ends.
     """
     problem = trees.problem
     delays_s = ramp_up_s(1.0) * problem.rtt_ms
@@ -74,7 +74,7 @@ def pack_by_depth(
     keep(fastest)
     least_s, deepest_s = ramp_s(shallowest), max(map(ramp_s, fastest.trees))
     least_within_s(least_s)
-    # The bound, and between which depths.
+    # The bound, and the least and greatest depth.
     waiting = [(least_s + fastest.bound, least_s, deepest_s)]
     for _ in range(MOST_DEPTHS):
         bound_s, above_s, most_s = waiting[0]
@@ -90,7 +90,7 @@ def pack_by_depth(
 def _exactly_within(
     program: PackingProgram, delays_s: Floats, ramp_s: Callable[[Arcs], float], most_s: float
 ) -> tuple[Packing, float]:
-    """Return the fastest packing of trees up to speed in a time, and what none is faster than."""
+    """Return the fastest packing of trees up to speed in a time, and a bound on its time."""
     problem, most_s = program.problem, most_s * (1 + EQUAL)
     program.allow(lambda arcs: ramp_s(arcs) <= most_s)
     packing = program.solve(1.0, 0)
@@ -114,7 +114,7 @@ def pack_within(
     program : PackingProgram
         Of least time. Some of its trees are within the limit; gets those found.
     ramp_s : callable
-        What getting up to speed adds on a tree.
+        Time that getting up to speed adds on a tree.
     most_s : float
     rounds : int
         How often to look for better trees.
@@ -126,7 +126,7 @@ def pack_within(
         prices, tree_price = program.prices()
         near = _Neighbourhood(trees, program.link_weights(prices))
         lighter: dict[Arcs, float] = {}
-        # First around the trees in use, then around all: there is more to choose from.
+        # First around the trees in use, then around all trees.
         for tried in (packing.trees, [trees.found[i] for i in chosen]):
             for arcs in dict.fromkeys(a for of in tried for a in near.lighter(of, tree_price)):
                 if ramp_s(arcs) <= most_s:
@@ -142,7 +142,7 @@ def pack_within(
 
 
 class _Neighbourhood:
-    """Trees that differ from others in where one region receives from, at weights of links."""
+    """Trees that differ from a given one in a single region's sender, at weights of links."""
 
     def __init__(self, trees: Trees, weights: Floats) -> None:
         self.weights = weights
@@ -151,9 +151,9 @@ class _Neighbourhood:
         self._lightest_into = np.argsort(weights, axis=0).T.tolist()
 
     def lighter(self, arcs: Arcs, than: float) -> Iterator[Arcs]:
-        """Yield the neighbours lighter than a weight; others, which are nearly all, are not built.
+        """Yield the neighbours lighter than a weight; the others, nearly all, are not built.
 
-        One region receives from another one in the tree, or through one that is not.
+        One region receives from another one in the tree, or through a region outside it.
         """
         most, weights = than * (1 - WORTH), self._plain
         parent = {head: tail for tail, head in arcs}
@@ -172,7 +172,7 @@ class _Neighbourhood:
                     yield self._tree({**parent, head: tail, tail: feeder})
 
     def _spared(self, head: int, parent: dict[int, int]) -> float:
-        """Return the weight of what serves a region alone."""
+        """Return the weight of the links that serve only one region."""
         spared = 0.0
         while True:
             tail = parent[head]
@@ -187,7 +187,7 @@ class _Neighbourhood:
 
 
 def _below(node: int, parent: dict[int, int]) -> set[int]:
-    """Return a node and all that receive through it."""
+    """Return a node and all nodes that receive through it."""
     below = {node}
     while True:
         more = {head for head, tail in parent.items() if tail in below} - below

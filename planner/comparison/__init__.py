@@ -1,1 +1,1 @@
-"""Where to run what sends to, or fetches from, given regions: candidates ranked."""
+"""Ranking of places to run a service that sends to, or fetches from, given regions."""

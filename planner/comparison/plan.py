@@ -1,4 +1,4 @@
-"""A ranking: candidates in order, what each gives and costs, and how sure the order is."""
+"""A ranking: candidates in order, with times and costs, and how sure the order is."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Ranked:
     rank : int
         From 1, by the expected figures.
     rank_low, rank_high : int | None
-        In 90 % of draws of what is not known its rank lies between them; None where the objective
-        is itself about the bounds.
+        Range of its rank in 90 % of draws of the unknowns; None where the objective is itself about
+        the bounds.
     probability : float | None
         That it is the best.
     duration_s : float

@@ -36,11 +36,11 @@ class EvaluatedCandidate(NamedTuple):
     Attributes
     ----------
     ranked : Ranked
-        As the answer has it, but for its rank.
+        As in the answer, except for its rank.
     value : float
-        What the objective goes by, expected: the least is the best.
+        Expected value of the objective; the least is the best.
     drawn : array, length draws, or None
-        The same in each draw of what is not known; None where it is about the bounds.
+        The same in each draw of the unknowns; None where the objective is about the bounds.
     """
 
     ranked: Ranked
@@ -77,7 +77,7 @@ class _Star:
 
     @property
     def carries(self) -> bool:
-        """Whether there is something to send, and all links carry it."""
+        """Return whether there is something to send, and all links can carry it."""
         count = self.request.connections
         return min((link.rate_gbps(count) for link in self.links.values()), default=0.0) > 0
 
@@ -93,7 +93,7 @@ class _Star:
         return self.cost(duration_s).total + self.request.hour_usd * duration_s / S_PER_H
 
     def rtts_ms(self) -> tuple[Floats, Floats]:
-        """Return the round-trip times that are expected, and those in each draw by link."""
+        """Return the expected round-trip time of each link, and that in each draw."""
         rtts = [link.rtt_ms for link in self.links.values()]
         expected_ms = np.array([rtt.expected for rtt in rtts])
         names = [(self.regions[src], self.regions[dst]) for src, dst in self.ends]
@@ -103,7 +103,7 @@ class _Star:
 def evaluated(
     request: ComparisonRequest, network: Network, prices: Prices, region: str
 ) -> EvaluatedCandidate | None:
-    """Evaluate one candidate; volumes of its own region need not be sent.
+    """Evaluate one candidate; the volume for its own region need not be sent.
 
     None where a link or its price is not known, or where there is nothing to send.
     """
@@ -114,8 +114,8 @@ def evaluated(
     if not star.carries:
         return None
     regions, gbit, vms = star.regions, star.gbit, np.ones(len(star.regions))
-    nobody = np.zeros(len(regions), dtype=bool)
-    at = resources_at_bounds(network, regions, star.links, vms, nobody, request.connections)
+    no_relays = np.zeros(len(regions), dtype=bool)
+    at = resources_at_bounds(network, regions, star.links, vms, no_relays, request.connections)
     expected, low, high = at["expected"], at["low"], at["high"]
     time_s = expected.time_s(gbit)
     fast_s, slow_s = expected.bounds_s(gbit, vms, low, high)
@@ -159,9 +159,9 @@ def _limit(row: Row, regions: tuple[str, ...]) -> str:
 
 
 LEAST_SHARE = 0.05
-"""Of draws, on either side of a range of ranks."""
+"""Share of draws outside a range of ranks, on either side."""
 CLOSE = 0.5
-"""A best candidate that is the best in fewer draws is not sure."""
+"""A candidate that is the best in a smaller share of draws is not sure."""
 
 
 def recommend_candidates(
@@ -171,22 +171,22 @@ def recommend_candidates(
     *,
     notes: tuple[str, ...] = (),
 ) -> Ranking:
-    """Return candidates, the best first.
+    """Rank candidates, the best first.
 
     Parameters
     ----------
     request : ComparisonRequest
     snapshot : Snapshot
-        What the answer rests on.
+        The data that the answer rests on.
     candidates : iterable of (region, network, prices)
         A region, and a network whose site there has the candidate's VM type.
     notes : tuple of str
-        What was understood from the request's names; goes first among the warnings.
+        How the request's names were understood; goes first among the warnings.
 
     Raises
     ------
     DataError
-        If nothing is known of any.
+        If no candidate can be evaluated.
     """
     found, unknown = [], []
     for region, network, prices in candidates:
@@ -232,14 +232,14 @@ def recommend_candidates(
 
 
 def _drawn_ranks(found: Sequence[EvaluatedCandidate]) -> Floats | None:
-    """Return each candidate's rank in each draw, shape (draws, candidates); equals share one."""
+    """Return each candidate's rank in each draw, shape (draws, candidates); ties share one."""
     drawn = [one.drawn for one in found if one.drawn is not None]
     if len(drawn) < len(found):
         return None
     values = np.array(drawn).T
     order = values.argsort(axis=1, kind="stable")
     in_order = np.take_along_axis(values, order, axis=1)
-    # The rank of the first of its equals.
+    # Tied candidates get the rank of the first.
     new = np.ones_like(in_order, dtype=bool)
     new[:, 1:] = in_order[:, 1:] > in_order[:, :-1]
     places = np.maximum.accumulate(np.where(new, np.arange(len(found)), 0), axis=1) + 1.0
@@ -249,7 +249,7 @@ def _drawn_ranks(found: Sequence[EvaluatedCandidate]) -> Floats | None:
 
 
 def _placed(one: Ranked, place: int, ranks: Floats | None) -> Ranked:
-    """Return a candidate with its rank, and how sure that is."""
+    """Return a candidate with its rank, its range and its probability of being the best."""
     if ranks is None:
         return replace(one, rank=place + 1)
     own = np.sort(ranks[:, place])

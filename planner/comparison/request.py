@@ -1,4 +1,4 @@
-"""Which regions and VM types to compare, and for what use."""
+"""The regions and VM types to compare, and their use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Learning which path is best where many transfers go: trying paths that may be better.
+"""Learning which path is best between regions with many transfers, by trying others.
 
-:class:`.outcome.Outcome` is what a past transfer had, :class:`.choice.Belief` what outcomes say of
-a path's rate now, and :func:`.choice.choose` weighs trying a path against what that is expected to
-cost.
-Nothing is kept between questions: whoever asks keeps the outcomes.
+:class:`.outcome.Outcome` is the result of a past transfer, :class:`.choice.Belief` the estimate of
+a path's rate now, and :func:`.choice.choose` weighs trying a path against its expected cost.
+Nothing is kept between questions: callers keep the outcomes.
 """

@@ -1,21 +1,21 @@
-"""Chooses the path of the next transfer: mostly the best by what is known, sometimes another.
+"""Chooses the path of the next transfer: mostly the best known one, sometimes another.
 
-Always taking the path that is predicted to be best never finds that another has become better, as
+Always taking the path that is predicted to be best never shows that another has become better, as
 only paths that are used show their rate. Jiang et al. (*Via: Improving Internet Telephony Call
 Quality Using Predictive Relay Selection*, SIGCOMM 2016) therefore explore among the few relays that
-may be best by prediction. Here a path is tried where what its outcome is expected to teach, the
+may be best by prediction. Here a path is tried where the expected value of its outcome, the
 knowledge gradient (Frazier, Powell, Dayanik: *A Knowledge-Gradient Policy for Sequential
-Information Collection*, SIAM J. Control Optim. 2008), is worth more over the transfers to come than
-it is expected to cost; and only while what all trials have cost more than was predicted of the best
-path stays under a share of what transfers cost, as in conservative bandits (Wu, Shariff, Lattimore,
-Szepesvári, ICML 2016). That is counted again at each choice, by what is known of noise and drift
-then; the last trial may exceed the share by what it cost more than was expected of it.
+Information Collection*, SIAM J. Control Optim. 2008), exceeds its expected cost over the transfers
+to come; and only while the extra cost of all trials over the predicted best path stays under a
+share of the cost of transfers, as in conservative bandits (Wu, Shariff, Lattimore, Szepesvári, ICML
+2016). Each choice computes this again with the current noise and drift; the last trial may exceed
+the share by its unexpected cost.
 
-What is believed of rates is an estimate at first, then what transfers had. The logarithm of a
-path's rate is a random walk that outcomes show with noise, so beliefs are those of a Kalman filter:
-a mean and a variance, which grows with the time since the path was last used (R. Kalman, *A New
-Approach to Linear Filtering and Prediction Problems*, 1960). How fast rates wander and how noisy
-outcomes are is chosen by what makes the outcomes likeliest.
+Beliefs about rates start from estimates and learn from transfers. The logarithm of a path's rate is
+a random walk that outcomes show with noise, so beliefs are those of a Kalman filter: a mean and a
+variance, which grows with the time since the path was last used (R. Kalman, *A New Approach to
+Linear Filtering and Prediction Problems*, 1960). Drift and noise are those that make the outcomes
+likeliest.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from planner.model.units import S_PER_DAY
 
 # Of a normal distribution, from the middle to the end of the 90 % range.
 SCORE_90 = 1.645
-# No estimate is surer, and none is worth less than this, as a spread of the logarithm.
+# Least and greatest spread of the logarithm that an estimate can have.
 LEAST_SPREAD, MOST_SPREAD = 0.02, 1.5
-# Spreads of the logarithm: of one outcome, and of what a rate wanders by in a day. Variation of one
+# Spreads of the logarithm: of one outcome, and of a rate's drift in a day. Variation of one
 # path from test to test is 2 to 20 % in the 2015 and 2016 papers, from day to day up to 50 %.
 NOISES = (0.02, 0.05, 0.1, 0.2)
 DRIFTS_A_DAY = (0.0, 0.03, 0.1, 0.3, 1.0)
-# Transfers to come for which what is learnt now is taken to hold.
+# Future transfers for which a lesson learnt now is assumed to hold.
 HORIZON = 50
 # Ten equally likely values of a standard normal variable, at the middles of its deciles.
 SCORES = (-1.645, -1.036, -0.674, -0.385, -0.126, 0.126, 0.385, 0.674, 1.036, 1.645)
@@ -54,12 +54,12 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True)
 class Belief:
-    """What is believed of the logarithm of a path's rate in Gbit/s.
+    """The belief about the logarithm of a path's rate in Gbit/s.
 
     Attributes
     ----------
     as_of_s : float | None
-        When that was so; None for an estimate, which does not grow old here.
+        Time of the belief; None for an estimate, which does not age here.
     """
 
     mean: float
@@ -68,20 +68,20 @@ class Belief:
 
     @classmethod
     def of_bounds(cls, low_gbps: float, expected_gbps: float, high_gbps: float) -> Belief:
-        """Return what an estimate says: its expected rate, and the width of its 90 % range."""
+        """Return the belief of an estimate: its expected rate, and its 90 % range as a spread."""
         spread = log(max(high_gbps, expected_gbps) / max(1e-9, min(low_gbps, expected_gbps)))
         spread = min(MOST_SPREAD, max(LEAST_SPREAD, spread / (2 * SCORE_90)))
         return cls(log(expected_gbps), spread**2)
 
     def at(self, now_s: float, drift_a_day: Any) -> Belief:
-        """Return what is believed later, under one drift or an array of them."""
+        """Return the belief at a later time, under one drift or an array of them."""
         if self.as_of_s is None or now_s <= self.as_of_s:
             return self
         grown = self.variance + drift_a_day**2 * (now_s - self.as_of_s) / S_PER_DAY
         return Belief(self.mean, np.minimum(MOST_SPREAD**2, grown), now_s)
 
     def after(self, sent: Sent, noise: Any) -> Belief:
-        """Return what is believed after an outcome, under one noise or an array of them."""
+        """Return the belief after an outcome, under one noise or an array of them."""
         gain = self.variance / (self.variance + noise**2)
         return Belief(
             self.mean + gain * (sent.log_gbps - self.mean), self.variance * (1 - gain), sent.ended_s
@@ -90,7 +90,7 @@ class Belief:
 
 @dataclass(frozen=True)
 class DriftModel:
-    """How noisy outcomes are, and how fast rates wander, as spreads of the logarithm."""
+    """Noise of outcomes and drift of rates, as spreads of the logarithm."""
 
     noise: float
     drift_a_day: float
@@ -99,7 +99,7 @@ class DriftModel:
 def likeliest(priors: Mapping[int, Belief], sent: Sequence[Sent]) -> DriftModel:
     """Return the noise and the drift under which outcomes, in order of time, are likeliest.
 
-    Of none and of one that are as likely, less drift.
+    Of equally likely models, the one with less drift.
     """
     if len(sent) <= len(priors):
         return DriftModel(NOISES[1], DRIFTS_A_DAY[2])
@@ -123,8 +123,8 @@ class Path:
     belief : Belief
         By estimates alone.
     fixed, per_inverse_gbps : float
-        What a transfer costs, in the terms of its objective: the first, and the second divided by
-        its rate in Gbit/s.
+        A transfer costs, in terms of its objective, the first plus the second divided by its rate
+        in Gbit/s.
     least_gbps : float
         Rate that limits demand. A path whose rate is believed to be lower is neither best nor tried
         while another meets them.
@@ -136,11 +136,11 @@ class Path:
     least_gbps: float = 0.0
 
     def value(self, log_gbps: float) -> float:
-        """Return what a transfer costs at a rate."""
+        """Return the cost of a transfer at a rate."""
         return self.fixed + self.per_inverse_gbps * exp(-log_gbps)
 
     def meets_limits(self, log_gbps: float) -> bool:
-        """Say whether a rate is as high as limits demand."""
+        """Return whether a rate is as high as limits demand."""
         return self.least_gbps <= 0 or log_gbps >= log(self.least_gbps)
 
 
@@ -151,12 +151,12 @@ class PathChoice:
     Attributes
     ----------
     path, best : int
-        The one to take, and the best by what is known; they differ where one is tried.
+        The path to take, and the best known one; they differ if another is tried.
     beliefs : tuple of Belief
         Of all paths now.
     wandering : DriftModel
     spent, allowed : float
-        What trials have cost more than was predicted of the best path, and what they may have.
+        Extra cost of trials over the predicted best path, and the most that it may be.
     meets_limits : bool
         Whether the best path is believed to meet its limits; if not, none is.
     """
@@ -181,7 +181,7 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
         Outcomes of transfers between the same ends.
     now_s : float
     share : float
-        Most of what transfers cost that trials may cost; 0 never tries any.
+        Largest share of the cost of transfers that trials may cost; 0 never tries any.
     """
     ordered = sorted(sent, key=lambda one: one.ended_s)
     priors = {number: path.belief for number, path in enumerate(paths)}
@@ -219,12 +219,12 @@ def _at(beliefs: Mapping[int, Belief], now_s: float, model: DriftModel) -> dict[
 
 
 def _rank(path: Path, number: int, mean: float) -> tuple[bool, float, int]:
-    """Return whether a path fails its limits, what it costs, and its number: the least is best."""
+    """Return the sort key of a path: whether it fails its limits, cost, number; least is best."""
     return not path.meets_limits(mean), path.value(mean), number
 
 
 def _learnt(path: Path, belief: Belief, predicted: float, model: DriftModel) -> float:
-    """Return by how much one outcome of a path is expected to lower what the best path costs."""
+    """Return the expected saving on the best path's cost from one outcome of a path."""
     moved = belief.variance / sqrt(belief.variance + model.noise**2)
     values = (path.value(belief.mean + score * moved) for score in SCORES)
     return sum(max(0.0, predicted - value) for value in values) / len(SCORES)

@@ -1,4 +1,4 @@
-"""What a past transfer had: its path, its rate, and when."""
+"""The result of a past transfer: its path, its rate, and its end."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ class ReduceOption:
     fractions : dict
         Region to the part of the keys that it reduces.
     promised_s : float
-        When its own assumption says that the shuffle ends.
+        When the shuffle ends by the option's own assumption.
     duration_s : float
         When it ends under all measured limits of VMs, getting up to speed included.
     moved_gb : float
-        What crosses between regions.
+        Volume between regions.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ReducePlacement(Recommendation):
     connections : dict
         By region, how many TCP connections a VM there needs.
     options : tuple of ReduceOption
-        Side by side: both assumptions, and what is done without a plan.
+        Side by side: both assumptions, and the usual choices without a plan.
     """
 
     request: dict[str, Any]
@@ -87,16 +87,16 @@ class ReducePlacement(Recommendation):
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """What one VM runs and sends.
+    """The tasks and the traffic of one VM.
 
     Attributes
     ----------
     busy_s : float
-        What its fullest limit alone needs.
+        Time that its fullest limit alone needs.
     limit : str
-        Which limit that is.
+        That limit.
     connections : int
-        How many TCP connections it needs.
+        TCP connections that it needs.
     """
 
     id: str
@@ -126,9 +126,9 @@ class TaskPlacement(Recommendation):
     proven : bool
         Whether none is quicker than this one.
     greedy_s : float | None
-        What the greedy rule alone reaches; None where it finds no place for a task.
+        Time by the greedy rule alone; None where it finds no place for a task.
     moved_gb, local_gb : float
-        What crosses between VMs, and what stays inside one.
+        Volume between VMs, and volume that stays inside one.
     """
 
     request: dict[str, Any]

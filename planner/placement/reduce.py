@@ -9,7 +9,7 @@ Region i has ``S_i`` for the stage and region j reduces the fraction ``r_j`` of 
 
 Where a VM's egress and ingress caps are all that binds, this is the paper's model. With
 heterogeneous links in its place each pair has a capacity of its own, ``S_i r_j <= B_ij T``: what
-that promises, and what it really takes, stand side by side.
+that promises, and the real duration, stand side by side.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def recommend_reduce(
     Raises
     ------
     InfeasibleError
-        If the budget or the deadline can't be met; says what would do.
+        If the budget or the deadline can't be met; names one that can.
     InputError, DataError
         If a region is not known, or none can reduce.
     """
@@ -120,7 +120,7 @@ class _Reduce:
         return np.asarray(transfers)
 
     def _fees_at(self, fractions: Floats) -> Floats:
-        """Return what each region's whole fraction costs at the fees of some fractions."""
+        """Return the cost of all keys in each region, at the fees of some fractions."""
         usd_per_gbit = self.problem.fees.usd_per_gbit(self._transfers(fractions))
         return np.asarray(self.volumes @ usd_per_gbit)
 
@@ -167,7 +167,7 @@ class _Reduce:
     # ---- the linear program ----------------------------------------------------------------
 
     def _rows(self, links: Links, resources: SiteResources) -> tuple[Floats, Floats]:
-        """Return the load of each region's whole fraction on each row, and the rows' VMs."""
+        """Return the load of all keys in each region on each row, and the rows' VMs."""
         n = len(self.regions)
         if links == "hose":
             columns = []
@@ -197,7 +197,7 @@ class _Reduce:
         """Return the fractions of least time or least fees, or None if there are none."""
         solver = new_solver()
         matrix, vms = self._rows(links, resources or self.resources)
-        # In parts of the time and of the fees of sharing evenly, so that figures are near one.
+        # Relative to the time and fees of equal fractions, so that figures are near 1.
         even = self.may / self.may.sum()
         time_scale = float((matrix @ even / vms).max()) or 1.0
         usd_scale = float(self.fees @ even) or 1.0
@@ -238,7 +238,7 @@ class _Reduce:
     def _decide(self, links: Links) -> _Solution:
         """Return the fractions under one assumption, within the limits.
 
-        Decided again at the fees of what was found, as fees depend on what meters count.
+        Repeated at the fees of the fractions found, as fees depend on metered volumes.
         """
         budget_usd = inf if self.request.budget_usd is None else self.request.budget_usd
         most_s = self._most_s()
@@ -384,19 +384,19 @@ class _Reduce:
         return text
 
     def _worth_s(self, chosen: _Solution, transfers: Floats) -> Floats:
-        """Return what one more VM of each row saves, at the margin."""
+        """Return the marginal saving of one more VM of each row, in s."""
         loads = self.resources.loads(transfers) / self.resources.row_vms
         if not loads.max(initial=0.0):
             return 0.0 * loads
         if self.request.links == "hose" and self.request.objective == "time":
-            # A row says load / VMs <= T: its price times T / VMs is what a VM saves.
+            # A row says load / VMs <= T: its price times T / VMs is the saving of a VM.
             return np.asarray(chosen.row_prices * chosen.time_s / self.resources.row_vms)
         worth = np.zeros(len(loads))
         worth[loads.argmax()] = loads.max() / self.resources.row_vms[loads.argmax()]
         return worth
 
     def _one_more_vm(self, made: ReduceOption, worth: Floats) -> tuple[OneMoreVm, ...]:
-        """Return what one more VM saves, the fractions anew, where only time counts."""
+        """Return the saving of one more VM with new fractions, where only time counts."""
         request = self.request
         if request.objective != "time" or request.links != "hose":
             return ()

@@ -1,4 +1,4 @@
-"""Where to reduce, and where to run tasks."""
+"""Requests to place a reduce stage, and to place tasks on VMs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class ReduceRequest(RelayingRequest):
 
     @property
     def shuffle_gb(self) -> dict[str, float]:
-        """What each region has for the reduce stage."""
+        """The volume of each region for the reduce stage."""
         return {r: gb * self.selectivity for r, gb in self.input_gb.items()}
 
 

@@ -1,9 +1,9 @@
-"""On which VM to run which task, for the shortest transfers between them.
+"""Places tasks on VMs, for the shortest transfers between them.
 
 The question of Choreo (LaCurts et al., *Choreo: Network-Aware Task Placement for Cloud
 Applications*, IMC 2013). All volumes are exchanged at once at the best rates that pair rates and
 the limits of each VM allow (:mod:`planner.model.shared_resources`, each VM a site): the fullest
-limit decides the time. What two tasks on one VM exchange takes none.
+limit decides the time. Tasks on one VM exchange data in no time.
 
 The paper's greedy rule and a local search find a placement; a mixed-integer program through
 OR-Tools' SCIP proves how far from the best it can be. ``x_au`` says that task a is on VM u,
@@ -35,7 +35,7 @@ from planner.placement.request import TasksRequest
 from planner.shared_vms.fees import LinkFees
 from planner.solvers.linear_solver import new_solver, solver_library
 
-# Moves and swaps that a local search tries at; each takes some 20 us.
+# Moves and swaps that a local search tries at most; each takes some 20 us.
 MOST_TRIES = 50_000
 NOTHING_S = 1e-9
 ROUNDING = 1e-9
@@ -76,7 +76,7 @@ class _Tasks:
         self.fees = LinkFees(prices, [machine.region for machine in machines])
         for u, v in ((u, v) for u in range(m) for v in range(m) if u != v):
             src, dst = machines[u].region, machines[v].region
-            if src == dst:  # inside a region nothing but the VMs' caps is in the way
+            if src == dst:  # inside a region, only the VMs' caps limit the rate
                 rate[u, v] = min(egress[u], ingress[v])
                 carried[u, v] = request.connections * rate[u, v]
                 continue
@@ -129,8 +129,8 @@ class _Tasks:
     def greedy(self) -> np.ndarray | None:
         """Return Choreo's greedy assignment, or None if a task finds no place.
 
-        The largest transfer first: of the pairs of VMs that its tasks may be on, the one where it
-        ends soonest beside what is placed already.
+        It places the largest transfer first, each on the pair of VMs where it ends soonest, given
+        the transfers already placed.
         """
         problem, resources = self.problem, self.problem.resources
         where = np.full(len(problem.cpus), -1)
@@ -175,7 +175,7 @@ class _Tasks:
         return np.nonzero(free >= self.problem.cpus[task] - ROUNDING)[0].tolist()
 
     def improved(self, where: np.ndarray) -> np.ndarray:
-        """Return an assignment that no move of one task, and no swap of two, betters."""
+        """Return an assignment that no move of one task, and no swap of two, improves."""
         problem = self.problem
         where, tries = where.copy(), 0
         best = problem.rank(where)
@@ -316,7 +316,7 @@ class TaskProblem:
     slots: Floats
 
     def links_gbit(self, where: np.ndarray) -> Floats:
-        """Return what crosses between VMs, shape (m, m)."""
+        """Return the volume between VMs, shape (m, m)."""
         m = len(self.slots)
         on = np.zeros((len(where), m))
         on[np.arange(len(where)), where] = 1.0
@@ -325,18 +325,18 @@ class TaskProblem:
         return np.asarray(links)
 
     def time_s(self, where: np.ndarray) -> float:
-        """Return what the fullest limit needs."""
+        """Return the time that the fullest limit needs."""
         return self.resources.time_s(self.links_gbit(where))
 
     def rank(self, where: np.ndarray) -> tuple[float, float]:
-        """Return the time, and how full all limits are together; less is better."""
+        """Return the time, and the sum of squared loads of all limits; less is better."""
         loads = self.resources.loads(self.links_gbit(where))
         most = float(loads.max(initial=0.0))
-        # Next to equal times are the same, or rounding would make two placements better in turn.
+        # Nearly equal times count as equal, or rounding would prefer two placements in turn.
         return float(f"{most:.9e}"), float(f"{float((loads**2).sum()):.9e}")
 
     def fits(self, where: np.ndarray) -> bool:
-        """Whether each VM has the CPUs of its tasks."""
+        """Return whether each VM has enough CPUs for its tasks."""
         used = np.bincount(where, self.cpus, minlength=len(self.slots))
         return bool((used <= self.slots * (1 + ROUNDING)).all())
 
@@ -344,13 +344,13 @@ class TaskProblem:
 def best_assignment(
     problem: TaskProblem, start: np.ndarray | None, time_limit_s: float
 ) -> tuple[np.ndarray | None, float]:
-    """Return the best assignment found in the time, and a bound that none is below.
+    """Return the best assignment found in the time, and a lower bound on the time of any.
 
     Parameters
     ----------
     problem : TaskProblem
     start : array of int, length k, optional
-        An assignment to better.
+        An assignment to improve.
     time_limit_s : float
 
     Returns

@@ -1,4 +1,4 @@
-"""What to do with a plan in progress: keep it or change it, and what each takes and costs."""
+"""Advice on a plan in progress: keep it or change it, with the time and cost of each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PlanKind: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """From now on, until all is moved.
+    """Time and cost from now on, until everything has moved.
 
     Attributes
     ----------
     duration_s, duration_s_low, duration_s_high : float
         Starting VMs and getting up to speed included.
     cost_usd : Cost
-        What is still to be paid.
+        Cost still to be paid.
     """
 
     duration_s: float
@@ -32,7 +32,7 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCost:
-    """What changing takes and costs; the new plan's figures include it.
+    """Time and cost of changing; the new plan's figures include them.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Replan(Recommendation):
     Attributes
     ----------
     kind : PlanKind
-        What kind of plan is in progress.
+        Kind of plan in progress.
     remaining_gb : float
     observed_gbps, planned_gbps : float | None
         Mean rate so far, and the plan's; None where nothing has been observed.
@@ -73,10 +73,10 @@ class Replan(Recommendation):
     gain : Bounded | None
         How many times better changing is, in the objective's terms.
     needed_gain : float
-        What the low bound of the gain must reach before changing is recommended.
+        Least low bound of the gain at which changing is recommended.
     cost_of_change : ChangeCost | None
     plan : dict | None
-        The best other plan for what is left, as :meth:`model_dump` gives it.
+        The best other plan for the remaining volume, as :meth:`model_dump` gives it.
     """
 
     planned_on: str

@@ -1,4 +1,4 @@
-"""Reads a plan in progress: what was asked, how much has moved, and what is left.
+"""Reads a plan in progress: its request, the volume moved, and the volume left.
 
 Transfers, shuffles and broadcasts all come down to volumes on links that share the VMs of their
 sites (:mod:`planner.model.shared_resources`), so the same calculation (:class:`Workload`) serves an
@@ -34,7 +34,7 @@ from planner.transfer.request import TransferRequest
 
 AnyRequest: TypeAlias = TransferRequest | ShuffleRequest | BroadcastRequest
 Left: TypeAlias = float | Mapping[Pair, float]
-"""What every destination lacks, in GB; of a shuffle, what each pair does."""
+"""GB that every destination still lacks; for a shuffle, that each pair lacks."""
 
 # Each kind's plan has one of these, and no other kind's.
 KINDS: dict[PlanKind, tuple[str, type[AnyRequest]]] = {
@@ -42,9 +42,9 @@ KINDS: dict[PlanKind, tuple[str, type[AnyRequest]]] = {
     "shuffle": ("pairs", ShuffleRequest),
     "broadcast": ("trees", BroadcastRequest),
 }
-# What a plan was asked for beside what is to be moved; the rest is not asked again.
+# Options that are dropped when a plan's request is asked again.
 _SHOWN = {"frontier", "candidates", "max_age_s", "max_price_age_s", "month_to_date_gb", "vm_types"}
-# What is under way is not a trial any more.
+# A plan in progress is not a trial any more.
 _SHOWN |= {"explore", "outcomes"}
 REMEDY = "Give a plan as it was answered: the object, or its JSON."
 ALL = 1 - 1e-9
@@ -52,7 +52,7 @@ ALL = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Workload:
-    """What is left to move, and how.
+    """The remaining volume of each link, with routes and VMs.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Workload:
 
     @classmethod
     def of(cls, plan: Mapping[str, Any], left_gb: Left) -> Workload:
-        """Return what a plan does with what is left: the same shares of its paths or trees.
+        """Divide the remaining volume among a plan's paths or trees, by their shares.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Workload:
         return [min(fast_s, time_s), time_s, max(slow_s, time_s)]
 
     def ramp_up_s(self, network: Network, known: frozenset[tuple[str, ...]]) -> float:
-        """Return what getting up to speed takes on routes that are not known yet."""
+        """Return the time to get up to speed on routes that are new."""
         rtts_ms = [
             sum(network.link(a, b).rtt_ms.expected for a, b in pairwise(route))
             for route in self.routes - known
@@ -140,17 +140,17 @@ class Workload:
         return ramp_up_s(max(rtts_ms, default=0.0))
 
     def egress_usd(self, prices: Prices) -> float:
-        """Return the fees of what is left."""
+        """Return the fees of the remaining volumes."""
         left_gb = {link: gb for link, gb in self.links_gb.items() if gb > 0}
         usd_per_gb = metered_usd_per_gb(prices, left_gb)
         return sum(gb * usd_per_gb[link] for link, gb in left_gb.items())
 
     def vm_usd_per_h(self, prices: Prices) -> float:
-        """Return what its VMs cost an hour together."""
+        """Return the hourly price of all its VMs together."""
         return sum(n * prices.vm_usd_per_h(region) for region, n in self.vms.items())
 
     def is_like(self, other: Workload) -> bool:
-        """Whether another does the same with the same VMs, to a thousandth of a link."""
+        """Return whether another has the same VMs and, within 0.1 %, the same volumes on links."""
         most = max(other.links_gb.values())
         return dict(self.vms) == dict(other.vms) and all(
             abs(self.links_gb.get(link, 0.0) - other.links_gb.get(link, 0.0)) <= 1e-3 * most
@@ -168,9 +168,9 @@ class InProgress:
     plan : mapping
         As :meth:`planner.transfer.plan.Answer.model_dump` gives it.
     request : AnyRequest
-        For what is left, with the limits as they were at the start.
+        For the remaining volume, with the limits as they were at the start.
     workload, started : Workload
-        What is left and what there was at the start, as the plan moves it.
+        The remaining volume and the whole one, as the plan moves them.
     moved_gb, remaining_gb, elapsed_s : float
     planned_gbps : float
         Mean rate of the plan until now.
@@ -195,8 +195,8 @@ class InProgress:
 def in_progress(request: ReplanRequest) -> InProgress:
     """Return a plan in progress.
 
-    What has moved is, of a shuffle, all pairs together (taken to be as far as the plan's rates
-    bring them) or each pair's; else what every destination has.
+    For a shuffle, the volume moved is that of all pairs together (divided by the plan's rates) or
+    of each pair; otherwise, the volume that every destination has.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def _moved_gb(kind: PlanKind, moved_gb: Moved, volume_gb: float) -> float:
 def _shuffle(
     plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float
 ) -> tuple[dict[Pair, float], dict[Pair, float], float, float]:
-    """Return each pair's volume and what is left of it, what has moved, and the mean rate."""
+    """Return each pair's volume and remaining volume, the total moved, and the mean rate."""
     volumes = {(p["src"], p["dst"]): float(p["volume_gb"]) for p in plan["pairs"]}
     rates = {(p["src"], p["dst"]): float(p["throughput_gbps"]) for p in plan["pairs"]}
 
@@ -277,7 +277,7 @@ def _shuffle(
 
 
 def _asked(plan: Mapping[str, Any], kind: PlanKind, left_gb: Left) -> AnyRequest:
-    """Return what a plan was asked for, as it was described, for what is left."""
+    """Return a plan's request, changed to the remaining volume."""
     asked, made = plan["request"], KINDS[kind][1]
     known = fields_of(made).keys() - _SHOWN
     found = {name: value for name, value in asked.items() if name in known}
@@ -293,7 +293,7 @@ def _asked(plan: Mapping[str, Any], kind: PlanKind, left_gb: Left) -> AnyRequest
 
 
 def without_limits(request: AnyRequest) -> AnyRequest:
-    """Return a request for least time, whatever it costs."""
+    """Return a request for least time at any cost."""
     limits = {"deadline_s", "budget_usd", "min_throughput_gbps"} & fields_of(type(request)).keys()
     return request.with_(objective="time", **dict.fromkeys(limits))
 

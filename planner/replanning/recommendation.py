@@ -1,8 +1,8 @@
-"""Whether to keep a plan in progress or change it, for what is left and on today's estimates.
+"""Decides whether to keep a plan in progress, for the remaining volume on today's estimates.
 
-Changing is not free: VMs that start are paid while they do, connections on new paths get up to
-speed again, and until the new VMs have started the old plan continues. VMs that run already have
-been paid for and need not start. Both plans are projected by the same calculation
+Changing is not free: starting VMs costs money, connections on new paths get up to speed again, and
+until the new VMs have started the old plan continues. VMs that already run need not start and pay
+nothing for it. Both plans are projected by the same calculation
 (:class:`.progress.Workload`) on the same network.
 
 Noise must not flip plans. A change is recommended only if it gains the margin at the bounds: the
@@ -52,7 +52,7 @@ OVERSHOOT = 1.2
 
 
 def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
-    """Return whether to keep a plan in progress or to change it, and what that gains.
+    """Return the advice to keep a plan in progress or to change it, with the gain.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
 
 
 class Projection(NamedTuple):
-    """How long a plan still takes and costs, from now to the end: at best, expected, at worst."""
+    """Remaining time and cost of a plan, from now to the end: at best, expected, at worst."""
 
     times_s: list[float]
     costs: list[Cost]
@@ -97,7 +97,7 @@ class Projection(NamedTuple):
 
 
 class _OtherPlan(NamedTuple):
-    """Another plan for what is left, and what changing to it takes and costs."""
+    """Another plan for the remaining volume, and the time and cost of changing to it."""
 
     answer: Answer
     projection: Projection
@@ -128,7 +128,7 @@ class _Replanner:
         connections = self.request.connections
         alone = isinstance(self.request, TransferRequest)
         self.pair_connections = connections if alone else min(connections, PAIR_CONNECTIONS)
-        # Kept, its VMs run, and its connections are up to speed.
+        # If the plan is kept, its VMs run and its connections are up to speed.
         times_s = self._transfer_s(self.old)
         egress_usd, usd_per_h = self.old.egress_usd(prices), self.old.vm_usd_per_h(prices)
         costs = [Cost.of(egress_usd, usd_per_h * time_s / S_PER_H) for time_s in times_s]
@@ -163,7 +163,7 @@ class _Replanner:
     # ---- other plans -------------------------------------------------------------------------
 
     def _best_change(self) -> _OtherPlan | None:
-        """Return the best other plan for what is left: on any VMs, or on those that run already."""
+        """Return the best other plan for the remaining volume: on any VMs, or on running ones."""
         asked, running = self._limits_left(), self.old.vms
         on_running = replace(
             asked,
@@ -282,7 +282,7 @@ class _Replanner:
         if self.request.deadline_s is not None:
             left_s = self.request.deadline_s - self.progress.elapsed_s
             kept, changed = self.keep.times_s, change.times_s
-            # One must be certain: that the old plan is late, or that the new one is not.
+            # It must be certain that the old plan is late, or that the new one is not.
             if kept[0] > left_s >= changed[1] or kept[1] > left_s >= changed[2]:
                 return True
             if kept[1] <= left_s < changed[1]:
@@ -314,7 +314,7 @@ class _Replanner:
             )
 
     def _need_s(self, link: tuple[str, str]) -> float:
-        """Return the time that what is left takes on a link of one VM pair."""
+        """Return the time that the remaining volume of a link takes one VM pair."""
         rate = self.network.link(*link).rate_gbps(self.pair_connections)
         return self.old.links_gb[link] / rate if rate > 0 else inf
 

@@ -3,10 +3,10 @@
 A transfer may be admitted if it can be moved in its window together with all that were admitted
 before, whose routes and times may change but whose deadlines hold (the guarantee of Amoeba: Zhang
 et al., *Guaranteeing Deadlines for Inter-Datacenter Transfers*, EuroSys 2015). There, and in most
-systems since, one is decided after the other. Here those of one class are decided together, so that
-what they are worth in total is the greatest: branch and bound over the linear program, best bound
-first, going down each branch until it is settled.
-:func:`remedies` says what would admit a refused one without breaking a promised deadline.
+systems since, transfers are decided one after the other. Here those of one class are decided
+together, for the greatest total worth: branch and bound over the linear program, best bound first,
+going down each branch until it is settled.
+:func:`remedies` finds changes that would admit a refused one without breaking a promised deadline.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
 from planner.schedule.solver import WHOLE, ScheduleProgram
 
-# Iterations of the solver times rows, and what a node takes besides, after which a search stops:
-# about five seconds of a core. Ten transfers with windows of their own take a tenth at most.
+# A search stops after this much work, in solver iterations times rows, plus the overhead of each
+# node: about five seconds of a core. Ten transfers with their own windows take a tenth at most.
 MOST_WORK = 200_000_000
 WORK_OF_NODE = 100_000
 PRECISION = 1e-6
@@ -46,7 +46,7 @@ class Contest:
 
     @cached_property
     def unit(self) -> float:
-        """What all worths are multiples of: the same for all, or cents; 0 if there is none."""
+        """The common divisor of all worths: their equal value, or whole cents; 0 if none."""
         values = list(self.worth.values())
         if len(set(values)) == 1:
             return values[0]
@@ -58,7 +58,7 @@ class Contest:
         return gcd(*cents) / 100
 
     def of(self, numbers: Iterable[int]) -> float:
-        """Return what some of them are worth."""
+        """Return the total worth of some transfers."""
         return fsum(self.worth[number] for number in numbers)
 
     def attainable(self, bound: float) -> float:
@@ -71,12 +71,12 @@ class Contest:
 
 @dataclass(frozen=True)
 class Admission:
-    """Who is admitted of a contest.
+    """The transfers of a contest that are admitted.
 
     Attributes
     ----------
     reached : float
-        What they are worth.
+        Their total worth.
     bound : float
         No choice is worth more, proven.
     """
@@ -87,12 +87,12 @@ class Admission:
 
 
 def admit(program: ScheduleProgram, contest: Contest) -> Admission:
-    """Return who is admitted, in a program where they are then `in` beside those that were.
+    """Return the transfers admitted, and put them `in` the program.
 
     Parameters
     ----------
     program : ScheduleProgram
-        With all of the contest out.
+        With all transfers of the contest out.
     """
     search = _AdmissionSearch(program, contest)
     best = search.run()
@@ -129,7 +129,7 @@ class _AdmissionSearch:
         self.bound = inf
 
     def run(self) -> frozenset[int]:
-        """Return the best choice that is found."""
+        """Return the best choice found."""
         self._leave(inf, {})
         while self._open and self._work < MOST_WORK:
             bound, _, decided = heappop(self._open)
@@ -145,7 +145,7 @@ class _AdmissionSearch:
         heappush(self._open, (-bound, next(self._count), decided))
 
     def _go_down(self, bound: float, decided: dict[int, bool]) -> None:
-        """Settle a node, and below it those in which what is undecided is admitted."""
+        """Settle a node, then those below it that admit one more undecided transfer each."""
         while not self._is_beaten(bound):
             if self._work >= MOST_WORK:
                 self._leave(bound, decided)
@@ -183,7 +183,7 @@ class _AdmissionSearch:
             self._best, self._reached = frozenset(whole), worth
 
     def _is_beaten(self, bound: float) -> bool:
-        """Whether nothing under a bound is worth more than the best choice."""
+        """Return whether no choice within a bound is worth more than the best one."""
         if bound == inf:
             return False
         return self._contest.attainable(bound) <= self._reached * (1.0 + 2 * PRECISION)
@@ -194,12 +194,12 @@ ROUNDING = 1e-6
 
 
 def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) -> Remedies:
-    """Return what would admit one refused transfer while all admitted ones stay admitted.
+    """Return changes that would each admit a refused transfer while admitted ones stay admitted.
 
     Parameters
     ----------
     program : ScheduleProgram
-        Its last slot is long enough for any transfer alone, and nobody's window reaches into it.
+        Its last slot is long enough for any transfer alone, and no window reaches into it.
     number : int
     regions : tuple of str
         Names of sites.
@@ -216,7 +216,7 @@ def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) ->
 
 
 def _earliest_end_s(program: ScheduleProgram, number: int) -> float:
-    """Return the earliest time, in whole seconds, by which all of it can be moved."""
+    """Return the earliest deadline, in whole seconds, that the whole transfer can meet."""
     commodity = program.commodities[number]
     too_early, late = max(commodity.last, commodity.first - 1), len(program.cuts_s) - 2
     program.put([number], "wanted")
@@ -228,7 +228,7 @@ def _earliest_end_s(program: ScheduleProgram, number: int) -> float:
         else:
             too_early = middle
     program.let_send_until(number, late)
-    program.fits(number)  # leaves the relays that it takes
+    program.fits(number)  # adds the relays that it needs
     program.put([number], "in")
     part = program.least_part(number, late)
     start_s, end_s = program.cuts_s[late], program.cuts_s[late + 1]
@@ -238,7 +238,7 @@ def _earliest_end_s(program: ScheduleProgram, number: int) -> float:
 
 
 def _more_vms(program: ScheduleProgram, number: int, regions: tuple[str, ...]) -> MoreVms | None:
-    """Return a smallest set of VMs that would do, as far as rounding up finds it."""
+    """Return a smallest sufficient set of VMs, as far as rounding up finds it."""
     commodity = program.commodities[number]
     if commodity.last < commodity.first:
         return None

@@ -44,7 +44,7 @@ class Period:
     paths: tuple[PathRate, ...]
 
     def moved_gbit(self, src: str, dst: str) -> dict[str, float]:
-        """Return by how much what lies at the destination, and at relays, grows or falls.
+        """Return the change of the volume at the destination and at each relay.
 
         Parameters
         ----------
@@ -64,14 +64,14 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class StoredVolume:
-    """What of a transfer lies at a relay, from when until when.
+    """The volume of a transfer stored at a relay, and when.
 
     Attributes
     ----------
     most_gb : float
-        The most of it at a time.
+        The most stored at a time.
     usd : float
-        What that costs, as much as lies there for as long as it does, from `now_s` on.
+        The cost of this storage from `now_s` on.
     """
 
     region: str
@@ -99,7 +99,7 @@ class MoreVms:
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """What would admit a refused transfer while all admitted ones stay admitted; each by itself.
+    """Changes that would each admit a refused transfer while admitted ones stay admitted.
 
     VMs are for this transfer alone: another refused one of higher priority would take them.
 
@@ -120,7 +120,7 @@ class Remedies:
 
 @dataclass(frozen=True, slots=True)
 class TransferSchedule:
-    """One transfer and what becomes of it.
+    """One transfer and its verdict.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class TransferSchedule:
     remedies : Remedies | None
         For one that is refused.
     stored : tuple of StoredVolume
-        What lies at relays with disk, in order of time.
+        Volumes stored at relays with disk, in order of time.
     """
 
     id: str
@@ -168,7 +168,7 @@ class AdmissionClass:
     transfers, admitted : int
         How many there are, and how many are admitted.
     reached, bound : float
-        Of the objective: what is admitted, and what no choice beside the higher classes' exceeds.
+        Of the objective: the value reached, and the most possible next to the higher classes.
     """
 
     priority: int
@@ -199,19 +199,19 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class TariffUse:
-    """What a schedule sends by a tariff, and when what the tariff costs a month is earned.
+    """The volume that a schedule sends under a tariff, and when its monthly cost pays off.
 
     Attributes
     ----------
     volume_gb : float
-        Sent by it from `now_s` on.
+        Sent under it from `now_s` on.
     saved_usd : float
-        What that would have cost more at its meter, beside all that this counts else.
+        The extra cost if the meter also counted this volume.
     break_even_gb : float | None
-        Sent by it in a month, saves what it costs a month, if each GB saves what one does here.
-        None if it costs nothing a month, or nothing is saved by it.
+        Monthly volume at which it saves its monthly cost, if each GB saves as much as here.
+        None if it costs nothing a month, or saves nothing.
     full_gb : float | None
-        The most that can be sent by it in a month, 730 hours; None without a limit.
+        The most that can be sent under it in a month, 730 hours; None without a limit.
     """
 
     id: str
@@ -231,15 +231,15 @@ class SchedulePlan(Recommendation):
     Attributes
     ----------
     now_s : float
-        The time from which this was planned; what is before it has happened.
+        The time from which this was planned; everything before it has happened.
     end_s : float
         When the last transfer ends.
     admitted, refused, best_effort : int
         How many transfers have each verdict.
     bound_usd : float
-        No schedule of what is admitted has lower egress fees from `now_s` on, proven.
+        No schedule of the admitted transfers has lower egress fees from `now_s` on, proven.
     value_usd : float
-        What is admitted is worth.
+        Total value of the admitted transfers.
     vms : dict
         Region to the most VMs that are in use at a time.
     admission : tuple of AdmissionClass
@@ -250,7 +250,7 @@ class SchedulePlan(Recommendation):
     tariffs : tuple of TariffUse
         In the order asked. What they cost a month is not part of `cost_usd`.
     storage_usd : float
-        Of what lies at relays from `now_s` on; part of the total of `cost_usd`.
+        For volumes stored at relays from `now_s` on; part of the total of `cost_usd`.
     """
 
     request: dict[str, Any]

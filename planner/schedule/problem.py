@@ -1,4 +1,4 @@
-"""What of transfers is still to be sent, and the figures of the program over slots of time."""
+"""The volumes still to be sent, and the figures of the program over time slots."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOTHING_LEFT = 1e-9
 
 @dataclass(frozen=True)
 class PendingTransfer:
-    """A transfer of which something is still to be sent.
+    """A transfer that still has volume to send.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class PendingTransfer:
         Whether it is part of a schedule already: it is decided before all others, and has begun to
         get up to speed in time.
     stored_gb : mapping
-        What of it lies at relays, by region.
+        Its volume stored at relays, by region.
     """
 
     transfer: TimedTransfer
@@ -54,17 +54,17 @@ class PendingTransfer:
 
 @dataclass(frozen=True)
 class ScheduleProgress:
-    """Where a schedule stands.
+    """The progress of a schedule.
 
     Attributes
     ----------
     order : tuple of TransferSchedule
-        All that the schedule had, as it had them.
+        All transfers of the schedule, unchanged.
     past : dict
         Id to the periods before now.
     pending : tuple of PendingTransfer
     done : tuple of TransferSchedule
-        Those that have ended, or were given up after a part was sent.
+        Transfers that have ended, or were given up partway.
     """
 
     order: tuple[TransferSchedule, ...]
@@ -79,7 +79,7 @@ class ScheduleProgress:
 
     @classmethod
     def of(cls, existing: SchedulePlan | None, now_s: float) -> ScheduleProgress:
-        """Return where a schedule stands at a time, if it was kept to.
+        """Return the progress of a schedule at a time, assuming that it was followed.
 
         Raises
         ------
@@ -160,7 +160,7 @@ def schedule_problem(
     prices: Prices,
     unused: Collection[str] = (),
 ) -> ScheduleProblem:
-    """Return the figures of a schedule of what is pending from a time on.
+    """Return the figures of a schedule for pending transfers from a time on.
 
     Parameters
     ----------
@@ -170,9 +170,9 @@ def schedule_problem(
     Raises
     ------
     InputError, DataError
-        As for a shuffle: ends that are not in the network, or that nothing leads between. Tariffs
-        that change too often. Disk that is at no relay, that is less than what lies there, or that
-        too many transfers may use.
+        As for a shuffle: ends that are not in the network, or that no path connects. Tariffs that
+        change too often. Disk that is not at a relay, is smaller than the volume stored there, or
+        may be used by too many transfers.
     """
     demands: dict[tuple[str, str], float] = {}
     for item in pending:
@@ -251,7 +251,7 @@ def schedule_problem(
 def _disks(
     request: ScheduleRequest, pending: Sequence[PendingTransfer], index: Mapping[str, int]
 ) -> dict[int, Disk]:
-    """Return the disks of sites, of which each has room for what lies there."""
+    """Return the disk of each site, after checking that it holds the volume stored there."""
     lies_gb: dict[str, float] = {}
     for item in pending:
         for region, gb in item.stored_gb.items():
@@ -285,7 +285,7 @@ def _hops(
 ) -> tuple[np.ndarray, float]:
     """Return the relays of a pair, and the time that its longest path takes to be up to speed.
 
-    Those where something of it lies already are among them.
+    Relays that already store some of its volume are included.
     """
     rate = resources.rate_gbps
     may = resources.may_relay & (rate[i] > 0) & (rate[:, j] > 0)
@@ -299,7 +299,7 @@ def _hops(
 
 
 def _alone_s(resources: SiteResources, commodity: Commodity) -> float:
-    """Return how long a transfer takes alone, direct if it can, else over its fastest relay."""
+    """Return the duration of a transfer alone: direct if possible, else by its fastest relay."""
     i, j = commodity.src, commodity.dst
     times = []
     for hop in [j] if commodity.direct else commodity.hops.tolist():

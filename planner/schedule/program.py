@@ -9,7 +9,7 @@ every slot, and for a transfer of volume ``V`` the share that is moved::
     sum_slots,paths x * L / V = share
 
 Where a link has tariffs (:mod:`planner.schedule.tariffs`), a variable ``0 <= y <= rate`` for each
-slot and tariff is what is charged by it, ``y L (fee - price)`` less than its fee::
+slot and tariff is the rate that it charges, which saves ``y L (fee - price)``::
 
     sum_paths over the link x >= sum_tariffs y            (for each slot and link with tariffs)
 
@@ -18,14 +18,14 @@ Direct paths are there from the beginning; :mod:`planner.schedule.solver` adds r
 A relay with disk may keep what it receives in one slot and send it in a later one (Laoutaris et
 al., *Inter-Datacenter Bulk Transfers with NetStitcher*, SIGCOMM 2011). For a transfer and a relay
 with disk, ``a`` and ``b`` are rates into storage and out of it in a slot of length ``L``, and ``z``
-is what lies there at the slot's end::
+is the volume stored at the slot's end::
 
     z - z_before = L (a - b),   z = 0 after the last slot
     sum_transfers z <= disk                               (for each slot and relay)
 
-Rates into storage load the rows of the first link, those out of it the rows of the second, and are
-what the transfer delivers. Rates are constant within a slot, so what lies there changes evenly: if
-it is within the disk at all ends of slots, it always is. Storage costs ``price L (z_before + z) /
+Rates into storage load the rows of the first link; rates out of it load the rows of the second and
+count as delivered. Rates are constant within a slot, so the stored volume changes linearly: if it
+fits on the disk at the end of every slot, it always does. Storage costs ``price L (z_before + z) /
 2`` a slot.
 """
 
@@ -47,14 +47,14 @@ Route: TypeAlias = tuple[int, ...]
 """The sites of a path in order; of one into storage, without the destination, and of one out of
 it, without the source."""
 
-# What a second in storage counts, of one that a transfer is delivered later: of equal fees, nothing
-# is stored for longer than it needs be.
+# Weight of a second in storage against a second of later delivery: at equal fees, nothing is stored
+# for longer than necessary.
 STORED_TIME = 1e-3
 BOUNDS = {"in": (1.0, 1.0), "wanted": (0.0, 1.0), "out": (0.0, 0.0)}
 
 
 class Disk(NamedTuple):
-    """What may lie at a site at once, and the price of keeping a Gbit there for a second."""
+    """The storage of a site, and the price of keeping a Gbit there for a second."""
 
     most_gbit: float
     usd_per_gbit_s: float
@@ -75,7 +75,7 @@ class Commodity:
     direct : bool
         Whether there is a direct link.
     stored_gbit : tuple
-        What lies at relays at the first cut: site and volume, part of `volume_gbit`.
+        Stored at relays at the first cut: site and volume, part of `volume_gbit`.
     """
 
     src: int
@@ -88,7 +88,7 @@ class Commodity:
     stored_gbit: tuple[tuple[int, float], ...] = ()
 
     def delivers(self, route: Route) -> bool:
-        """Whether a route ends at the destination rather than in storage."""
+        """Return whether a route ends at the destination rather than in storage."""
         return route[-1] == self.dst
 
 
@@ -102,7 +102,7 @@ class Column(NamedTuple):
 
 
 def route_of(src: int, hop: int, dst: int) -> Route:
-    """Return the route by a first hop, which is the destination if it is direct."""
+    """Return the route by a first hop: the destination itself if direct."""
     return (src, dst) if hop == dst else (src, hop, dst)
 
 
@@ -132,11 +132,11 @@ class SlotProgram:
         disks: Mapping[int, Disk] | None = None,
     ) -> None:
         self._disks = disks or {}
-        # By transfer, site and slot: the row that balances what lies there; and the variable of
-        # what lies there before the slot, with its coefficient.
+        # By transfer, site and slot: the row that balances the stored volume; and the variable of
+        # the volume stored before the slot, with its coefficient.
         self._stock_rows: dict[tuple[int, int, int], int] = {}
         self._before: dict[tuple[int, int, int], tuple[int, float]] = {}
-        # By variable of what is stored: the transfer, and the Gbit-seconds of one and their price.
+        # By variable of a stored volume: the transfer, and the Gbit-seconds of one and their price.
         self._stocks: dict[int, tuple[int, float, float]] = {}
         self._disk_rows: dict[tuple[int, int], int] = {}
         self._storage_counts = True
@@ -156,7 +156,7 @@ class SlotProgram:
         self.bands: list[dict[tuple[int, int], list[Band]]] = [
             tariffs.at(middle_s) if tariffs else {} for middle_s in self.middles_s
         ]
-        # By slot and link, and what is charged by tariffs: slot, USD less for a Gbit, variable.
+        # Rows by slot and link; and rates charged by tariffs: slot, discount per Gbit, variable.
         self._link_rows: dict[tuple[int, int, int], int] = {}
         self._charged: list[tuple[int, float, int]] = []
         self._fees_row: Any = None
@@ -204,7 +204,7 @@ class SlotProgram:
         return len(self._all_rows) - 1
 
     def along(self, route: Route) -> tuple[dict[int, float], float]:
-        """Return the loads of a Gbit/s by row, in VMs, and the fees of a Gbit."""
+        """Return the load of a Gbit/s on each row, in VMs, and the fee of a Gbit."""
         if route not in self._routes:
             loads: dict[int, float] = {}
             fees = 0.0
@@ -272,7 +272,7 @@ class SlotProgram:
             self._fees_row.SetCoefficient(held, fees * self.lengths_s[slot] / self._usd_scale)
 
     def _count(self, column: Column) -> None:
-        """Count what a column delivers, stores or takes out of storage."""
+        """Enter the volume that a column delivers, stores or takes out of storage."""
         commodity, length_s = self.commodities[column.number], self.lengths_s[column.slot]
         held, delivers = self._all_variables[column.variable], commodity.delivers(column.route)
         if delivers:
@@ -300,7 +300,7 @@ class SlotProgram:
         return self._link_rows[slot, src, dst]
 
     def _charge(self, slot: int, less_usd: float, variable: int) -> None:
-        """Put what a tariff takes off into the row of fees."""
+        """Enter a tariff's discount in the row of fees."""
         less = less_usd * self.lengths_s[slot] / self._usd_scale
         self._fees_row.SetCoefficient(self._all_variables[variable], -less)
 
@@ -310,7 +310,7 @@ class SlotProgram:
         return [site for site in self._disks if self._may_hop[number, site]]
 
     def _lay(self, number: int, site: int, stored_gbit: float) -> None:
-        """Add what lies at a site over time."""
+        """Add variables for a transfer's volume stored at a site after each slot."""
         slots = range(0 if stored_gbit else self.commodities[number].first, len(self.lengths_s))
         lengths_s = [*self.lengths_s, 0.0]
         before = (self.shares[number], -stored_gbit) if stored_gbit else None
@@ -333,7 +333,7 @@ class SlotProgram:
         self._stocks[variable] = number, other_gbit_s + gbit_s, other_usd + usd
 
     def _limit(self, site: int, slot: int, stock: int) -> None:
-        """Count what lies at a site at a slot's end against its disk."""
+        """Count the volume stored at a slot's end against the site's disk."""
         if (site, slot) not in self._disk_rows:
             row = self._row(-self._solver.infinity(), self._disks[site].most_gbit)
             self._disk_rows[site, slot] = row
@@ -347,7 +347,7 @@ class SlotProgram:
             self._column(number, slot, (site, commodity.dst))
 
     def _split_stocks(self, slot: int, extra: int) -> None:
-        """Put a slot before another in which it is a part."""
+        """Insert the first part of a divided slot before the second."""
         for number, site, where in list(self._stock_rows):
             if where != slot:
                 continue
@@ -365,12 +365,12 @@ class SlotProgram:
             self._limit(site, extra, stock)
 
     def _charge_stocks(self) -> None:
-        """Put what storage costs into the row of fees."""
+        """Enter the cost of storage in the row of fees."""
         for variable, (_, _, usd) in self._stocks.items():
             self._fees_row.SetCoefficient(self._all_variables[variable], usd / self._usd_scale)
 
     def _relay_what_need_not_be_stored(self, rates: dict[tuple[int, int, Route], float]) -> None:
-        """Let what is stored and taken out within one slot take the path through the relay."""
+        """Relay the volume that is stored and taken out within one slot."""
         for number, slot, into in [key for key in rates if key[2][-1] in self._disks]:
             commodity = self.commodities[number]
             out = number, slot, (into[-1], commodity.dst)
@@ -381,10 +381,10 @@ class SlotProgram:
             rates[number, slot, into] -= both
             rates[out] -= both
 
-    # ---- who is in -----------------------------------------------------------------------
+    # ---- states of transfers -------------------------------------------------------------
 
     def put(self, numbers: Iterable[int], state: str) -> None:
-        """Make transfers `in` (moved whole), `wanted` (as far as it goes) or `out`."""
+        """Make transfers `in` (moved whole), `wanted` (moved as far as possible) or `out`."""
         for number in numbers:
             self._all_variables[self.shares[number]].SetBounds(*BOUNDS[state])
             (self._in.discard if state == "out" else self._in.add)(number)
@@ -424,7 +424,7 @@ class SlotProgram:
         self._objective.SetMinimization()
 
     def _aim_at_columns(self, fees_weight: float, time_weight: float) -> None:
-        """Minimise fees, in USD, and the mean times of transfers, in seconds, so weighted."""
+        """Minimise the weighted sum of fees, in USD, and mean times of transfers, in seconds."""
         self._aim({})
         self._weights = fees_weight, time_weight
         for column in self._columns:

@@ -27,12 +27,12 @@ NAMES_SHOWN = 5
 def recommend_schedule(
     request: ScheduleRequest, network: Network, prices: Prices, *, notes: tuple[str, ...] = ()
 ) -> SchedulePlan:
-    """Return which transfers are admitted, and a schedule.
+    """Return a schedule of the transfers that can be admitted.
 
     Parameters
     ----------
     request : ScheduleRequest
-        New transfers; what a schedule in progress admitted stays admitted as long as figures allow.
+        New transfers; those admitted earlier stay admitted as long as the estimates allow.
     network, prices
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
@@ -59,7 +59,7 @@ def recommend_schedule(
     schedule = Scheduler(request, pending, now_s, network, prices, unused)
     while dearer := schedule.usage.dearer_tariffs() if schedule.usage else None:
         unused |= dearer
-        bound_usd = schedule.bound_usd  # holds with what is no longer used
+        bound_usd = schedule.bound_usd  # still a bound without the unused tariffs
         schedule = Scheduler(request, pending, now_s, network, prices, unused)
         schedule.bound_usd = min(schedule.bound_usd, bound_usd)
     return _ScheduleAnswer(schedule, progress, now_s).plan(network, notes)
@@ -123,7 +123,7 @@ class _ScheduleAnswer:
         return identified(plan)
 
     def _late_tariffs(self) -> tuple[str, ...]:
-        """Return a warning if transfers without a deadline go on after tariffs are counted."""
+        """Return a warning if transfers still send after the time until which tariffs count."""
         usage = self.schedule.usage
         if usage is None or not (usage.cuts_s > usage.tariffs_until_s).any():
             return ()
@@ -134,7 +134,7 @@ class _ScheduleAnswer:
         )
 
     def _broken(self) -> tuple[str, ...]:
-        """Return a warning for each transfer that a schedule in progress had admitted."""
+        """Return a warning for each transfer admitted earlier that can no longer be."""
         return tuple(
             f"{item.transfer.id} was admitted before, but current estimates no longer allow it"
             for number, item in enumerate(self.schedule.pending)
@@ -175,13 +175,13 @@ class _ScheduleAnswer:
         found = self.schedule.remedies.get(number)
         if found is None:
             return None
-        # Of a transfer that has begun, what is sent already counts.
+        # If a transfer has begun, the volume already sent counts.
         sent_gb = item.transfer.volume_gb - item.left_gb
         return replace(found, volume_gb=found.volume_gb + sent_gb) if sent_gb else found
 
 
 def _reason(transfers: Sequence[TransferSchedule]) -> str:
-    """Return why transfers are admitted or refused."""
+    """Explain in a sentence why transfers are admitted or refused."""
     timed = [transfer for transfer in transfers if transfer.deadline_s is not None]
     refused = [transfer.id for transfer in timed if transfer.verdict == "refused"]
     if not timed:
@@ -198,12 +198,12 @@ def _reason(transfers: Sequence[TransferSchedule]) -> str:
 def _warnings(
     made: Sequence[TransferSchedule], admission: Sequence[AdmissionClass], explained: int
 ) -> tuple[str, ...]:
-    """Return warnings of transfers not worth their fees, of open searches and of what is left out.
+    """Warn of transfers not worth their fees, unfinished searches and remedies left out.
 
     Parameters
     ----------
     explained : int
-        For how many of the refused there are remedies at most.
+        The most refused transfers that get remedies.
     """
     found = [
         f"{transfer.id} is worth {transfer.value_usd:.2f} USD, less than its egress fees of "

@@ -101,12 +101,12 @@ class TimedTransfer(Specified):
 
     @classmethod
     def figures_of(cls, transfer: object) -> dict[str, Any]:
-        """Return what was asked of a transfer, from what has the same attributes."""
+        """Return the fields of a request from any object that has the same attributes."""
         return {name: getattr(transfer, name) for name in fields_of(cls)}
 
     @property
     def usd_per_gb(self) -> float:
-        """What a GB of it is worth; 0 where that was not said."""
+        """The value of each GB; 0 if no value is given."""
         return (self.value_usd or 0.0) / self.volume_gb
 
 
@@ -180,7 +180,7 @@ class Tariff(Specified):
                 )
 
     def holds_at(self, time_s: float) -> bool:
-        """Whether it holds at a time, its start included."""
+        """Return whether it holds at a time, its start included."""
         since_s = time_s - self.start_s
         if since_s < 0:
             return False
@@ -258,7 +258,7 @@ def _transfer(entry: Any, where: str) -> TransferSchedule:
         raise FormatError(f"{where}, {at}", f"is wrong: {first['msg']}", remedy=REMEDY) from error
     except (TypeError, ValueError) as error:
         raise FormatError(where, "has a figure that is not finite", remedy=REMEDY) from error
-    TimedTransfer(**TimedTransfer.figures_of(transfer))  # makes the checks of one that is asked for
+    TimedTransfer(**TimedTransfer.figures_of(transfer))  # checks it like a new transfer
     for period in transfer.periods:
         if period.end_s < period.start_s:
             raise FormatError(where, "has a period that ends before it starts", remedy=REMEDY)
@@ -275,7 +275,7 @@ MOST_EXPLAINED = 10_000
 EVERYWHERE = "*"
 DISK_USD_PER_GB_MONTH = 0.10
 """Of a balanced persistent disk of Google Cloud in us-central1; a gp3 volume of AWS in us-east-1 is
-0.08. Both by lists of 2026 that others than the providers publish, without higher rates."""
+0.08. Both from third-party price lists of 2026, without surcharges."""
 
 
 class ScheduleInProgress(AnswerDocument):
@@ -377,13 +377,13 @@ class ScheduleRequest(RelayingRequest):
             self.__dict__["now_s"] = self.existing.now_s if self.existing else 0.0
 
     def disk_price(self, region: str) -> float:
-        """Return what a GB on the disk of a region costs a month, in USD."""
+        """Return the monthly price of a GB on the disk of a region, in USD."""
         price = self.disk_usd_per_gb_month
         places = (region, provider_of(region), EVERYWHERE)
         return next((price[p] for p in places if p in price), DISK_USD_PER_GB_MONTH)
 
     def described(self) -> dict[str, Any]:
-        """Return what was asked; the transfers are with the plan's."""
+        """Return the request; the plan lists the transfers itself."""
         found = super().described()
         del found["existing"]
         return {**found, "transfers": len(self.transfers)}

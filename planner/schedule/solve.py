@@ -42,7 +42,7 @@ DONE = 1e-9
 
 
 def worthwhile(room: Floats, row_vms: Floats) -> Floats:
-    """Return the room of rows, none where next to none is left: its rates would last for ever."""
+    """Return the free capacity of rows; 0 where it is so small that sending would never end."""
     return np.where(room <= FULL * row_vms, 0.0, room)
 
 
@@ -77,7 +77,7 @@ def sped_up(
         done = sending & (ends <= first * (1 + DONE))
         if until >= length_s * (1 - DONE) or not (sending & ~done).any():
             until = min(until, length_s) if not (sending & ~done).any() else length_s
-            # What is left is sent to the digit.
+            # Send the remaining volume exactly.
             last = np.where(sending, left * length_s / (until - now), 0.0)
             periods.append((now, until, last))
             return periods
@@ -88,7 +88,7 @@ def sped_up(
 
 
 def _sped_up(loads: Floats, row_vms: Floats, growing: np.ndarray) -> Floats:
-    """Return by how much each can be sped up together."""
+    """Return the factors by which transfers can be sped up together."""
     room = worthwhile(row_vms - loads.sum(axis=0), row_vms)
     return filled(np.ones(len(loads)), _sparse(loads), growing, room)[0]
 
@@ -112,7 +112,7 @@ class BestEffortTransfer:
 def fill_what_is_left(
     waiting: Sequence[BestEffortTransfer], cuts_s: Floats, left_vms: Floats, row_vms: Floats
 ) -> list[tuple[int, float, float, float]]:
-    """Return which transfer sends from when until when at what rate, until all have ended.
+    """Return the transfer, start, end and rate of each sending period, until all have ended.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ def fill_what_is_left(
         With at least one row each.
     cuts_s : array, length slots + 1
     left_vms : array, shape (slots, rows)
-        What promised transfers leave in each slot.
+        Capacity that admitted transfers leave in each slot.
     row_vms : array, length rows
-        What there is after the last slot, and before the first.
+        Capacity before the first slot and after the last.
     """
     matrix = np.zeros((len(waiting), len(row_vms)))
     for number, transfer in enumerate(waiting):
@@ -191,7 +191,7 @@ class Scheduler:
     usage : Usage | None
         None if nothing is to be sent.
     bound_usd : float
-        No schedule of what is admitted has lower egress fees.
+        No schedule of the admitted transfers has lower egress fees.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class Scheduler:
         self.bound_usd *= of.fees.least_part(of.usd_per_gbit, of.most_gbit)
 
     def _send_in_time(self) -> None:
-        """Admit, explain what is refused, and schedule what is admitted."""
+        """Admit transfers, find remedies for the refused, and schedule the admitted."""
         program, regions = self.program, self.found.problem.regions
         order = sorted(range(len(self.timed)), key=self._rank)
         admitted: set[int] = set()
@@ -296,7 +296,7 @@ class Scheduler:
         start_s, stop_s = (float(cut) for cut in self.found.cuts_s[slot : slot + 2])
         length_s = self.program.lengths_s[slot]
         for begin_s, end_s, speeds in self._speeds(slot, numbers, rates, loads, length_s):
-            # To the digit, or rounding would make two slots overlap.
+            # Exactly, or rounding would make two slots overlap.
             until_s = stop_s if end_s >= length_s else min(stop_s, start_s + end_s)
             for at, number in enumerate(numbers):
                 if speeds[at] > 0:
@@ -321,8 +321,8 @@ class Scheduler:
     ) -> list[tuple[float, float, np.ndarray]]:
         """Return periods of a slot, with multiples of the rates of each transfer.
 
-        What is delivered is sent early. What fills a disk would lie there for longer, and might
-        exceed it: it keeps its rate, or is sent late where nothing else is.
+        Deliveries are sent early. Sent early, volume that goes to a disk would stay there longer
+        and might exceed it, so it keeps its rate, or is sent late where nothing else is sent.
         """
         row_vms = self.found.resources.row_vms
         loads, row_vms = self._with_tariffs(slot, numbers, rates, loads, row_vms)
@@ -347,7 +347,7 @@ class Scheduler:
         loads: Floats,
         row_vms: Floats,
     ) -> tuple[Floats, Floats]:
-        """Return loads and rows with those of links that would cost more if sent over faster."""
+        """Add rows for links that would cost more if transfers used them faster."""
         bands = self.program.bands[slot]
         if not bands:
             return loads, row_vms
@@ -371,7 +371,7 @@ class Scheduler:
         )
 
     def _send_the_rest(self, prices: Prices) -> None:
-        """Give what is left to transfers without a deadline, each over its cheapest path."""
+        """Give the remaining capacity to transfers without a deadline, on their cheapest paths."""
         if not self.untimed:
             return
         usage = self._usage(prices)

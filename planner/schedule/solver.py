@@ -1,4 +1,4 @@
-"""Solves the program of a schedule, and asks it who fits, for what fees, how early, on which VMs.
+"""Solves the program of a schedule: which transfers fit, their fees, times and VMs.
 
 Relays are added where the prices of rows say that they pay: column generation, as in
 :mod:`planner.solvers.column_generation`; the last prices prove a bound.
@@ -18,7 +18,7 @@ from planner.solvers.linear_solver import solved
 
 # Columns that pay less are the rounding of a solver.
 PAYS = 1e-7
-# A share that is as good as one, and what is taken for one where solvers are at their limits.
+# A share that counts as 1, and one that does where solvers reach their precision.
 WHOLE = 1.0 - 1e-7
 NEARLY_WHOLE = 1.0 - 1e-6
 SLACK = 1e-9
@@ -26,17 +26,17 @@ MOST_ROUNDS = 200
 MOST_COLUMNS_A_ROUND = 500
 PAYS_ENOUGH = 0.2
 
-# Next to nothing, as solvers leave it: of a transfer's volume, in one slot over one path.
+# A solver's rounding: share of a transfer's volume, in one slot over one path.
 SLIVER = 1e-8
 RELAY_SLIVER = 1e-6
 # Fees are the least within this; times, which only decide among routings of the same fees, are
 # early rather than earliest.
 FEES_GAP = 1e-6
 TIME_GAP = 1e-3
-# What is worth how much is known this well: branching proves the rest.
+# The greatest worth is known this precisely: branching proves the rest.
 WORTH_GAP = 1e-3
 TIME_ROUNDS = 5
-# Of what fees would be without tariffs.
+# Share of the fees without tariffs.
 ABSOLUTE_ROOM = 1e-9
 
 
@@ -51,10 +51,10 @@ class Flow:
 
 
 class ScheduleProgram(SlotProgram):
-    """The program, what solves it, and the questions of a schedule."""
+    """The program of a schedule, with its solver and the questions asked of it."""
 
     def most_worth(self, worth: Mapping[int, float]) -> tuple[float, dict[int, float]] | None:
-        """Return what transfers are worth together at most, were parts of them worth as much.
+        """Return the greatest total worth of transfers if a share of one is worth that share.
 
         Parameters
         ----------
@@ -64,8 +64,8 @@ class ScheduleProgram(SlotProgram):
         Returns
         -------
         tuple
-            A bound that no choice of whole transfers is above, and the share of each; those that
-            are whole can be moved side by side. None if what is in does not fit.
+            An upper bound for any choice of whole transfers, and the share of each; those that
+            are whole fit together. None if the transfers that are in do not fit.
         """
         scale = max(worth.values())
         self._aim({self.shares[number]: -usd / scale for number, usd in worth.items()})
@@ -76,7 +76,7 @@ class ScheduleProgram(SlotProgram):
         return -found[1] * scale, shares
 
     def fits(self, number: int) -> bool:
-        """Whether a wanted transfer can be moved whole beside all that is in."""
+        """Return whether a wanted transfer can be moved whole along with all that are in."""
         return self.most_moved(number) >= WHOLE
 
     def most_moved(self, number: int) -> float:
@@ -86,12 +86,12 @@ class ScheduleProgram(SlotProgram):
         return float(self.values[self.shares[number]])
 
     def least_fees(self, *, with_storage: bool = True) -> tuple[float, float]:
-        """Return the least fees of what is in, and a bound on them that is proven.
+        """Return the least fees of the transfers that are in, and a proven lower bound on them.
 
         Parameters
         ----------
         with_storage : bool
-            Whether what storage costs, at constant rates in each slot, is part of both.
+            Whether both include the cost of storage, at constant rates in each slot.
         """
         cheapest = sum(
             self.commodities[number].volume_gbit * self._cheapest_usd_per_gbit(number)
@@ -104,7 +104,7 @@ class ScheduleProgram(SlotProgram):
         return least * self._usd_scale, bound * self._usd_scale
 
     def earliest(self, fees_usd: float) -> None:
-        """Move what is in as early as it goes within fees: least sum of the mean times of all."""
+        """Move the transfers that are in as early as fees allow: least sum of their mean times."""
         row = self._row(-self._solver.infinity(), fees_usd / self._usd_scale)
         self._fees_row = self._all_rows[row]
         if self._charged:  # then least fees may be 0, where a part of them is no room
@@ -119,12 +119,12 @@ class ScheduleProgram(SlotProgram):
         self._optimise(TIME_GAP, TIME_ROUNDS, row)
 
     def fewest_vms(self, fixed: dict[int, float]) -> tuple[Floats, float] | None:
-        """Return how many VMs more, in fractions, let all that is in be moved; and their sum.
+        """Return the fewest extra VMs, in fractions, for all transfers that are in; and a bound.
 
         Parameters
         ----------
         fixed : dict
-            Site to the most that it may get.
+            Site to the most extra VMs that it may get.
         """
         for site, variable in enumerate(self.more_vms):
             self._all_variables[variable].SetBounds(0.0, fixed.get(site, self._solver.infinity()))
@@ -150,7 +150,7 @@ class ScheduleProgram(SlotProgram):
         """Return the least part of a slot after which a transfer can have ended.
 
         The slot is divided in two at a point that is a variable: rates become volumes over the
-        whole slot, and VMs are had in proportion to each part.
+        whole slot, and each part has VMs in proportion to its length.
         """
         senders = self._alive[slot] & self._in | {number}
         known = [(who, by) for who, where, by in self._known if where == slot and who in senders]
@@ -180,9 +180,9 @@ class ScheduleProgram(SlotProgram):
         return min(1.0, max(0.0, part))
 
     def flows(self) -> list[Flow]:
-        """Return the rates of what is in, without slivers, scaled so that volumes are exact.
+        """Return the rates of transfers that are in, without slivers, scaled to exact volumes.
 
-        What is stored and taken out within one slot is relayed.
+        Volume stored and taken out within one slot is relayed.
         """
         rates: dict[tuple[int, int, Route], float] = {}
         for number, slot, route, variable in self._columns:
@@ -203,7 +203,7 @@ class ScheduleProgram(SlotProgram):
     # ---- solving -------------------------------------------------------------------------
 
     def _solve(self) -> float | None:
-        """Solve what there is; None if there is no solution."""
+        """Solve the program as it is; None if there is no solution."""
         try:
             solver = solved(self._solver)
         except ArithmeticError as error:
@@ -228,7 +228,7 @@ class ScheduleProgram(SlotProgram):
         Parameters
         ----------
         gap : float
-            Between objective and bound, at which to stop, as a part of the objective.
+            Between objective and bound, at which to stop, as a share of the objective.
         rounds : int
             Most times to solve.
         fees_row : int, optional
@@ -237,7 +237,7 @@ class ScheduleProgram(SlotProgram):
         Raises
         ------
         RelaydError
-            If what is in does not fit.
+            If the transfers that are in do not fit.
         """
         found = self._attempt(gap, rounds, fees_row)
         if found is None:
@@ -247,7 +247,7 @@ class ScheduleProgram(SlotProgram):
     def _attempt(
         self, gap: float = 0.0, rounds: int = MOST_ROUNDS, fees_row: int | None = None
     ) -> tuple[float, float] | None:
-        """Do the same; None if what is in does not fit."""
+        """Do the same; None if the transfers that are in do not fit."""
         value = below = 0.0
         for _ in range(rounds):
             solved = self._solve()
@@ -263,10 +263,10 @@ class ScheduleProgram(SlotProgram):
         return value, value + below
 
     def _make_room(self) -> bool:
-        """Add the relays without which what is in does not fit; return whether it does then.
+        """Add relays until the transfers that are in fit; return whether they do.
 
-        The first phase of the simplex method: the greatest sum of shares. Shares that miss one by
-        no more than solvers do are taken for one from then on.
+        The first phase of the simplex method: the greatest sum of shares. Shares that miss 1 by no
+        more than a solver's rounding then count as 1.
         """
         goal, weights = self._goal, self._weights
         whole = [self.shares[number] for number in sorted(self._whole)]
@@ -285,10 +285,10 @@ class ScheduleProgram(SlotProgram):
         return fits
 
     def _add_relays(self, fees_weight: float, time_weight: float) -> tuple[int, float]:
-        """Add the relays that pay at the last prices; return how many, and what they could bring.
+        """Add the relays that pay at the last prices; return their number and possible saving.
 
-        No solution is below the objective by more than the sum, over all transfers, of what the
-        best path pays for the whole of each.
+        No solution is below the objective by more than the sum, over all transfers, of the saving
+        of each one's best path if it carries everything.
         """
         resources = self.resources
         row_prices: dict[int, Floats] = {}
@@ -333,9 +333,9 @@ class ScheduleProgram(SlotProgram):
         return len(found), float(best_of.sum())
 
     def _taken_off(self, slot: int, link: tuple[int, int], fees_weight: float) -> float:
-        """Return what tariffs take off the price of one Gbit/s more on a link.
+        """Return the discount that tariffs give on one more Gbit/s of a link.
 
-        By the price of the link's row; of a link that nothing uses yet, the cheapest tariff's.
+        It is the price of the link's row, or the cheapest tariff's if nothing uses the link yet.
         """
         row = self._link_rows.get((slot, *link))
         if row is not None:

@@ -1,4 +1,4 @@
-"""Tariffs of links over time: when they change, and what they take of a rate.
+"""Tariffs of links over time: when they change, and how much of a rate they cover.
 
 A percentile contract bills a month by the rate that is exceeded in 5 % of its intervals only, so
 what is sent below a rate that is paid already is free (Laoutaris et al., *Inter-Datacenter Bulk
@@ -71,7 +71,7 @@ class LinkTariffs:
             of.sort(key=lambda numbered: numbered[1].per_gb_usd)
 
     def changes_s(self, from_s: float, to_s: float) -> Floats:
-        """Return when one begins or ends, strictly between two times.
+        """Return the times, strictly between two others, at which a tariff begins or ends.
 
         Raises
         ------
@@ -91,15 +91,15 @@ class LinkTariffs:
         return times
 
     def counted_until_s(self, from_s: float, to_s: float) -> float:
-        """Return until when there are no more changes than are taken; at most `to_s`."""
+        """Return the end of the time with at most `MOST_CHANGES` changes; at most `to_s`."""
         times = self._first_changes_s(from_s, to_s)
         return float(times[MOST_CHANGES]) if len(times) > MOST_CHANGES else to_s
 
     def cuts_s(self, times_s: Iterable[float], to_s: float = inf) -> Floats:
-        """Return times with those between them at which a tariff begins or ends.
+        """Add to times those between them at which a tariff begins or ends.
 
-        What is within a microsecond of one of the times is that time, or rounding would make slots
-        of no length, in which VMs are stopped and started again.
+        Changes within a microsecond of a given time are dropped, or rounding would make slots of no
+        length, in which VMs stop and start again.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class LinkTariffs:
         return np.union1d(times, changes[apart_s > SAME_S])
 
     def _first_changes_s(self, from_s: float, to_s: float) -> Floats:
-        """Return when one begins or ends: all of it, or one time more than are taken or later."""
+        """Return the times at which a tariff begins or ends, or enough to show too many."""
         found: list[float] = []
         for of in self._of.values():
             for _, tariff in of:
@@ -136,7 +136,7 @@ class LinkTariffs:
         return times[(times > from_s) & (times < to_s)]
 
     def at(self, time_s: float) -> dict[tuple[int, int], list[Band]]:
-        """Return the bands of each link that has some at a time, the cheapest first."""
+        """Return the bands that hold at a time, by link, the cheapest first."""
         found = {}
         for link, of in self._of.items():
             bands = [
@@ -153,7 +153,7 @@ class LinkTariffs:
         return found
 
     def least_usd_per_gbit(self, usd_per_gbit: Floats) -> Floats:
-        """Return what a link costs at the least, shape (n, n)."""
+        """Return the lowest fee of each link at any time, shape (n, n)."""
         least = usd_per_gbit.copy()
         for link, of in self._of.items():
             least[link] = of[0][1].per_gb_usd / BITS_PER_BYTE
@@ -161,7 +161,7 @@ class LinkTariffs:
 
 
 def _turns(tariff: Tariff, from_s: float, to_s: float) -> tuple[int, float]:
-    """Return which turn of a tariff is the first that may hold, and how many begin from it on."""
+    """Return the first turn of a tariff that may hold, and the number of turns from it on."""
     if tariff.every_s is None:
         return 0, 0.0
     first = max(0, int((from_s - tariff.start_s) / tariff.every_s))
@@ -169,7 +169,7 @@ def _turns(tariff: Tariff, from_s: float, to_s: float) -> tuple[int, float]:
 
 
 def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:
-    """Return how much of a link's rate is in which band, by tariff."""
+    """Return the part of a link's rate in each band, by tariff."""
     found: dict[int, float] = {}
     for band in bands:
         if rate_gbps <= 0:
@@ -180,10 +180,10 @@ def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:
 
 
 def room_gbps(bands: Sequence[Band], rate_gbps: float) -> float:
-    """Return the rate that a link may have at times within a slot without costing more.
+    """Return the highest rate that a link may have within a slot at no extra cost.
 
-    Below the first band's end all of it costs the same. Beyond, prices rise with the rate, so that
-    any but a constant rate costs more.
+    Within the first band, all volume costs the same. Beyond it, prices rise with the rate, so any
+    rate that is not constant costs more.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def room_gbps(bands: Sequence[Band], rate_gbps: float) -> float:
 
 
 def tariff_use(tariff: Tariff, volume_gb: float, saved_usd: float) -> TariffUse:
-    """Return what is sent by a tariff, and when its month pays, if more saves in proportion."""
+    """Return the use of a tariff, with its break-even if savings grow with the volume."""
     pays = tariff.monthly_usd > 0 and volume_gb > 0 and saved_usd > 0
     held_s = MONTH_S
     if tariff.end_s is not None:

@@ -1,4 +1,4 @@
-"""What a schedule uses of every region's VMs over time, and what that costs."""
+"""The load that a schedule puts on each region's VMs over time, and its cost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Usage:
     ----------
     cuts_s : array, length periods + 1
     tariffs_until_s : float
-        When tariffs have changed as often as is taken; what is sent later is charged by meters.
+        When tariffs reach the most changes allowed; meters charge all later volume.
     loads : array, shape (periods, rows)
         In VMs.
     """
@@ -111,7 +111,7 @@ class Usage:
         return {region: most[region] for region in self._problem.regions if region in most}
 
     def cost(self, storage_usd: float) -> Cost:
-        """Return fees and VMs: as many as each period needs, started anew whenever more are."""
+        """Return the cost of fees and VMs; VMs start again each time that a period needs more."""
         vms = self.site_vms()
         hours = np.diff(self.cuts_s) / S_PER_H
         started = np.maximum(0.0, np.diff(vms, axis=0, prepend=0.0)).sum(axis=0)
@@ -130,9 +130,9 @@ class Usage:
 
     @cached_property
     def _charged(self) -> list[tuple[int, Pair, float, float]]:
-        """Of each transfer's volume on a link, what no tariff covers, in GB, and the rest's USD.
+        """Each transfer's GB on a link that no tariff covers, and the USD that tariffs charge it.
 
-        Those that send over a link at once have equal parts of each Gbit/s.
+        Tariffs cover the same share of every transfer that uses a link at the same time.
         """
         regions, lengths_s, found = self._problem.regions, np.diff(self.cuts_s).tolist(), []
         for item in self._sending:
@@ -154,20 +154,20 @@ class Usage:
 
     @cached_property
     def _outside_gb(self) -> dict[Pair, float]:
-        """What meters count on each link."""
+        """The volume on each link that meters count."""
         found: dict[Pair, float] = {}
         for _, link, gb, _ in self._charged:
             found[link] = found.get(link, 0.0) + gb
         return found
 
     def _metered_usd(self, links_gb: Mapping[Pair, float]) -> float:
-        """Return what meters charge for volumes on links."""
+        """Return the metered fees of volumes on links."""
         usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
         return fsum(gb * usd_per_gb[link] for link, gb in links_gb.items())
 
     @cached_property
     def _by_tariff(self) -> list[dict[tuple[int, int], dict[int, float]]]:
-        """Of each period, which part of each link's rate, in Gbit/s, a tariff charges."""
+        """The Gbit/s that each tariff charges on each link, by period."""
         found = []
         for start_s, end_s, links in zip(
             self.cuts_s[:-1].tolist(), self.cuts_s[1:].tolist(), self._links_gbps, strict=True
@@ -180,7 +180,7 @@ class Usage:
 
     @cached_property
     def _by_tariff_gb(self) -> list[float]:
-        """What is sent by each tariff."""
+        """The volume sent under each tariff."""
         sent_gb = [0.0] * len(self._request.tariffs)
         for length_s, links in zip(np.diff(self.cuts_s).tolist(), self._by_tariff, strict=True):
             for of in links.values():
@@ -189,7 +189,7 @@ class Usage:
         return sent_gb
 
     def tariffs(self) -> tuple[TariffUse, ...]:
-        """Return what is sent by each tariff, what it saves, and when its month pays."""
+        """Return the volume, the saving and the break-even of each tariff."""
         return tuple(
             tariff_use(tariff, gb, self._saved_usd([number]) if gb else 0.0)
             for number, (tariff, gb) in enumerate(
@@ -198,7 +198,7 @@ class Usage:
         )
 
     def _saved_usd(self, numbers: Iterable[int]) -> float:
-        """Return what the meters would charge more for what some tariffs cover, less their USD."""
+        """Return the saving of some tariffs: metered fees avoided, less the tariffs' charges."""
         links_gb, by_tariffs_usd = dict(self._outside_gb), 0.0
         for number in numbers:
             tariff, gb = self._request.tariffs[number], self._by_tariff_gb[number]
@@ -210,8 +210,8 @@ class Usage:
     def dearer_tariffs(self) -> set[str]:
         """Return the ids of tariffs that should not be used, as meters would charge less.
 
-        A tariff below a link's mean fee may be above what its last GB costs. Those are returned
-        that save less than nothing by themselves; if only all together do, the dearest.
+        A tariff can be below a link's mean fee but above the fee of its last GB. Return the tariffs
+        that lose money by themselves; if only all of them together do, the most expensive one.
         """
         used = [number for number, gb in enumerate(self._by_tariff_gb) if gb]
         room_usd = ROUNDING * self._metered_usd(self._outside_gb)
@@ -221,7 +221,7 @@ class Usage:
         return {self._request.tariffs[number].id for number in dearer}
 
     def relayed_share(self) -> float:
-        """Return which part of all volume takes two links."""
+        """Return the share of the total volume that goes through a relay."""
         whole = relayed = 0.0
         for item in self._sending:
             for route, rate in item.rates_gbps.items():
@@ -248,12 +248,12 @@ class Usage:
         return tuple(list(found.values())[:BUSIEST_SHOWN])
 
     def periods(self, network: Network) -> dict[int, tuple[Period, ...]]:
-        """Return the periods of each transfer, those that follow at the same rates as one.
+        """Return the periods of each transfer; consecutive ones at the same rates are merged.
 
         Parameters
         ----------
         network : Network
-            That names the kind of address of each link.
+            Gives the kind of address of each link.
         """
         found: dict[int, list[Period]] = {}
         for item in sorted(self._sending, key=lambda item: item.start_s):
@@ -292,16 +292,16 @@ def stored_volumes(
     now_s: float,
     usd_per_gb_month: Mapping[str, float],
 ) -> tuple[StoredVolume, ...]:
-    """Return what of a transfer lies at relays from a time on.
+    """Return the volumes of a transfer stored at relays from a time on.
 
     Parameters
     ----------
     periods : sequence of Period
-        From then on, in order. Rates are constant within each: what lies at a relay changes evenly.
+        From `now_s` on, in order. Rates are constant in each, so stored volumes change linearly.
     ends : tuple of str
         Source and destination.
     lies_gb : mapping
-        What lies there already, by region.
+        Volumes stored already, by region.
     now_s : float
     usd_per_gb_month : mapping
         By region.

@@ -1,6 +1,6 @@
-"""What questions of many transfers share beside VMs (:mod:`planner.model.shared_resources`).
+"""The parts that questions of many transfers share (VMs: :mod:`planner.model.shared_resources`).
 
-:mod:`.problem` has the figures of sites and links, :mod:`.fees` what volumes on links cost,
-:mod:`.drawn_times` how long a plan takes where links and VMs are slower or faster than expected,
-and :mod:`.explanation` what answers say alike.
+:mod:`.problem` has the figures of sites and links, :mod:`.fees` the fees of volumes on links,
+:mod:`.drawn_times` the durations of a plan if links and VMs are slower or faster than expected, and
+:mod:`.explanation` the common parts of answers.
 """

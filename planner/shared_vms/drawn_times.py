@@ -1,4 +1,4 @@
-"""How long plans of many transfers take where links and VMs are slower or faster than expected.
+"""Durations of plans of many transfers if links and VMs are slower or faster than expected.
 
 Two plans of one question share the caps of VMs, the windows of receivers and most links, so that
 their errors cancel. Each of these is a factor with draws of its own, see
@@ -22,7 +22,7 @@ from planner.model.units import MBPS_PER_GBPS
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.solvers.joint import DRAWS, quantiles, spread
 
-# What tells the factors of a site apart.
+# Numbers that tell the factors of a site apart.
 EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
 # SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 _STEP, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -30,7 +30,7 @@ _MOST_LOGARITHM = 700.0
 
 
 class DrawnTimes:
-    """Times of plans of one question, in each draw of what is not known.
+    """Times of plans of one question, in each draw of the unknowns.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class DrawnTimes:
     resources, low, high : SiteResources
         As expected, and at the bounds of the estimates.
     connections : int
-        Of a VM, that they rest on.
+        Of a VM, on which the figures rest.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class DrawnTimes:
         return _exp(_logarithms(keys, *own) + windows_drawn)
 
     def _windows(self, name: str, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-        """Return which links' rates rest on a window that was inferred for all senders."""
+        """Return a mask of links whose rates rest on a window inferred for all senders."""
         count = min(self._connections, PAIR_CONNECTIONS)
         found = []
         for a, b in zip(src.tolist(), dst.tolist(), strict=True):
@@ -129,7 +129,7 @@ _BOUNDS: tuple[Bound, ...] = ("expected", "low", "high")
 def drawn_links(pairs: Sequence[tuple[str, str]], figures: Sequence[Estimate]) -> Floats:
     """Return the factors of a figure of links in each draw, shape (draws, links).
 
-    Each link's errors are its own, and of its name.
+    Each link has its own errors, derived from its name.
     """
     names = np.array([[crc32(name.encode()) for name in pair] for pair in pairs], dtype=np.uint64)
     keys = _keys(_keys(names[:, 0], 0) + names[:, 1], FIGURE)
@@ -138,13 +138,13 @@ def drawn_links(pairs: Sequence[tuple[str, str]], figures: Sequence[Estimate]) -
 
 
 def _over(amount: Floats, limit: Floats) -> Floats:
-    """Return amounts over limits, 0 where nothing is asked."""
+    """Return amounts over limits, 0 where the amount is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(amount > 0, amount / limit, 0.0)
 
 
 def _spreads(expected: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the spreads of factors below and above what is expected."""
+    """Return the spreads of factors below and above the expected value."""
     return spread(expected, low), spread(expected, high)
 
 
@@ -153,7 +153,7 @@ def _exp(logarithms: Floats) -> Floats:
 
 
 def _keys(names: NDArray[np.uint64], kind: int) -> NDArray[np.uint64]:
-    """Return keys that differ by name and kind, and tell nothing of either."""
+    """Return pseudo-random keys that differ by name and kind."""
     mixed = names + np.uint64(_STEP * (kind + 1) % 2**64)
     for shift, factor in zip((30, 27), _MIX, strict=True):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)

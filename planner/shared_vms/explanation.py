@@ -1,9 +1,9 @@
-"""What answers to questions of many transfers say alike: connections, limits and quotas.
+"""The parts that answers about many transfers share: connections, limits and quotas.
 
-Connections of links that nobody ramped: see :mod:`planner.transfer.readings`. Where it is not known
-whether a slow link's path ends or each of its connections is slow, plans take the path to end. As
-long as VMs have enough connections, each such link gets as many as carry its rate under the other
-reading, so that the plan holds under both.
+Connections of links without a ramp test: see :mod:`planner.transfer.readings`. If a slow link may
+be limited by its path or by each of its connections, plans assume the path. As long as VMs have
+enough connections, each such link gets enough to carry its rate in the other case too, so that the
+plan holds in both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RAMPS_SHOWN = 3
 BOTTLENECKS_SHOWN = 5
 MORE_VMS_SHOWN = 3
 BINDING = 1e-3
-"""Share of a duration below which what a VM more saves is not worth a word."""
+"""Share of a duration below which the saving of one more VM is not reported."""
 
 
 def fullest_rows(
@@ -52,7 +52,7 @@ def fullest_rows(
     Parameters
     ----------
     worth_s : array, length rows
-        What one more VM there saves, at the margin.
+        Marginal saving of one more VM there.
     transfer_s : float
     """
     least_s = BINDING * transfer_s / max(len(worth_s), 1)
@@ -66,16 +66,16 @@ def one_more_vm(
     least_s: float,
     saved_with: Callable[[SiteResources], tuple[float, float]],
 ) -> tuple[OneMoreVm, ...]:
-    """Return what one more VM at each of the tightest sites saves at least.
+    """Return the least saving of one more VM at each of the tightest sites.
 
     Parameters
     ----------
     worth_s : array, length rows
-        What one more VM there saves, at the margin.
+        Marginal saving of one more VM there.
     least_s : float
-        Less is not worth a word.
+        Smaller savings are not reported.
     saved_with : callable
-        The duration, and what it saves, with other VMs.
+        Returns the duration and the saving with other VMs.
     """
     places = widenings(resources, regions, worth_s, least_s / max(len(worth_s), 1))
     found = []
@@ -96,16 +96,16 @@ def vm_warnings(
     more: Iterable[OneMoreVm] = (),
     opened: OpenedConnections | None = None,
 ) -> tuple[str, ...]:
-    """Return what to know of a plan's VMs: their connections, and what quotas hold them to.
+    """Return warnings about a plan's VMs: their connections, and the quotas that limit them.
 
     Parameters
     ----------
     vms, needed : mapping
         VMs of the plan, and connections that a VM needs, by region.
     more : iterable of OneMoreVm
-        What the plan says of further VMs.
+        The plan's savings with further VMs.
     opened : OpenedConnections, optional
-        What it takes for granted of links.
+        The connections that it opens on links.
     """
     relays = getattr(request, "relays", "none") == "any"
     limited = {
@@ -133,14 +133,14 @@ def vm_warnings(
 
 
 class OpenedConnections:
-    """How many connections a plan opens on links.
+    """The connections that a plan opens on links.
 
     Attributes
     ----------
     by_region : dict of str to int
-        How many a VM of each region needs.
+        Number that a VM of each region needs.
     each_gbps : array, shape (n, n)
-        What each connection of a link is taken to carry; 0 where nothing is sent.
+        Assumed rate of each connection of a link; 0 where nothing is sent.
 
     Parameters
     ----------
@@ -185,17 +185,17 @@ class OpenedConnections:
             self.by_region = needed(self.each_gbps)
 
     def count(self, rate_gbps: float, *links: tuple[int, int]) -> int:
-        """Return how many connections a rate takes on each of some links."""
+        """Return the connections that a rate needs on each of some links."""
         slowest = min(float(self.each_gbps[link]) for link in links)
         return max(1, int(np.ceil(rate_gbps / slowest * (1 - SAME_COUNT))))
 
     def warnings(self, vms: Mapping[str, int]) -> tuple[str, ...]:
-        """Return what the plan takes for granted of links that nobody tried that way."""
+        """Return the plan's assumptions about links that no test has confirmed."""
         links = []
         for src, dst in self._used if self._connections > 1 else ():
             several = min(vms[self._regions[src]], vms[self._regions[dst]]) > 1
             if not several and (src, dst) not in self._slow:
-                continue  # nothing is taken for granted
+                continue  # nothing is assumed
             rate = float(self._links_gbps[src, dst])
             names = self._regions[src], self._regions[dst]
             links.append(PathShare(names, rate, 1.0, self.count(rate, (src, dst))))
@@ -205,7 +205,7 @@ class OpenedConnections:
 def ramps(
     network: Network, prices: Prices, links: Iterable[tuple[str, str]], connections: int
 ) -> tuple[MeasureFirst, ...]:
-    """Return the tests of more connections on links that others are used in place of.
+    """Return tests with more connections on links that the plan avoids.
 
     Parameters
     ----------

@@ -1,10 +1,9 @@
 """Fees of volumes on links: each provider's meters count all links of a kind together.
 
-What a link costs a GB depends on what its meter counts (:func:`planner.model.pricing.meter`), and
-that on where volumes go, while a linear program wants one figure a link. So who decides begins with
-the fees of some routing, charges what is found for what its links carry, and decides again at those
-fees where they differ (:data:`ROUNDS`, :data:`SAME_FEES`). The cost that is stated is always what
-meters count.
+A link's fee depends on the volume that its meter counts (:func:`planner.model.pricing.meter`), and
+so on the routing, while a linear program needs one fee per link. Callers therefore begin with the
+fees of some routing, find a plan, and repeat at that plan's fees where they differ (:data:`ROUNDS`,
+:data:`SAME_FEES`). Stated costs are always those of the metered volumes.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from planner.model.units import BITS_PER_BYTE
 
 ROUNDS = 4
 SAME_FEES = 5e-3
-"""Fees of links that differ by less are not decided on again."""
+"""Fees of links that differ by less count as equal."""
 LEAST_GB = 1e-9
 
 
 class LinkFees:
-    """Fees of links among n sites, by what is on all of them.
+    """Fees of links among n sites, by the volumes on all of them.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class LinkFees:
         self._meter_of_list: list[int] = []
 
     def add(self, src: int, dst: int) -> None:
-        """Take up a link.
+        """Add a link.
 
         Raises
         ------
@@ -56,7 +55,7 @@ class LinkFees:
         """
         pair, prices = (self._regions[src], self._regions[dst]), self._prices
         counted_with = meter(*pair)
-        tiered = type(prices) is not FlatPrices  # one's own prices may depend on the volume
+        tiered = type(prices) is not FlatPrices  # custom prices may depend on the volume
         key: Hashable = pair
         if isinstance(prices, CataloguePrices):
             tiers = prices.price_list(*pair)
@@ -73,13 +72,13 @@ class LinkFees:
         self._list_of[src, dst] = number
 
     def usd_per_gbit(self, links_gbit: Floats, missing: float = 0.0) -> Floats:
-        """Return the mean fee of each link where all carry these volumes in the same month.
+        """Return the mean fee of each link if the links carry these volumes in the same month.
 
         Parameters
         ----------
         links_gbit : array, shape (n, n)
         missing : float
-            Of links that were not taken up.
+            Fee of links that were not added.
 
         Returns
         -------
@@ -96,37 +95,37 @@ class LinkFees:
         return len(self._meters)
 
     def counted_by(self, number: int) -> NDArray[np.bool_]:
-        """Return which links a meter counts, shape (n, n)."""
+        """Return a mask of the links that a meter counts, shape (n, n)."""
         of = np.array([*self._meter_of_list, -1])
         return np.asarray(of[self._list_of] == number)
 
     def least_usd_per_gbit(self, most_gbit: float | Floats) -> Floats:
-        """Return fees that no routing is charged less than, shape (n, n), 0 where there is no link.
+        """Return lower bounds on fees under any routing, shape (n, n), 0 where there is no link.
 
-        Over volumes, mean prices fall, or rise from a first tier that is free and then fall: they
-        are least at one of the ends.
+        As volume grows, mean prices fall, or rise from a free first tier and then fall: they are
+        least at one of the ends.
 
         Parameters
         ----------
         most_gbit : float, or array by meter
-            What meters count at most.
+            The most that meters count.
         """
         most_gb = np.broadcast_to(most_gbit, self.meters)[self._meter_of_list] / BITS_PER_BYTE
         least = np.minimum(self._usd_per_gb(np.zeros(len(most_gb))), self._usd_per_gb(most_gb))
         return self._matrix(least, 0.0)
 
     def least_part(self, usd_per_gbit: Floats, most_gbit: float | Floats) -> float:
-        """Return by how much what is charged can be below some fees at most, as a factor."""
+        """Return the least ratio of the fees charged under any routing to some fees."""
         paid = (usd_per_gbit > 0) & (self._list_of >= 0)
         parts = self.least_usd_per_gbit(most_gbit)[paid] / usd_per_gbit[paid]
         return float(parts.min(initial=1.0))
 
     def usd(self, links_gbit: Floats) -> float:
-        """Return what meters charge for volumes on links."""
+        """Return the metered fees of volumes on links."""
         return float((links_gbit * self.usd_per_gbit(links_gbit)).sum())
 
     def _usd_per_gb(self, counted_gb: Floats) -> Floats:
-        """Return the mean price of every list at what its meter counts."""
+        """Return the mean price of every list at its metered volume."""
         fees = np.array(self._first_usd_per_gb)
         for number, pair in self._tiered.items():
             gb = max(float(counted_gb[number]), LEAST_GB)
@@ -138,5 +137,5 @@ class LinkFees:
 
 
 def same_fees(one: Floats, other: Floats) -> bool:
-    """Whether fees of links differ by so little that deciding again is in vain."""
+    """Return whether fees of links are so close that another round would change nothing."""
     return bool(np.allclose(one, other, rtol=SAME_FEES, atol=0.0))

@@ -37,7 +37,7 @@ class SharedFigures:
     rtt_ms : array, shape (n, n)
     vm_usd_per_h : array, length n
     vm_start_s : float
-        That every VM is paid for before it sends.
+        Time that every VM is paid for before it sends.
     """
 
     regions: tuple[str, ...]
@@ -55,12 +55,12 @@ class SharedFigures:
         return np.array([whole_vms(count) if count > 0 else 0.0 for count in needed.tolist()])
 
     def vm_usd(self, vms: Floats, duration_s: Floats | float) -> Floats:
-        """Return what VMs cost for durations, their start included."""
+        """Return the cost of VMs for durations, their start included."""
         hours = (np.asarray(duration_s) + self.vm_start_s) / S_PER_H
         return np.asarray(float(vms @ self.vm_usd_per_h) * hours)
 
     def cost(self, links_gbit: Floats, vms: Floats, duration_s: float) -> Cost:
-        """Return what volumes on links and VMs cost."""
+        """Return the cost of volumes on links and of VMs."""
         return Cost.of(self.fees.usd(links_gbit), float(self.vm_usd(vms, duration_s)))
 
     def levels_s(self, links_gbit: Floats, vms: Floats) -> Floats:
@@ -76,12 +76,12 @@ class SharedFigures:
     def range_s(
         self, links_gbit: Floats, vms: Floats, duration_s: float, ramp_s: float
     ) -> tuple[float, float]:
-        """Return a duration where links are as fast, and as slow, as their bounds."""
+        """Return a duration if links are as fast, and as slow, as their bounds."""
         fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, self.low, self.high)
         return min(fast_s + ramp_s, duration_s), max(slow_s + ramp_s, duration_s)
 
     def drawn_times(self, network: Network, connections: int) -> DrawnTimes:
-        """Return the times of plans in each draw of what is not known."""
+        """Return the times of plans in each draw of the unknowns."""
         return DrawnTimes(network, self.regions, self.resources, self.low, self.high, connections)
 
 
@@ -128,7 +128,7 @@ def shared_figures(
             except DataError:
                 if (i, j) in needed:
                     raise
-                continue  # what it would cost is not known, so nothing is sent over it
+                continue  # its price is not known, so nothing is sent over it
             rtt[i, j] = link.rtt_ms.expected
             links[i, j] = link
     vms = np.array([float(most_vms(request, network, region)) for region in regions])
@@ -146,9 +146,9 @@ def shared_figures(
 
 
 def most_vms(request: RelayingRequest, network: Network, region: str) -> int:
-    """Return how many VMs a plan may use in a region.
+    """Return the most VMs that a plan may use in a region.
 
-    Quotas bound the number for all regions, not one that the request states for this region.
+    Quotas limit the number for all regions, but not one that the request gives for this region.
     """
     stated = request.vms_in.get(region)
     return network.sites[region].may_run(request.vms) if stated is None else stated
@@ -175,7 +175,7 @@ def resources_at_bounds(
     connections: int,
     pair_connections: int = PAIR_CONNECTIONS,
 ) -> dict[Bound, SiteResources]:
-    """Return what n sites share, at each bound.
+    """Return the resources that n sites share, at each bound.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The figures that a shuffle comes down to."""
+"""The figures of a shuffle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ShuffleProblem(SharedFigures):
     ----------
     ends : array of bool, length n
     demands_gbit, usd_per_gbit : arrays, shape (n, n)
-        Fees are those of links where all goes direct.
+        Fees if all volume goes direct.
     """
 
     ends: np.ndarray
@@ -34,7 +34,7 @@ class ShuffleProblem(SharedFigures):
 
     @property
     def most_gbit(self) -> float:
-        """What no meter counts more than: the whole volume, once on each link of a path."""
+        """The most that a meter can count: the whole volume, once on each link of a path."""
         return 2.0 * float(self.demands_gbit.sum())
 
 
@@ -54,7 +54,7 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
         network.check_region(region, "demands", names="name a region that")
     refuse_without_vms(network, request.ends, request.vms_in)
     ends, may_relay = set(request.ends), request.relays == "any"
-    # Nothing else takes part, so nothing else is looked at.
+    # No other regions take part.
     regions = participants(request, network, ends, relays=may_relay)
     index = {region: i for i, region in enumerate(regions)}
     demands = np.zeros((len(regions), len(regions)))

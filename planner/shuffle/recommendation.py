@@ -1,6 +1,6 @@
 """Many transfers at once over shared VMs: rates, paths and VMs for all pairs of a shuffle.
 
-:mod:`planner.shuffle.solve` decides; here, the answer is put together.
+:mod:`planner.shuffle.solve` decides; this module builds the answer.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def recommend_shuffle(
     ----------
     request, network, prices
     notes : tuple of str
-        What was understood from the request's names; goes first among the warnings.
+        How the request's names were understood; goes first among the warnings.
 
     Raises
     ------
     InfeasibleError
-        If no plan meets the deadline; says what would do.
+        If no plan meets the deadline; names one that can be met.
     DataError
         If nothing is known of any permitted path of a pair.
     """
@@ -105,7 +105,7 @@ def recommend_shuffle(
 
 
 def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
-    """Return why this plan and no other, in plain sentences."""
+    """Explain the choice of this plan in plain sentences."""
     request, direct, chosen = search.request, search.direct, decision.chosen
     problem = search.problem
     kind, region = problem.fullest_row(chosen.links_gbit, problem.resources.vms)
@@ -143,7 +143,7 @@ class _ShufflePlanBuilder:
         self.resources, self.volumes = search.resources, search.volumes
 
     def opened(self, chosen: ShuffleCandidate, network: Network) -> OpenedConnections:
-        """Return how many connections the plan opens on links."""
+        """Return the connections that the plan opens on links."""
         shares = np.divide(
             chosen.rate_gbps, self.volumes, out=np.zeros_like(self.volumes), where=self.search.moved
         )
@@ -157,7 +157,7 @@ class _ShufflePlanBuilder:
         )
 
     def relayed_pairs(self, chosen: ShuffleCandidate) -> list[tuple[str, str]]:
-        """Return the pairs that relays carry anything of, those with the most first."""
+        """Return the pairs that use relays, those with the most relayed volume first."""
         regions = self.problem.regions
         relayed = self.volumes - np.einsum("ijj->ij", chosen.paths_gbit)
         count = np.count_nonzero(relayed > SAME_COUNT * self.volumes)
@@ -166,7 +166,7 @@ class _ShufflePlanBuilder:
         return [(regions[a], regions[b]) for a, b in zip(i.tolist(), j.tolist(), strict=True)]
 
     def equal_share(self) -> Comparison:
-        """Return what starting everything at once, direct, would give."""
+        """Return the time and cost of starting everything at once, direct."""
         if self.search.direct is None:
             return Comparison(None, None)
         finish = equal_share_finish_s(self.resources, self.volumes)
@@ -207,7 +207,7 @@ class _ShufflePlanBuilder:
         )
 
     def worth_s(self, chosen: ShuffleCandidate) -> Floats:
-        """Return what one more VM of each row saves, at the margin."""
+        """Return the marginal saving of one more VM of each row, in s."""
         resources = self.resources
         levels = resources.loads(chosen.links_gbit) / resources.row_vms
         worth = np.zeros(len(levels))
@@ -219,7 +219,7 @@ class _ShufflePlanBuilder:
         return worth
 
     def one_more_vm(self, chosen: ShuffleCandidate) -> tuple[OneMoreVm, ...]:
-        """Return what one more VM at each of the tightest sites saves at least."""
+        """Return the least saving of one more VM at each of the tightest sites."""
 
         def saved_with(more: SiteResources) -> tuple[float, float]:
             time_s = more.time_s(chosen.links_gbit)

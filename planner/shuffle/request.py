@@ -58,7 +58,7 @@ class ShuffleRequest(RelayingRequest):
     frontier: Switch = frontier_field()
 
     def _check(self) -> None:
-        # A matrix needs its names; where they are not needed, they are no part of the question.
+        # Only a matrix needs the names; the question itself does not include them.
         self.__dict__["demands_gb"] = demands_gb(self.demands_gb, self.regions, "demands")
         self.__dict__["regions"] = ()
 
@@ -73,7 +73,7 @@ class ShuffleRequest(RelayingRequest):
         return sum(self.demands_gb.values())
 
     def described(self) -> dict[str, Any]:
-        """Return what was asked; the volumes are with the pairs of the plan."""
+        """Return the request; the plan lists the volumes by pair."""
         found = super().described()
         del found["demands"], found["regions"]
         return {"pairs": len(self.demands_gb), "volume_gb": self.volume_gb, **found}

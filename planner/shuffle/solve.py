@@ -1,8 +1,8 @@
 """Decides one shuffle: its fastest routings, the cheapest in a time, direct rates, and the choice.
 
-Per-pair thinking gets a shuffle wrong: every VM's caps and connections are shared by all that
-pass it. All pairs are routed together over direct and one-hop paths
-(:mod:`planner.solvers.column_generation`); then pairs are sped up that no other pair holds back
+Planning pair by pair gets a shuffle wrong: all traffic through a VM shares its caps and
+connections. All pairs are routed together over direct and one-hop paths
+(:mod:`planner.solvers.column_generation`); then pairs that no other pair holds back are sped up
 (:func:`planner.solvers.max_min_fill.fill`). Relays are recommended where that has the least
 expected regret at the margin and the attitude to risk (:mod:`planner.shared_vms.drawn_times`),
 where direct rates are as fast and dearer, or where they miss the deadline.
@@ -39,7 +39,7 @@ from planner.solvers.column_generation import (
 from planner.solvers.joint import Gain, compared
 from planner.solvers.max_min_fill import direct_paths, fill
 
-# The least time is found to a part of the gap; the rest is room to choose the cheapest routing.
+# Part of the gap finds the least time; the rest is room to choose the cheapest routing.
 TIME_GAP = 0.4 * GAP
 FEES_GAP = 5e-3
 FRONTIER_POINTS = 8
@@ -54,12 +54,12 @@ class ShuffleCandidate:
     paths_gbit : array, shape (n, n, n)
         By source, first hop and destination.
     transfer_s, ramp_up_s : float
-        Until the last pair ends, without getting up to speed; and what the path that takes longest
-        to get up to speed adds.
+        Until the last pair ends, without getting up to speed; and the time that the slowest path
+        needs to get up to speed.
     rate_gbps, finish_s : arrays, shape (n, n)
         Of each pair.
     vms : array, length n
-        The fewest that do it.
+        The fewest that keep the time.
     """
 
     paths_gbit: Floats
@@ -78,14 +78,14 @@ class ShuffleCandidate:
 
     @cached_property
     def relays(self) -> bool:
-        """Whether any volume takes more than one link."""
+        """Return whether any volume takes more than one link."""
         direct = np.einsum("ijj->ij", self.paths_gbit)
         return bool((self.paths_gbit.sum(axis=1) - direct).max() > 0)
 
 
 @dataclass(frozen=True)
 class ShuffleDecision:
-    """What was decided.
+    """The decision.
 
     Attributes
     ----------
@@ -124,10 +124,10 @@ class ShuffleSearch:
         all_direct = bool((self.resources.rate_gbps[self.moved] > 0).all())
         self.direct = self.candidate(direct_paths(self.volumes)) if all_direct else None
         self.routed: Routing | None = None
-        """The fastest routing, once it was looked for."""
+        """The fastest routing, once it is computed."""
 
     def candidate(self, paths_gbit: Floats) -> ShuffleCandidate:
-        """Return what a routing gives and costs, with the fewest VMs that keep its time."""
+        """Return the candidate of a routing, with the fewest VMs that keep its time."""
         problem, links = self.problem, links_of(paths_gbit)
         time_s = self.resources.time_s(links)
         vms = np.maximum(problem.fewest_vms(links, time_s), problem.ends)
@@ -184,7 +184,7 @@ class ShuffleSearch:
         return self._at_metered_fees(cheap_in_time), max(bounds)
 
     def _at_metered_fees(self, route: Callable[[PathColumns], Floats]) -> ShuffleCandidate:
-        """Return the cheapest candidate of some rounds, each at the fees of what was found before.
+        """Return the cheapest candidate of some rounds, each at the fees of the one before.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class ShuffleSearch:
 
     @cached_property
     def bound_at_leisure_usd(self) -> float:
-        """Fees that no routing is below, however long it takes."""
+        """A lower bound on the fees of any routing, however slow."""
         least = self.problem.fees.least_usd_per_gbit(self.problem.most_gbit)
         return least_fees_at_leisure_usd(self.columns.at_fees(least))
 
@@ -257,7 +257,7 @@ class ShuffleSearch:
         return decision
 
     def as_fast(self, relayed: ShuffleCandidate) -> bool:
-        """Whether direct rates are as fast as times are told apart: the cost decides then."""
+        """Return whether direct rates are as fast, within the gap: then the cost decides."""
         direct = self.direct
         return bool(direct and direct.duration_s <= relayed.duration_s * (1 + GAP))
 
@@ -290,7 +290,7 @@ class ShuffleSearch:
         return ShuffleDecision(chosen, relayed, gain, bound)
 
     def _gain(self, relayed: ShuffleCandidate) -> Gain | None:
-        """Return how many times better relaying is than direct rates, over shared draws."""
+        """Return the gain of relaying over direct rates, in shared draws."""
         direct, request = self.direct, self.request
         if direct is None or not relayed.relays:
             return None

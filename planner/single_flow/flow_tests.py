@@ -1,6 +1,6 @@
-"""Direct tests of single TCP flows, and what they tell of the hosts: windows and caps.
+"""Direct tests of single TCP flows, and the hosts' windows and caps that they show.
 
-Hosts are any names: nothing here knows regions, VM types or prices.
+Hosts are any names: this module does not know regions, VM types or prices.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Window:
     ----------
     window_mb : float
     error : float
-        Relative, 90th percentile. Tests lie about what it promises by their own noise besides.
+        Relative, 90th percentile. The noise of tests comes on top.
     tests : int
         How many it rests on; 0 is Linux's default.
     """
@@ -104,7 +104,7 @@ UNSEEN = Window(DEFAULT_WINDOW_MB, UNSEEN_ERROR, 0)
 
 
 class FlowEvidence:
-    """What direct tests tell: round-trip times, steady rates, receivers' windows, hosts' caps.
+    """Evidence of direct tests: round-trip times, steady rates, receivers' windows, hosts' caps.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class FlowEvidence:
         return found if found is not None else self._rtts_ms.get((dst, src))
 
     def steady_mbps(self, src: str, dst: str) -> tuple[float, float] | None:
-        """Return the steady rate that a pair's own tests show (median) and a later test's error."""
+        """Return the median steady rate of a pair's own tests, and a later test's error."""
         found = self._steady.get((src, dst))
         if not found:
             return None
@@ -161,11 +161,11 @@ class FlowEvidence:
         return rate, later_test_error(len(found), deviation)
 
     def spread(self, rtt_ms: float) -> LawSpread:
-        """Return how tests at a distance lie about what their receivers' windows promise."""
+        """Return the spread, at a round-trip time, of tests around their windows' predictions."""
         return self._spreads.of("", rtt_ms)
 
     def _ratios(self) -> Iterator[tuple[str, float, float]]:
-        """Yield the tests that windows held back, as their spreads are learned from them."""
+        """Yield the tests limited by windows, from which spreads are learned."""
         for (src, dst), values in self._steady.items():
             rtt_ms = self.rtt_ms(src, dst)
             if rtt_ms is not None and self.window(dst).tests:
@@ -178,7 +178,7 @@ class FlowEvidence:
         return self._windows.get(host, UNSEEN)
 
     def cap_mbps(self, src: str, dst: str) -> float:
-        """Return what caps of sender and receiver leave a flow; infinity where none was seen."""
+        """Return the lower cap of sender and receiver; infinity where none was seen."""
         return min(self._caps_out.get(src, inf), self._caps_in.get(dst, inf))
 
     def _steady_of(self, test: FlowTest) -> float:
@@ -207,8 +207,8 @@ class FlowEvidence:
         """Return the fastest flow out of and into each host that its caps held back.
 
         With `near`, windows are not known yet, and every test over a short distance counts;
-        otherwise those that stayed clearly below what the receiver's window allows. What a host
-        exceeded elsewhere is no cap of its own.
+        otherwise those that stayed clearly below what the receiver's window allows. A rate that a
+        host exceeded elsewhere is not its cap.
         """
         out: dict[str, float] = {}
         into: dict[str, float] = {}
@@ -237,7 +237,7 @@ class FlowEvidence:
     def _calibrated(
         self, cap_out: Mapping[str, float], cap_in: Mapping[str, float]
     ) -> dict[str, Window]:
-        """Return each receiver's window from the tests into it that no cap held back."""
+        """Return each receiver's window from the tests into it that no cap limited."""
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)
         least: dict[str, float] = defaultdict(float)
         for (src, dst), values in self._steady.items():
@@ -264,7 +264,7 @@ class FlowEvidence:
 
 
 def check_positive(field: str, value: float) -> None:
-    """Refuse what is no positive finite number.
+    """Refuse a value that is not a positive finite number.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""What one TCP flow reaches, direct and through relays that split it, from direct tests alone.
+"""The throughput of one TCP flow, direct and through relays that split it, from direct tests alone.
 
-No relay need ever have run. A flow is held back by its receiver's window, ``W / RTT``, and by caps;
-a relay that ends one connection and opens another makes two flows with shorter round trips, of
-which the slower one counts. The relay's window is what direct tests into it show.
+No relay need ever have run. The receiver's window, ``W / RTT``, and caps limit a flow; a relay that
+ends one connection and opens another makes two flows with shorter round trips, of which the slower
+one counts. The relay's window comes from direct tests into it.
 
 **Start-up.** Link *i* alone reaches ``R_i = min(W_i / RTT_i, C_i)`` and loses
 ``L_i(R) = (log2(R RTT_i / 14.6 kB) - 1) RTT_i`` on the way to a rate *R*
@@ -42,7 +42,7 @@ __all__ = ["FlowAnswer", "FlowPrediction", "FlowTest", "predict"]
 
 @dataclass(frozen=True, slots=True)
 class FlowPrediction:
-    """What one flow reaches on a path.
+    """The throughput of one flow on a path.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class FlowPrediction:
     rtt_ms : float | None
         Sum of the links'; None where a link's is not known.
     bottleneck : str
-        The link that holds it back, and by what.
+        The link that limits it, and why.
     """
 
     hosts: tuple[str, ...]
@@ -117,7 +117,7 @@ def predict(
     margin: float = 0.0,
     risk: Risk = "neutral",
 ) -> FlowAnswer:
-    """Predict what one flow reaches direct and through each relay, and which is faster.
+    """Predict the throughput of one flow direct and through each relay, and choose.
 
     Parameters
     ----------
@@ -129,11 +129,11 @@ def predict(
     rtts_ms : mapping, optional
         ``(a, b)`` to the round-trip time in ms, of links without a test or in place of the tests'.
     relays : sequence of str, optional
-        Which hosts may relay; all others of the tests and times if left out.
+        Hosts that may relay; all others of the tests and times if left out.
     duration_s : float, optional
         Length of the test or transfer from a cold start; the steady rate if left out.
     margin : float
-        What a relay must gain to be preferred; 0.1 is ten percent.
+        Gain that a relay must have to be preferred; 0.1 is ten percent.
     risk : Risk
         How to weigh the regret of having relayed in vain; see
         :data:`planner.solvers.joint.RISK_WEIGHTS`.
@@ -143,7 +143,7 @@ def predict(
     InputError
         If a figure is out of range or a host relays for itself.
     DataError
-        If neither the direct path nor any relay's can be predicted, with what is missing.
+        If neither the direct path nor any relay's can be predicted; names the missing data.
     """
     if src == dst:
         raise InputError("dst", "is the source itself", value=dst)
@@ -232,7 +232,7 @@ class _Link:
     window_spreads: tuple[float, float] = (0.0, 0.0)
 
     def ramp_up_s(self, rate_mbps: float) -> float:
-        """Return what getting up to a rate costs; 0 where the round-trip time is not known."""
+        """Return the time lost getting up to a rate; 0 if the round-trip time is not known."""
         if self.rtt_ms is None:
             return 0.0
         return flow_ramp_up_s(rate_mbps * self.rtt_ms / 1000.0 / MBIT_PER_MB, self.rtt_ms)
@@ -259,7 +259,7 @@ def _path(
 
 
 def _bounds_mbps(links: Sequence[_Link]) -> tuple[float, float]:
-    """Return between which rates 90 % of later tests of a path lie, the links' errors drawn."""
+    """Return the 90 % range of later tests' rates on a path, from draws of links' errors."""
     (first, *others) = (
         (link.steady_mbps, *map(hypot, link.spreads, link.window_spreads)) for link in links
     )
@@ -286,7 +286,7 @@ def _mean_mbps(links: Sequence[_Link], duration_s: float) -> float:
 
 
 def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
-    """Return a link: as its own tests show it, else from the receiver's window."""
+    """Return a link from its own tests, else from the receiver's window."""
     rtt_ms = evidence.rtt_ms(src, dst)
     name = f"{src} -> {dst}"
     if tested := evidence.steady_mbps(src, dst):

@@ -1,4 +1,4 @@
-"""How far tests of one TCP flow lie from other tests of it, and from what windows promise.
+"""Spreads of tests of one TCP flow around other tests of it, and around window predictions.
 
 All figures are of the survey of February 2022: natural logarithms of ratios, at the 5th and the
 95th percentile. One rule for estimates from samples and for predictions from direct tests.
@@ -21,17 +21,17 @@ REPEAT_ERROR = 0.095
 DEVIATION_TO_90 = 1.4826 * 1.645
 """From the median of absolute deviations of normal values to their 90th percentile."""
 NOISE_COUNTS_AS = 5
-"""Tests, in the noise of a link's tests: those that ours stands for."""
+"""Number of tests that the general error counts as, next to a link's own tests."""
 CLASSES_MS = (20.0, 60.0)
-"""Nearer flows meet caps, and a little farther ones are held back by more than their window."""
+"""Nearer flows meet caps, and slightly farther ones are limited by more than their window."""
 WITH_CAPS = (LawSpread(0.45, 0.06), LawSpread(0.15, 0.07), LawSpread(0.08, 0.065))
-"""Of a test about the receiver's window over the round-trip time, in each class of distance."""
+"""Of tests around the receiver's window over the round-trip time, by class of distance."""
 WITHOUT_CAPS = (LawSpread(1.0, 0.5), *WITH_CAPS[1:])
-"""The same where nothing but near tests tells the caps of VMs."""
+"""The same where only near tests show the caps of VMs."""
 
 
 def later_test_error(count: Number, deviation: Number) -> Number:
-    """Return how far a later test lies from the median of some: relative, 90th percentile.
+    """Return the relative error of a later test against the median of some, 90th percentile.
 
     Parameters
     ----------
@@ -48,20 +48,20 @@ def later_test_error(count: Number, deviation: Number) -> Number:
 
 
 def window_error(rtts_ms: Sequence[float]) -> float:
-    """Return how far a window lies from the median of what tests over such round trips show."""
+    """Return the relative error of a window learned from tests over such round trips."""
     distance = sorted(rtts_ms)[len(rtts_ms) // 2]
     return max(WITH_CAPS[bisect_right(CLASSES_MS, distance)]) / sqrt(len(rtts_ms))
 
 
 class FlowSpreads:
-    """How tests lie about what their receivers' windows promise.
+    """Spreads of tests around the predictions of their receivers' windows.
 
     Parameters
     ----------
     tests : iterable of (str, float, float)
         The kind of the receiver (its VM type, or empty), the round-trip time in ms, and the
-        logarithm of what was measured over what its window promises. Near tests teach nothing:
-        what was taken for the caps of their VMs may rest on themselves.
+        logarithm of the measured over the predicted rate. Near tests are not used: the caps of
+        their VMs may come from these same tests.
     ours : tuple of LawSpread
         In each class of distance.
     """
