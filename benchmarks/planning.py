@@ -69,7 +69,7 @@ def main() -> None:
     show("The optimiser", ("", "plans", "median", "p95", "target"), rows)
     for ours, theirs, what in ((0, 5, "feasible"), (1, 6, "above direct")):
         ratio = median_and_p95(runs[theirs][1])[0] / median_and_p95(runs[ours][1])[0]
-        print(f"  OR-Tools takes {ratio:.0f} times as long ({what}).")
+        print(f"  The full model takes {ratio:.0f} times as long ({what}).")
     recommendations(january)
 
 
