@@ -70,6 +70,18 @@ RiskAttitude: TypeAlias = Annotated[
 ]
 
 
+def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regions.") -> None:
+    """Check that a transfer, a link or what is charged for one leads somewhere else.
+
+    Raises
+    ------
+    InputError
+        If both ends are the same region.
+    """
+    if src == dst:
+        raise InputError("dst", "is the source itself", value=dst, remedy=remedy)
+
+
 def volume_field(what: str, *, example: str, group: str) -> Any:
     """Declare the volume that is moved."""
     return field(

@@ -31,6 +31,7 @@ from planner.fields.shared import (
     Margin,
     RelayingRequest,
     RelaysOfMany,
+    check_ends_differ,
     connections_field,
     margin_field,
     relays_of_many_field,
@@ -84,20 +85,8 @@ class TimedTransfer(Specified):
     )
 
     def _check(self) -> None:
-        if self.src == self.dst:
-            raise InputError(
-                "dst",
-                "is the source itself",
-                value=self.dst,
-                remedy="What stays in a region needs no schedule.",
-            )
-        if self.deadline_s is not None and not self.start_s < self.deadline_s:
-            raise InputError(
-                "deadline_s",
-                f"must be after the start ({self.start_s:g} s)",
-                value=self.deadline_s,
-                remedy="Both count from the schedule's time 0.",
-            )
+        check_ends_differ(self.src, self.dst, "What stays in a region needs no schedule.")
+        _check_begins_first(self.start_s, "deadline_s", self.deadline_s)
 
     @classmethod
     def figures_of(cls, transfer: object) -> dict[str, Any]:
@@ -108,6 +97,16 @@ class TimedTransfer(Specified):
     def usd_per_gb(self) -> float:
         """The value of each GB; 0 if no value is given."""
         return (self.value_usd or 0.0) / self.volume_gb
+
+
+def _check_begins_first(start_s: float, field: str, end_s: float | None, more: str = "") -> None:
+    if end_s is not None and not start_s < end_s:
+        raise InputError(
+            field,
+            f"must be after the start ({start_s:g} s)",
+            value=end_s,
+            remedy=f"Both count from the schedule's time 0.{more}",
+        )
 
 
 # Times in hours are not whole seconds to the last digit: 32.2 h - 8.2 h is a little above 24 h.
@@ -153,21 +152,14 @@ class Tariff(Specified):
     )
 
     def _check(self) -> None:
-        if self.src == self.dst:
-            raise InputError(
-                "dst",
-                "is the source itself",
-                value=self.dst,
-                remedy="A tariff is of a link between two regions: give the one that receives.",
-            )
-        if self.end_s is not None and not self.start_s < self.end_s:
-            raise InputError(
-                "end_s",
-                f"must be after the start ({self.start_s:g} s)",
-                value=self.end_s,
-                remedy="Both count from the schedule's time 0. What goes on past midnight ends "
-                "after 24h.",
-            )
+        check_ends_differ(
+            self.src,
+            self.dst,
+            "A tariff is of a link between two regions: give the one that receives.",
+        )
+        _check_begins_first(
+            self.start_s, "end_s", self.end_s, " What goes on past midnight ends after 24h."
+        )
         if self.every_s is not None:
             if self.end_s is None:
                 raise InputError("end_s", "is missing", remedy="What recurs has an end.")

@@ -26,6 +26,7 @@ from planner.fields.shared import (
     Margin,
     RiskAttitude,
     RuledRequest,
+    check_ends_differ,
     deadline_field,
     frontier_field,
     margin_field,
@@ -74,13 +75,11 @@ class LeasedLink(Specified):
     )
 
     def _check(self) -> None:
-        if self.src == self.dst:
-            raise InputError(
-                "dst",
-                "is the source itself",
-                value=self.dst,
-                remedy="A lease is of a link between two regions: give the one that receives.",
-            )
+        check_ends_differ(
+            self.src,
+            self.dst,
+            "A lease is of a link between two regions: give the one that receives.",
+        )
 
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
@@ -187,10 +186,7 @@ class TransferRequest(RuledRequest):
     )
 
     def _check(self) -> None:
-        if self.src == self.dst:
-            raise InputError(
-                "dst", "is the source itself", value=self.dst, remedy="Name two different regions."
-            )
+        check_ends_differ(self.src, self.dst)
         if self.explore and self.objective == "latency":
             raise InputError(
                 "explore",

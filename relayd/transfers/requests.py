@@ -19,6 +19,7 @@ from planner.fields.kinds import (
     Region,
     Volume,
 )
+from planner.fields.shared import check_ends_differ
 from planner.fields.specified import (
     Figure,
     FiguresByPlace,
@@ -94,10 +95,7 @@ class TransferStartRequest(Specified):
     at_s: Moment = _time_field("When it began")
 
     def _check(self) -> None:
-        if self.src == self.dst:
-            raise InputError(
-                "dst", "is the source itself", value=self.dst, remedy="Name two different regions."
-            )
+        check_ends_differ(self.src, self.dst)
         _check_texts(self)
         expected = expected_of(self.document)
         whole_gb = expected.volume_gb if expected else None
