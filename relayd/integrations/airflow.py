@@ -1,41 +1,28 @@
-"""Airflow: plans, reservations and copies as tasks; those that wait take no worker meanwhile.
+"""Airflow: plans as tasks; those that wait take no worker meanwhile.
 
 A connection says where the service is (``AIRFLOW_CONN_RELAYD_DEFAULT=http://relayd:8080``); its
-password is a token with the scopes ``read`` and ``plan``, and ``ingest`` where copies are to be
-among the service's transfers in flight. Reservations of all DAGs share the
-links in a schedule that an Airflow variable keeps.
+password is a token with the scopes ``read`` and ``plan``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import time
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime, timedelta
-from hashlib import sha256
-from typing import Any, NamedTuple, NoReturn
+from datetime import timedelta
+from typing import Any, NoReturn
 
-from airflow.providers.standard.triggers.temporal import DateTimeTrigger
-from airflow.sdk import BaseHook, BaseOperator, Connection, Variable
+from airflow.sdk import BaseHook, BaseOperator, Connection
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-import relayd.fs
-from planner.fields.kinds import MOST_NAME
 from planner.fields.specified import Specified
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
-from planner.schedule.plan import TransferSchedule
-from planner.schedule.request import TimedTransfer
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import ServiceError
-from relayd.fs.copying import DEFAULT_STREAMS, CopyForecast
 from relayd.questions.registry import QUESTIONS
-from relayd.times import seconds_of, utc_text
 
 CONNECTION = "relayd_default"
-SCHEDULE = "relayd_schedule"
 ASK_AGAIN_S = 60.0
 WAITED_FOR = (InfeasibleError, DataError)
 """Errors that new measurements, or a link that is up again, can remove."""
@@ -197,239 +184,6 @@ class RelaydPlanOperator(BaseOperator):
         return document
 
 
-class RelaydReserveOperator(BaseOperator):
-    """Reserves links for one transfer, next to those that all others have reserved.
-
-    Returns what :class:`RelaydCopyOperator` takes: ``id`` and ``schedule``, and as promised now
-    ``src``, ``dst``, ``volume_gb``, ``start_at``, ``end_at`` and ``egress_usd``. A later
-    reservation may change when this one sends, never beyond its deadline.
-
-    Give tasks that reserve in one schedule a pool with one slot: two at once would not see each
-    other.
-
-    Parameters
-    ----------
-    transfer : mapping
-        Fields of :class:`~planner.schedule.request.TimedTransfer`, which may have templates;
-        ``start`` and ``deadline`` count from when the task runs. A task of a run has one
-        reservation, however often it is tried, unless there is an ``id`` (or ``name``).
-    schedule : str
-        The Airflow variable that keeps the schedule in progress.
-    limits : mapping, optional
-        Further fields of :class:`~planner.schedule.request.ScheduleRequest`, such as ``vms``: the
-        same for all that share a schedule.
-    relayd_conn_id : str
-    """
-
-    template_fields = ("transfer", "schedule", "limits")
-
-    def __init__(
-        self,
-        *,
-        transfer: Mapping[str, Any],
-        schedule: str = SCHEDULE,
-        limits: Mapping[str, Any] | None = None,
-        relayd_conn_id: str = CONNECTION,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.transfer, self.schedule, self.limits = transfer, schedule, limits
-        self.relayd_conn_id = relayd_conn_id
-
-    def execute(self, context: Any) -> dict[str, Any]:
-        """Ask for a schedule with this transfer in it, and keep that.
-
-        Raises
-        ------
-        AirflowFailException
-            If the deadline can't be promised, with what would do; or if a field is wrong.
-        """
-        kept = _StoredSchedule.read(self.schedule)
-        try:
-            named = "id" in self.transfer or "name" in self.transfer
-            own: dict[str, Any] = {} if named else {"id": _own_id(context["ti"])}
-            asked = TimedTransfer(**own, **self.transfer)
-            if kept and (found := kept.transfer(asked.id)):
-                self.log.info("%s was reserved before.", asked.id)
-                return _reservation(self.schedule, kept, found)
-            kept = kept or _StoredSchedule(time.time(), {"now_s": 0.0, "transfers": []})
-            # Clocks of workers differ a little.
-            now_s = max(time.time() - kept.began_s, kept.document["now_s"])
-            figures = TimedTransfer.figures_of(asked)
-            figures["start_s"] += now_s
-            if figures["deadline_s"] is not None:
-                figures["deadline_s"] += now_s
-            limits = self.limits or {}
-            with RelaydHook(self.relayd_conn_id).get_conn() as wan:
-                plan = wan.schedule(
-                    [figures], existing=kept.in_progress(now_s), now_s=now_s, **limits
-                )
-        except RelaydError as error:
-            _fail(error)
-        decided = plan.transfer(asked.id)
-        if decided.verdict == "refused":
-            raise AirflowFailException(f"{plan.reason} {_remedies_text(decided)}".strip())
-        document = plan.model_dump("json")
-        kept = _StoredSchedule(
-            kept.began_s, {name: document[name] for name in ("now_s", "transfers")}
-        )
-        kept.write(self.schedule)
-        return _reservation(self.schedule, kept, kept.transfer(asked.id) or {})
-
-
-class RelaydCopyOperator(BaseOperator):
-    """Copies files between object stores as :func:`relayd.fs.copy` does, when it is their turn.
-
-    Returns ``files``, ``sent_gb``, ``duration_s``, and ``forecast_s`` and ``forecast_usd`` of
-    before.
-
-    Parameters
-    ----------
-    source, target : str
-        Addresses as fsspec has them.
-    src, dst : str
-        Regions of the two, ids or aliases.
-    reservation : mapping, optional
-        What :class:`RelaydReserveOperator` returned: the task waits, off the worker, until the
-        schedule as it is then lets it begin.
-    budget_usd : float, optional
-        Most egress fees that the forecast may have.
-    here, streams, source_options, target_options
-        As of :func:`relayd.fs.copy`.
-    relayd_conn_id : str
-    """
-
-    template_fields = ("source", "target", "src", "dst", "reservation")
-
-    def __init__(
-        self,
-        *,
-        source: str,
-        target: str,
-        src: str,
-        dst: str,
-        reservation: Any = None,
-        budget_usd: float | None = None,
-        here: str | None = None,
-        streams: int = DEFAULT_STREAMS,
-        source_options: Mapping[str, Any] | None = None,
-        target_options: Mapping[str, Any] | None = None,
-        relayd_conn_id: str = CONNECTION,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.source, self.target, self.src, self.dst = source, target, src, dst
-        self.reservation, self.budget_usd = reservation, budget_usd
-        self.here, self.streams = here, streams
-        self.source_options, self.target_options = source_options, target_options
-        self.relayd_conn_id = relayd_conn_id
-
-    def execute(self, context: Any, event: Any = None) -> dict[str, Any]:
-        """Copy, or wait for the time that is reserved.
-
-        Raises
-        ------
-        AirflowFailException
-            If the fees are above the budget, or the copy can't be made as it is asked for.
-        """
-        if self.reservation and (start_s := self._start_s()) > time.time():
-            moment = datetime.fromtimestamp(start_s, UTC)
-            self.log.info("The schedule lets this begin at %s.", moment)
-            # Then the schedule is looked at again, because it may have changed.
-            self.defer(trigger=DateTimeTrigger(moment=moment), method_name="execute")
-        try:
-            with RelaydHook(self.relayd_conn_id).get_conn() as wan:
-                copied = relayd.fs.copy(
-                    self.source,
-                    self.target,
-                    src=self.src,
-                    dst=self.dst,
-                    here=self.here,
-                    streams=self.streams,
-                    wan=wan,
-                    source_options=self.source_options or {},
-                    target_options=self.target_options or {},
-                    budget_usd=self.budget_usd,
-                    confirm=self._told,
-                    label=_own_id(context["ti"]),
-                )
-        except RelaydError as error:
-            _fail(error)
-        assert copied is not None  # it was confirmed
-        return {
-            "files": copied.files,
-            "sent_gb": copied.sent_gb,
-            "duration_s": copied.duration_s,
-            "forecast_s": copied.forecast.duration_s,
-            "forecast_usd": copied.forecast.egress_usd,
-        }
-
-    def _start_s(self) -> float:
-        kept = _StoredSchedule.read(self.reservation["schedule"])
-        found = kept.transfer(self.reservation["id"]) if kept else None
-        if kept is None or found is None:
-            # All of the schedule has ended, and another one has begun.
-            return seconds_of(self.reservation["start_at"])
-        return kept.start_s(found)
-
-    def _told(self, forecast: CopyForecast) -> bool:
-        for line in (str(forecast), *forecast.warnings):
-            self.log.info("%s", line)
-        return True
-
-
-class _StoredSchedule(NamedTuple):
-    """A schedule in progress, as a variable keeps it.
-
-    Attributes
-    ----------
-    began_s : float
-        When its clock was 0, in seconds since 1970.
-    document : dict
-        ``now_s`` and ``transfers`` of a schedule's JSON.
-    """
-
-    began_s: float
-    document: dict[str, Any]
-
-    @classmethod
-    def read(cls, name: str) -> _StoredSchedule | None:
-        text = Variable.get(name, default=None)
-        if text is None:
-            return None
-        try:
-            content = json.loads(text)
-            return cls(float(content["began_s"]), dict(content["schedule"]))
-        except (TypeError, ValueError, KeyError):
-            _fail(
-                InputError(
-                    name,
-                    "is a variable that keeps no schedule",
-                    value=text,
-                    remedy="Name another one in `schedule`, or delete it.",
-                )
-            )
-
-    def write(self, name: str) -> None:
-        content = {"began_s": self.began_s, "schedule": self.document}
-        Variable.set(name, json.dumps(content), description="Transfers that relayd has admitted")
-
-    def transfer(self, name: str) -> dict[str, Any] | None:
-        """Return a transfer that is to send, or has sent."""
-        return next(
-            (t for t in self.document["transfers"] if t["id"] == name and t["periods"]), None
-        )
-
-    def in_progress(self, now_s: float) -> dict[str, Any]:
-        """Return it without what has ended, so that it does not grow for ever."""
-        going_on = [t for t in self.document["transfers"] if (t["end_s"] or 0.0) > now_s]
-        return {**self.document, "transfers": going_on}
-
-    def start_s(self, transfer: Mapping[str, Any]) -> float:
-        """Return the start of a transfer, in seconds since 1970."""
-        return self.began_s + float(transfer["periods"][0]["start_s"])
-
-
 def _address(connection: Connection) -> dict[str, Any]:
     """Return the arguments of a client, from a connection."""
     host = connection.host or ""
@@ -471,34 +225,3 @@ def _may_heal(error: RelaydError) -> bool:
         return False
     # Of 4xx, only 408 and 429 allow repeating the call as it was (RFC 9110, 15.5.9; RFC 6585, 4).
     return error.status is None or error.status >= 500 or error.status in {408, 429}
-
-
-def _own_id(task_instance: Any) -> str:
-    # No task's id has brackets, so that task `load1` is not part 1 of task `load`.
-    part = f"[{task_instance.map_index}]" if task_instance.map_index >= 0 else ""
-    own = f"{task_instance.dag_id}/{task_instance.task_id}{part}/{task_instance.run_id}"
-    if len(own) <= MOST_NAME:
-        return own
-    digest = sha256(own.encode()).hexdigest()[:16]
-    return f"{own[: MOST_NAME - 1 - len(digest)]}-{digest}"
-
-
-def _reservation(
-    schedule: str, kept: _StoredSchedule, transfer: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "schedule": schedule,
-        **{name: transfer[name] for name in ("id", "src", "dst", "volume_gb", "egress_usd")},
-        "start_at": utc_text(kept.start_s(transfer)),
-        "end_at": utc_text(kept.began_s + transfer["end_s"]),
-    }
-
-
-def _remedies_text(transfer: TransferSchedule) -> str:
-    remedies = transfer.remedies
-    if remedies is None:
-        return ""
-    return (
-        f"A deadline of {remedies.deadline_s - transfer.start_s:,.0f} s after its start would do, "
-        f"or a volume of {remedies.volume_gb:,.4g} GB."
-    )

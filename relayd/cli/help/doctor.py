@@ -34,7 +34,7 @@ EXTRAS = {
     "mcp": ("mcp", "tools for assistants"),
     "fsspec": ("fsspec", "copies between object stores"),
     "opentelemetry.sdk": ("otel", "traces and metrics over OTLP"),
-    "airflow": ("airflow", "tasks that plan, reserve and copy"),
+    "airflow": ("airflow", "tasks that plan and wait"),
     "ray": ("ray", "tasks and weights on a cluster"),
     "sky": ("skypilot", "an admin policy: tasks near their data"),
 }
