@@ -7,7 +7,7 @@ and the attitude to risk (:mod:`planner.shared_vms.drawn_times`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 from planner.broadcast.packing import Packing
 from planner.broadcast.problem import broadcast_problem
 from planner.broadcast.request import BroadcastRequest
-from planner.broadcast.search import BroadcastCandidate, Search
+from planner.broadcast.search import BroadcastCandidate, Search, value_of
+from planner.model.answer import Cost
 from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -25,67 +26,59 @@ from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.solvers.joint import Gain, compared
 
 
-@dataclass(frozen=True)
 class BroadcastDecision:
-    """The decision.
+    """The decision on one broadcast.
 
     Attributes
     ----------
+    search : Search
     chosen : BroadcastCandidate
     optimum : BroadcastCandidate
         The best by expected figures, chosen or not.
     gap : float
         Of the optimum over the proven bound.
-    gain : Gain | None
+    over_direct : Gain | None
         Of the optimum over direct; None if direct is missing or too late.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the deadline.
+    DataError
+        If a destination can't be reached, or no region may forward to one without a direct link.
     """
-
-    chosen: BroadcastCandidate
-    optimum: BroadcastCandidate
-    gap: float
-    gain: Gain | None
-
-
-class BroadcastDecider:
-    """Decides one broadcast."""
 
     def __init__(self, request: BroadcastRequest, network: Network, prices: Prices) -> None:
         self.request, self.problem = request, broadcast_problem(request, network, prices)
-        problem, self._network, self._prices = self.problem, network, prices
-        self.search = Search(request, problem)
-        self._drawn = problem.drawn_times(network, request.connections)
-
-    def decide(self) -> BroadcastDecision:
-        """Return the decision.
-
-        Raises
-        ------
-        InfeasibleError
-            If no plan meets the deadline.
-        DataError
-            If no region may forward and a destination has no direct link.
-        """
-        request, star = self.request, self.search.star
+        self._network, self._prices = network, prices
+        self.search = Search(request, self.problem)
+        self._drawn = self.problem.drawn_times(network, request.connections)
+        star = self.search.star
         if request.relays == "none":
             if star is None:
                 raise DataError("A destination has no direct link, and no region may forward.")
             optimum, bound = star, star.value  # the only plan
         elif request.hour_usd == inf:
-            optimum = self.search.least_duration()
-            bound = self.search.bound_s
+            optimum, bound = self.search.least_duration(), self.search.bound_s
         else:
             optimum, bound = self._least_value()
         if self._late(optimum) and request.relays != "none":
             in_time = (quick for quick in self._quickest() if not self._late(quick))
             optimum = next(in_time, optimum)
         self._refuse_late(optimum)
-        own = self._without_relays(self.request) if self.relays(optimum) else None
+        own = self._without_relays(request) if self.relays(optimum) else None
         if own and own.value <= optimum.value:  # a separate search, which may get further
             optimum, own = own, None
-        gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
-        chosen = self._worth_it(optimum, own)
-        gain = self.gain(optimum, star) if star and not self._late(star) else None
-        return BroadcastDecision(chosen, optimum, gap, gain)
+        direct = star if star and not self._late(star) else None
+        self.optimum, self.chosen = optimum, optimum
+        self.gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
+        self.over_direct = self.gain(optimum, direct) if direct else None
+        # The simplest that the optimum does not beat by enough: direct; then destinations that
+        # forward; then relays, which need their own VMs.
+        for plain in (direct, own):
+            if plain and plain is not optimum and not self.gain(optimum, plain).worth:
+                self.chosen = plain
+                break
 
     def _least_value(self) -> tuple[BroadcastCandidate, float]:
         """Return the best candidate found, and a lower bound on the value of any plan.
@@ -117,35 +110,21 @@ class BroadcastDecider:
     def _values(self, candidate: BroadcastCandidate) -> Floats:
         """Return a candidate's value in each draw."""
         times_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_s
-        return np.array([self.search.value_of(candidate, time_s) for time_s in times_s.tolist()])
+        vms_usd = self.problem.vm_usd(candidate.vms, times_s).tolist()
+        costs = [Cost.of(candidate.cost.egress, usd) for usd in vms_usd]
+        values = map(value_of, [self.request] * len(costs), costs, times_s.tolist())
+        return np.array(list(values))
 
     def _quickest(self) -> Iterator[BroadcastCandidate]:
         """Yield candidates of least time, for a deadline that no others meet."""
         plain = replace(self.request, objective="time", deadline_s=None)
         # Trees already found steer the search, so search again without them.
         quick = Search(plain, self.problem).least_duration()
-        packing = Packing(quick.trees, quick.shares)
-        yield self.search.candidate(packing, quick.transfer_s)
+        yield self.search.candidate(Packing(quick.trees, quick.shares), quick.transfer_s)
         if own := self._without_relays(plain):
             yield own
         if self.search.star:
             yield self.search.star
-
-    def _worth_it(
-        self, optimum: BroadcastCandidate, own: BroadcastCandidate | None
-    ) -> BroadcastCandidate:
-        """Return the simplest candidate that the optimum does not beat by enough.
-
-        Direct is simplest; then `own`, in which destinations forward; then relays, which need their
-        own VMs.
-        """
-        star = self.search.star
-        plainer = [star] if star and not self._late(star) and optimum is not star else []
-        plainer += [own] if own else []
-        for plain in plainer:
-            if not self.gain(optimum, plain).worth:
-                return plain
-        return optimum
 
     def _without_relays(self, request: BroadcastRequest) -> BroadcastCandidate | None:
         """Return the best candidate in which only destinations forward, if any keeps the limits."""
@@ -161,31 +140,29 @@ class BroadcastDecider:
             return None
         sites = [self.problem.regions.index(region) for region in problem.regions]
         trees = tuple(tuple((sites[u], sites[v]) for u, v in arcs) for arcs in found.trees)
-        packing = Packing(trees, found.shares)
-        return self.search.candidate(packing, found.transfer_s)
+        return self.search.candidate(Packing(trees, found.shares), found.transfer_s)
 
     def _late(self, candidate: BroadcastCandidate) -> bool:
-        return candidate.duration_s > (self.request.deadline_s or inf) * (1 + SAME_TIME)
+        return candidate.duration_s > self.search.most_s * (1 + SAME_TIME)
 
     def _refuse_late(self, optimum: BroadcastCandidate) -> None:
         if not self._late(optimum):
             return
         fastest = self.search.least_duration() if self.request.relays != "none" else optimum
-        if not self._late(fastest):
-            return
-        limit = self.problem.fullest_row(fastest.links_gbit, fastest.vms)
-        raise too_late(self.request.deadline_s or inf, fastest.duration_s, *limit)
+        if self._late(fastest):
+            limit = self.problem.fullest_row(fastest.links_gbit, fastest.vms)
+            raise too_late(self.search.most_s, fastest.duration_s, *limit)
 
     def relays(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that only forward."""
         entered = candidate.links_gbit.sum(axis=0) > 0
-        return tuple(self._named(entered & self.problem.is_relay))
+        return self._named(entered & self.problem.is_relay)
 
     def forwarding(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that send on what they receive."""
         sends = candidate.links_gbit.sum(axis=1) > 0
         sends[self.problem.root] = False
-        return tuple(self._named(sends))
+        return self._named(sends)
 
-    def _named(self, which: np.ndarray) -> list[str]:
-        return [self.problem.regions[site] for site in np.nonzero(which)[0].tolist()]
+    def _named(self, which: np.ndarray) -> tuple[str, ...]:
+        return tuple(self.problem.regions[site] for site in np.nonzero(which)[0].tolist())

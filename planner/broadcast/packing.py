@@ -21,14 +21,15 @@ VMs are fractions here; callers that round them up state the gap against this bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from planner.broadcast.problem import BroadcastProblem
 from planner.model.shared_resources import Floats
+from planner.model.units import S_PER_H
 from planner.solvers.linear_solver import new_solver
 from planner.solvers.steiner import Arcs, least_tree, near_trees, weight_of
 
@@ -36,7 +37,7 @@ GAP = 1e-3
 MOST_ROUNDS = 200
 # Weight of the best bound's prices in the smoothed ones.
 SMOOTHING = 0.5
-SAME = 1e-9
+SAME, LATE = 1e-9, 1e-6
 # Price of being late by the whole deadline, as a multiple of the dearest tree's fees.
 PENALTY = 100.0
 # Beyond this number of destinations the lightest tree takes longer than a few quick attempts.
@@ -46,66 +47,50 @@ SIMPLER = 3e-3
 FEW = (1, 2, 3, 4, 6, 8, 12)
 
 
+class Tree(NamedTuple):
+    """A tree: VM-seconds of rows and fees for the whole volume, and the relays on it as 1."""
+
+    arcs: Arcs
+    loads: Floats
+    usd: float
+    entered: Floats
+
+
 class Trees:
-    """The trees found so far, with their loads and fees; many programs share them.
+    """The trees found so far; many programs share them."""
 
-    Attributes
-    ----------
-    found : list of Arcs
-    loads : list of arrays
-        VM-seconds of every row that a tree carrying the whole volume needs.
-    fees_usd : list of float
-    entered : list of arrays, length n
-        Whether a tree passes each site that is not an end.
-    """
-
-    def __init__(self, problem: BroadcastProblem) -> None:
+    def __init__(self, problem: BroadcastProblem, trees: Iterable[Arcs] = ()) -> None:
         self.problem = problem
-        self.found: list[Arcs] = []
-        self.loads: list[Floats] = []
-        self.fees_usd: list[float] = []
-        self.entered: list[Floats] = []
+        self.found: list[Tree] = []
         self._position: dict[frozenset[tuple[int, int]], int] = {}
-        self.is_relay = problem.is_relay
+        for arcs in trees:
+            self.add(arcs)
 
     def add(self, arcs: Arcs) -> int:
         """Return the position of a tree, adding it if it is new."""
-        key = frozenset(arcs)
+        key, problem = frozenset(arcs), self.problem
         if key not in self._position:
-            problem = self.problem
-            links = self.links_gbit([arcs], np.ones(1))
+            loads = problem.resources.loads(problem.links_gbit([arcs], np.ones(1)))
             entered = np.zeros(len(problem.regions))
             entered[[head for _, head in arcs]] = 1.0
+            usd = problem.volume_gbit * weight_of(problem.usd_per_gbit, arcs)
             self._position[key] = len(self.found)
-            self.found.append(arcs)
-            self.loads.append(problem.resources.loads(links))
-            self.fees_usd.append(problem.volume_gbit * weight_of(problem.usd_per_gbit, arcs))
-            self.entered.append(np.where(self.is_relay, entered, 0.0))
+            self.found.append(Tree(arcs, loads, usd, np.where(problem.is_relay, entered, 0.0)))
         return self._position[key]
 
-    def links_gbit(self, trees: Sequence[Arcs], shares: Floats) -> Floats:
-        """Return the volume on every link, shape (n, n), of trees that carry shares."""
-        n = len(self.problem.regions)
-        links = np.zeros((n, n))
-        for arcs, share in zip(trees, shares.tolist(), strict=True):
-            for arc in arcs:
-                links[arc] += share * self.problem.volume_gbit
-        return links
+
+class Deadline(NamedTuple):
+    """A time limit without getting up to speed, and the time that every VM is paid for."""
+
+    transfer_s: float
+    paid_s: float
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Shares of trees, and a proven bound.
+    """Shares of trees, above 0, whose sum is 1; objective and proven bound in s or USD.
 
-    Attributes
-    ----------
-    trees : tuple of Arcs
-    shares : array
-        Above 0; their sum is 1.
-    objective, bound : float
-        Its value, and a bound that no packing can beat: s, or USD.
-    row_prices : array
-        Value of a VM-second of each row, in the objective's unit.
+    `row_prices` is the value of a VM-second of each row, in the objective's unit.
     """
 
     trees: tuple[Arcs, ...]
@@ -115,77 +100,29 @@ class Packing:
     row_prices: Floats = field(default_factory=lambda: np.zeros(0))
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """A time limit for a packing of least cost.
-
-    Attributes
-    ----------
-    transfer_s : float
-        Without getting up to speed.
-    paid_s : float
-        Time that every VM is paid for.
-    """
-
-    transfer_s: float
-    paid_s: float
-
-
-def least_time(trees: Trees, gap: float = GAP) -> Packing:
-    """Return a packing whose time is within a gap of the least.
-
-    Parameters
-    ----------
-    trees : Trees
-        With at least one tree; gets those found.
-    """
-    return PackingProgram(trees, None).solve(gap, MOST_ROUNDS)
-
-
-def fewer_trees(
-    trees: Trees, packing: Packing, deadline: Deadline | None = None, worth: float = SIMPLER
-) -> Packing:
-    """Return a packing of the fewest trees that is hardly worse.
-
-    Parameters
-    ----------
-    trees : Trees
-    packing : Packing
-        Of least time, or of least cost within `deadline`.
-    worth : float
-        Share of the objective that more trees must bring.
-    """
+def fewer_trees(trees: Trees, packing: Packing, deadline: Deadline | None = None) -> Packing:
+    """Return a packing of the fewest trees that is hardly worse than one with that deadline."""
     order = np.argsort(-packing.shares, kind="stable").tolist()
     for count in FEW:
         if count >= len(order):
             break
         chosen = [trees.add(packing.trees[i]) for i in order[:count]]
-        few = PackingProgram(trees, deadline, chosen).solve(1.0, 0)
-        if few.objective <= packing.objective * (1 + worth):
+        few = PackingProgram(trees, deadline, chosen).solve()
+        if few.objective <= packing.objective * (1 + SIMPLER):
             return replace(few, bound=packing.bound, row_prices=packing.row_prices)
     return packing
-
-
-def among(trees: Trees, chosen: Sequence[int]) -> Packing:
-    """Return the fastest packing of some trees alone."""
-    return PackingProgram(trees, None, chosen).solve(1.0, 0)
 
 
 class PackingProgram:
     """One of the two linear programs over the trees found so far, growing tree by tree."""
 
     def __init__(
-        self, trees: Trees, deadline: Deadline | None, chosen: Sequence[int] | None = None
+        self, trees: Trees, deadline: Deadline | None = None, chosen: Sequence[int] | None = None
     ) -> None:
         self.trees, self.deadline = trees, deadline
         problem = self.problem = trees.problem
-        resources = problem.resources
-        self.sites = resources.row_sites
+        resources, is_relay = problem.resources, problem.is_relay
         self.limits = resources.row_vms
-        self.unit_s = (
-            deadline.transfer_s if deadline else float((trees.loads[0] / self.limits).max())
-        )
-        self.unit = self.unit_s
         self.solver: Any = new_solver()
         many = self.solver.infinity()
         self.goal = self.solver.Objective()
@@ -193,65 +130,49 @@ class PackingProgram:
         self.whole = self.solver.Constraint(1.0, 1.0)
         # Made when a tree first loads them: most rows of paths are never needed.
         self.rows: dict[int, Any] = {}
+        self.time = self.solver.NumVar(0.0, many, "")
+        self.goal.SetCoefficient(self.time, PENALTY if deadline else 1.0)
+        self.shares: dict[int, Any] = {}
         self.counts: list[Any] = []
-        self.relays = np.nonzero(trees.is_relay)[0].tolist() if deadline else []
+        self.relays: list[int] = np.nonzero(is_relay)[0].tolist() if deadline else []
         self.relay_rows = [self.solver.Constraint(-many, 0.0) for _ in self.relays]
-        self.time = self.solver.NumVar(0.0, many, "time")
-        self.shares: list[tuple[int, Any]] = []
         if deadline:
-            self.unit = max(*trees.fees_usd, float(self._vm_usd().sum()) * SAME, SAME)
-            self._add_vms()
-            self.goal.SetCoefficient(self.time, PENALTY)
+            self.unit_s = deadline.transfer_s
+            self.vm_usd = problem.vm_usd_per_h * (deadline.paid_s / S_PER_H)
+            dearest_usd = max(tree.usd for tree in trees.found)
+            self.unit = max(dearest_usd, float(self.vm_usd.sum()) * SAME, SAME)
+            self.least_vms = np.where(is_relay, 0.0, 1.0)
+            vms = zip(self.least_vms.tolist(), resources.vms.tolist(), strict=True)
+            self.counts = [self.solver.NumVar(least, most, "") for least, most in vms]
+            for count, usd in zip(self.counts, self.vm_usd.tolist(), strict=True):
+                self.goal.SetCoefficient(count, usd / self.unit)
+            for row, site in zip(self.relay_rows, self.relays, strict=True):
+                row.SetCoefficient(self.counts[site], -1.0)
         else:
-            self.goal.SetCoefficient(self.time, 1.0)
+            self.unit = self.unit_s = float((trees.found[0].loads / self.limits).max())
         for tree in range(len(trees.found)) if chosen is None else chosen:
             self._add_tree(tree)
 
-    def _vm_usd(self) -> Floats:
-        """Return the cost of one VM at each site."""
-        assert self.deadline
-        return self.problem.vm_usd_per_h * (self.deadline.paid_s / 3600.0)
-
-    def _least_vms(self) -> Floats:
-        return np.where(self.trees.is_relay, 0.0, 1.0)
-
-    def _add_vms(self) -> None:
-        least, most = self._least_vms(), self.problem.resources.vms
-        for site, usd in enumerate(self._vm_usd().tolist()):
-            count = self.solver.NumVar(float(least[site]), float(most[site]), "")
-            self.goal.SetCoefficient(count, usd / self.unit)
-            self.counts.append(count)
-        for row, site in zip(self.relay_rows, self.relays, strict=True):
-            row.SetCoefficient(self.counts[site], -1.0)
-
-    def _row(self, position: int) -> Any:
-        """Return the row of a limit that VMs share, made when first needed."""
-        if position not in self.rows:
-            row = self.solver.Constraint(-self.solver.infinity(), 0.0)
-            row.SetCoefficient(self.time, -float(self.limits[position]))
-            if self.deadline:
-                count = self.counts[self.sites[position]]
-                row.SetCoefficient(count, -self.deadline.transfer_s / self.unit_s)
-            self.rows[position] = row
-        return self.rows[position]
-
-    def _add_tree(self, tree: int) -> None:
-        share = self.solver.NumVar(0.0, self.solver.infinity(), "")
-        self.shares.append((tree, share))
+    def _add_tree(self, number: int) -> None:
+        tree = self.trees.found[number]
+        share = self.shares[number] = self.solver.NumVar(0.0, self.solver.infinity(), "")
         self.whole.SetCoefficient(share, 1.0)
-        loads = self.trees.loads[tree] / self.unit_s
-        for row in np.nonzero(loads)[0].tolist():
-            self._row(row).SetCoefficient(share, float(loads[row]))
+        for position in np.nonzero(tree.loads)[0].tolist():
+            if position not in self.rows:
+                row = self.solver.Constraint(-self.solver.infinity(), 0.0)
+                row.SetCoefficient(self.time, -float(self.limits[position]))
+                if self.deadline:
+                    site = self.problem.resources.row_sites[position]
+                    row.SetCoefficient(self.counts[site], -1.0)
+                self.rows[position] = row
+            self.rows[position].SetCoefficient(share, float(tree.loads[position] / self.unit_s))
         if self.deadline:
-            self.goal.SetCoefficient(share, self.trees.fees_usd[tree] / self.unit)
-            entered = self.trees.entered[tree]
+            self.goal.SetCoefficient(share, tree.usd / self.unit)
             for row, site in zip(self.relay_rows, self.relays, strict=True):
-                if entered[site]:
+                if tree.entered[site]:
                     row.SetCoefficient(share, 1.0)
 
-    # ---- columns ---------------------------------------------------------------------------
-
-    def solve(self, gap: float, most_rounds: int, enough: float = np.inf) -> Packing:
+    def solve(self, gap: float = 1.0, most_rounds: int = 0, enough: float = np.inf) -> Packing:
         """Return a packing within a gap of the best, adding trees until it is.
 
         Parameters
@@ -278,55 +199,41 @@ class PackingProgram:
                 break
             prices, tree_price = self.prices()
             if len(problem.terminals) > QUICK_FIRST and quick_left:
-                weights = self.link_weights(prices)
-                quick = [
-                    arcs
-                    for arcs in near_trees(weights, *ends)
-                    if weight_of(weights, arcs) < tree_price - gap * abs(value)
-                ]
-                if self.welcome(quick):
+                weights, most = self.link_weights(prices), tree_price - gap * abs(value)
+                near = near_trees(weights, *ends)
+                if self.welcome([arcs for arcs in near if weight_of(weights, arcs) < most]):
                     quick_left -= 1
                     value = self._optimum()
                     continue
-            smooth = SMOOTHING * center + (1 - SMOOTHING) * prices
-            fresh = []
-            for tried in (smooth, prices):
-                tried = self._normalised(tried)
+            for tried in (SMOOTHING * center + (1 - SMOOTHING) * prices, prices):
+                if not self.deadline:
+                    tried = tried / (tried[: len(self.limits)] @ self.limits)
                 arcs, weight = least_tree(self.link_weights(tried), *ends)
                 proven = weight + self._beside_trees(tried)
                 if proven > bound:
                     bound, best_prices, center = proven, tried, tried
-                fresh.append(arcs)
-                if value - bound <= gap * abs(bound) or bound > enough:
-                    break
-                if self.welcome([arcs]):
+                done = value - bound <= gap * abs(bound) or bound > enough
+                if done or self.welcome([arcs]):
                     break
             else:
                 break  # no tree that the program lacks
-            if value - bound <= gap * abs(bound) or bound > enough:
+            if done:
                 break
             value = self._optimum()
         return self._packing(value, bound, best_prices)
 
-    def welcome(self, trees: Sequence[Arcs]) -> bool:
+    def welcome(self, trees: Iterable[Arcs]) -> bool:
         """Add trees to the program; return whether any is new to it."""
-        fresh = {self.trees.add(arcs) for arcs in trees} - set(self.known())
+        fresh = {self.trees.add(arcs) for arcs in trees} - self.shares.keys()
         for tree in sorted(fresh):
             self._add_tree(tree)
         return bool(fresh)
 
-    def known(self) -> list[int]:
-        """Return the trees that the program has."""
-        return [tree for tree, _ in self.shares]
-
-    def allow(self, allowed: Callable[[Arcs], bool]) -> list[int]:
-        """Let only some of the trees carry anything, and return them."""
-        kept = []
-        for tree, share in self.shares:
-            may = allowed(self.trees.found[tree])
+    def allow(self, allowed: Callable[[Arcs], bool]) -> None:
+        """Let only some of the trees carry anything."""
+        for tree, share in self.shares.items():
+            may = allowed(self.trees.found[tree].arcs)
             share.SetBounds(0.0, self.solver.infinity() if may else 0.0)
-            kept += [tree] if may else []
-        return kept
 
     def _optimum(self) -> float | None:
         if self.solver.Solve() != self.solver.OPTIMAL:
@@ -336,8 +243,9 @@ class PackingProgram:
     def _first_prices(self) -> Floats:
         rows = np.zeros(len(self.limits))
         of_sites = len(rows) - len(self.problem.resources.paths[0]) or len(rows)
-        rows[:of_sites] = 1.0 / self.limits[:of_sites].sum()
-        return np.append(rows if not self.deadline else 0.0 * rows, np.zeros(len(self.relays)))
+        if not self.deadline:
+            rows[:of_sites] = 1.0 / self.limits[:of_sites].sum()
+        return np.append(rows, np.zeros(len(self.relays)))
 
     def prices(self) -> tuple[Floats, float]:
         """Return the prices of rows and relays, and the weight of the best trees so far."""
@@ -346,11 +254,6 @@ class PackingProgram:
             duals[position] = -row.dual_value()
         duals[len(self.limits) :] = [-row.dual_value() for row in self.relay_rows]
         return np.maximum(duals, 0.0), float(self.whole.dual_value())
-
-    def _normalised(self, prices: Floats) -> Floats:
-        if self.deadline:
-            return prices
-        return np.asarray(prices / (prices[: len(self.limits)] @ self.limits))
 
     def link_weights(self, prices: Floats) -> Floats:
         """Return the price of the whole volume on every link, in the program's unit."""
@@ -367,21 +270,20 @@ class PackingProgram:
         if not self.deadline:
             return 0.0
         rows, resources = len(self.limits), self.problem.resources
-        net = self._vm_usd() / self.unit
-        per_vm = self.deadline.transfer_s / self.unit_s
-        net = net - per_vm * np.bincount(self.sites, prices[:rows], minlength=len(net))
+        net = self.vm_usd / self.unit
+        net = net - np.bincount(resources.row_sites, prices[:rows], minlength=len(net))
         net[self.relays] -= prices[rows:]
-        return float(np.where(net > 0, net * self._least_vms(), net * resources.vms).sum())
+        return float(np.where(net > 0, net * self.least_vms, net * resources.vms).sum())
 
     def _packing(self, value: float | None, bound: float, prices: Floats) -> Packing:
         row_prices = prices[: len(self.limits)] * (self.unit / self.unit_s)
-        if value is None or (self.deadline and self.time.solution_value() > SAME * 1e3):
+        if value is None or (self.deadline and self.time.solution_value() > LATE):
             return Packing((), np.zeros(0), np.inf, bound * self.unit, row_prices)
-        used = [(tree, max(0.0, share.solution_value())) for tree, share in self.shares]
-        used = [(tree, share) for tree, share in used if share > 1e-7]
-        shares = np.array([share for _, share in used])
+        used = {tree: share.solution_value() for tree, share in self.shares.items()}
+        used = {tree: share for tree, share in used.items() if share > 1e-7}
+        shares = np.array(list(used.values()))
         return Packing(
-            tuple(self.trees.found[tree] for tree, _ in used),
+            tuple(self.trees.found[tree].arcs for tree in used),
             shares / shares.sum(),
             value * self.unit,
             bound * self.unit,

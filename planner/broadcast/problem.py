@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -15,9 +16,11 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
 from planner.model.shared_resources import Floats
+from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.shared_vms.problem import SharedFigures, participants, shared_figures
+from planner.solvers.steiner import Arcs, closure
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,27 @@ class BroadcastProblem(SharedFigures):
         """The most that a meter can count: one copy into every site."""
         return self.volume_gbit * (len(self.regions) - 1)
 
-    @property
+    @cached_property
     def is_relay(self) -> np.ndarray:
         """True for sites that are neither source nor destination, length n."""
         found = np.ones(len(self.regions), dtype=bool)
         found[[self.root, *self.terminals]] = False
         return found
+
+    def links_gbit(self, trees: Sequence[Arcs], shares: Floats) -> Floats:
+        """Return the volume on every link, shape (n, n), of trees that carry shares."""
+        links = np.zeros_like(self.rtt_ms)
+        for arcs, share in zip(trees, shares.tolist(), strict=True):
+            for arc in arcs:
+                links[arc] += share * self.volume_gbit
+        return links
+
+    def ramps_s(self, arcs: Arcs) -> dict[int, float]:
+        """Return the time that getting up to speed adds on a tree, by destination."""
+        rtt_ms = {self.root: 0.0}
+        for tail, head in arcs:
+            rtt_ms[head] = rtt_ms[tail] + float(self.rtt_ms[tail, head])
+        return {t: ramp_up_s(rtt_ms[t]) for t in self.terminals}
 
 
 def broadcast_problem(
@@ -97,8 +115,10 @@ def broadcast_problem(
         no_link_ms=inf,
     )
     terminals = tuple(regions.index(r) for r in request.destinations)
-    positions = dict(zip(request.destinations, terminals, strict=True))
-    _refuse_unreachable(request, root, positions, figures.resources.rate_gbps > 0)
+    distance = closure(np.where(figures.resources.rate_gbps > 0, 1.0, inf)).distance
+    for region, position in zip(request.destinations, terminals, strict=True):
+        if distance[root, position] == inf:
+            raise no_path(request.src, region)
     volume_gbit = request.volume_gb * BITS_PER_BYTE
     star = np.zeros((n, n))
     star[root, list(terminals)] = volume_gbit
@@ -110,15 +130,3 @@ def broadcast_problem(
         usd_per_gbit=figures.fees.usd_per_gbit(star, missing=inf),
         most_gbps=most,
     )
-
-
-def _refuse_unreachable(
-    request: BroadcastRequest, root: int, positions: Mapping[str, int], known: np.ndarray
-) -> None:
-    reached = np.zeros(len(known), dtype=bool)
-    reached[root] = True
-    for _ in range(len(known)):
-        reached |= known[reached].any(axis=0)
-    for region, position in positions.items():
-        if not reached[position]:
-            raise no_path(request.src, region)

@@ -9,13 +9,12 @@ this module builds the answer and explains it.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
-from planner.broadcast.decision import BroadcastDecider, BroadcastDecision
-from planner.broadcast.packing import among
+from planner.broadcast.decision import BroadcastDecision
+from planner.broadcast.packing import PackingProgram, Trees
 from planner.broadcast.plan import (
     BroadcastOption,
     BroadcastPlan,
@@ -26,7 +25,7 @@ from planner.broadcast.plan import (
     TreePlan,
 )
 from planner.broadcast.request import BroadcastRequest
-from planner.broadcast.search import BroadcastCandidate
+from planner.broadcast.search import BroadcastCandidate, candidate_of
 from planner.model.answer import Advice, Bottleneck, identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -45,7 +44,6 @@ from planner.transfer.plan import MeasureFirst
 from planner.transfer.wording import not_worth
 
 SITES_SHOWN = 2
-TERMS = {"time": "time", "cost": "cost"}
 
 
 def recommend_broadcast(
@@ -66,13 +64,12 @@ def recommend_broadcast(
     DataError
         If a destination can't be reached over known links.
     """
-    decider = BroadcastDecider(request, network, prices)
-    problem, decision = decider.problem, decider.decide()
-    chosen = decision.chosen
-    answer = _BroadcastAnswer(decider, decision, network, prices)
+    decision = BroadcastDecision(request, network, prices)
+    problem, chosen, search = decision.problem, decision.chosen, decision.search
+    gain = decision.over_direct
+    answer = _BroadcastAnswer(decision, network, prices)
     low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_s)
     rate = problem.volume_gbit / chosen.transfer_s
-    search = decider.search
     plan = BroadcastPlan(
         plan_id="",
         snapshot=network.snapshot,
@@ -99,10 +96,10 @@ def recommend_broadcast(
         direct=answer.option(search.star),
         best_relay=answer.option(search.best_relay),
         optimum=answer.option(decision.optimum) if decision.optimum is not chosen else None,
-        gain=decision.gain.expected if decision.gain else None,
-        gain_low=decision.gain.low if decision.gain else None,
-        gain_high=decision.gain.high if decision.gain else None,
-        probability=decision.gain.probability if decision.gain else None,
+        gain=gain.expected if gain else None,
+        gain_low=gain.low if gain else None,
+        gain_high=gain.high if gain else None,
+        probability=gain.probability if gain else None,
         connections=answer.opened.by_region,
         measure_first=answer.measure_first(),
         bottlenecks=answer.bottlenecks(),
@@ -117,16 +114,9 @@ def recommend_broadcast(
 class _BroadcastAnswer:
     """Turns a decision into names and rates, and explains it."""
 
-    def __init__(
-        self,
-        decider: BroadcastDecider,
-        decision: BroadcastDecision,
-        network: Network,
-        prices: Prices,
-    ) -> None:
-        self.decider, self.decision = decider, decision
-        self.network, self.prices = network, prices
-        self.request, self.problem = decider.request, decider.problem
+    def __init__(self, decision: BroadcastDecision, network: Network, prices: Prices) -> None:
+        self.decision, self.network, self.prices = decision, network, prices
+        self.request, self.problem = decision.request, decision.problem
         self.chosen = decision.chosen
         self.opened = OpenedConnections(
             network,
@@ -138,7 +128,7 @@ class _BroadcastAnswer:
         )
 
     def verdict(self) -> BroadcastVerdict:
-        if not self.decider.forwarding(self.chosen):
+        if not self.decision.forwarding(self.chosen):
             return "direct"
         return "tree" if len(self.chosen.trees) == 1 else "trees"
 
@@ -174,7 +164,7 @@ class _BroadcastAnswer:
         if candidate is None:
             return None
         return BroadcastOption(
-            self.decider.forwarding(candidate),
+            self.decision.forwarding(candidate),
             self.problem.volume_gbit / candidate.transfer_s,
             candidate.duration_s,
             candidate.cost,
@@ -185,11 +175,11 @@ class _BroadcastAnswer:
             BroadcastPoint(
                 point.duration_s,
                 point.cost,
-                self.decider.relays(point),
+                self.decision.relays(point),
                 len(point.trees),
                 self.vms(point),
             )
-            for point in self.decider.search.frontier()
+            for point in self.decision.search.frontier()
         )
 
     # ---- why ---------------------------------------------------------------------------------
@@ -198,26 +188,26 @@ class _BroadcastAnswer:
         """Explain the choice of this plan in plain sentences."""
         kind, region = self.problem.fullest_row(self.chosen.links_gbit, self.chosen.vms)
         limit = f"The bottleneck is {kind} at {region}."
-        star, chosen, decision = self.decider.search.star, self.chosen, self.decision
+        star, chosen, decision = self.decision.search.star, self.chosen, self.decision
         who = self._who(chosen)
         if self.request.relays == "none":
             return f"Only the source may send. {limit}"
         if star is None:
             return f"Some destinations have no direct link. {who} {limit}"
-        if decision.gain is None:
+        if decision.over_direct is None:
             took = duration_text(star.duration_s)
             return f"Direct takes {took} and misses the deadline. {who} {limit}"
-        terms = TERMS.get(
-            self.request.objective, f"cost plus time at {self.request.time_value_usd_per_h:g} USD/h"
-        )
+        terms: str = self.request.objective
+        if terms == "value":
+            terms = f"cost plus time at {self.request.time_value_usd_per_h:g} USD/h"
         if chosen is star:
             if decision.optimum is star:
                 return f"Forwarding is not better in {terms}. {limit}"
             why = not_worth(
-                "Forwarding", decision.gain, terms, self.request.margin, self.request.risk
+                "Forwarding", decision.over_direct, terms, self.request.margin, self.request.risk
             )
             return f"{why} {limit}"
-        gain = self.decider.gain(chosen, star)
+        gain = self.decision.gain(chosen, star)
         return (
             f"{who} This is {gain.expected:.2f}x better in {terms} than sending each copy direct "
             f"({gain.low:.2f}x to {gain.high:.2f}x): "
@@ -226,8 +216,8 @@ class _BroadcastAnswer:
         )
 
     def _who(self, candidate: BroadcastCandidate) -> str:
-        forwarding = self.decider.forwarding(candidate)
-        relays = self.decider.relays(candidate)
+        forwarding = self.decision.forwarding(candidate)
+        relays = self.decision.relays(candidate)
         own = len(forwarding) - len(relays)
         parts = []
         if own:
@@ -298,32 +288,25 @@ class _BroadcastAnswer:
 
     def _more_vms(self) -> list[Advice]:
         """Advise one more VM at the tightest sites, with its least saving over known trees."""
-        search, chosen = self.decider.search, self.chosen
+        chosen, known = self.chosen, self.decision.search.trees.found
+        used = self.decision.relays(chosen)
+        allowed = np.isin(self.problem.regions, used) | ~self.problem.is_relay
         resources = replace(self.problem.resources, vms=np.maximum(chosen.vms, 1.0))
         places = widenings(resources, self.problem.regions, self._worth_s(), 0.0)
         found = []
         for sites, place in list(places.items())[:SITES_SHOWN]:
             vms = resources.with_vm_at(*sites).vms
-            trees = copy(search.trees)
-            trees.problem = replace(
-                self.problem, resources=replace(self.problem.resources, vms=vms)
-            )
-            known = [trees.add(arcs) for arcs in chosen.trees]
-            if self.request.relays != "none":
-                used = self.decider.relays(chosen)
-                allowed = np.isin(self.problem.regions, used) | ~trees.is_relay
-                known = [i for i, on in enumerate(trees.entered) if not on[~allowed].any()]
-            better = copy(self.decider.search)
-            better.trees, better.problem = trees, trees.problem
-            faster = better.candidate(among(trees, known))
+            wider = replace(self.problem, resources=replace(self.problem.resources, vms=vms))
+            trees = Trees(wider, (t.arcs for t in known if not t.entered[~allowed].any()))
+            faster = candidate_of(self.request, wider, PackingProgram(trees).solve())
             saved_s = chosen.duration_s - faster.duration_s
             if (
                 saved_s >= LEAST_SAVED_BY_VM_S
                 and chosen.duration_s >= faster.duration_s * WORTH_ADVISING
             ):
                 where = f"each end of {place}" if len(sites) > 1 else place
-                wider = {self.problem.regions[site]: int(vms[site]) for site in sites}
-                asked = limited_texts(self.network, above_quotas(self.network, wider))
+                more = {self.problem.regions[site]: int(vms[site]) for site in sites}
+                asked = limited_texts(self.network, above_quotas(self.network, more))
                 found.append(
                     Advice(
                         f"Use {vms[sites[0]]:.0f} VMs at {where}",
@@ -335,7 +318,7 @@ class _BroadcastAnswer:
 
     def _measure(self) -> list[Advice]:
         """Advise which link to measure where the bounds leave the verdict open."""
-        decision, star = self.decision, self.decider.search.star
+        decision, star = self.decision, self.decision.search.star
         if star is None or decision.chosen is decision.optimum:
             return []
         pairs = [arc for c in (decision.optimum, star) for arcs in c.trees for arc in arcs]

@@ -4,13 +4,17 @@ Where caps do not bind, the Steiner tree of least fees is the answer, and one tr
 they do, trees are packed (:mod:`planner.broadcast.packing`): for least time directly; for cost and
 value by branch and bound over the duration. On an interval of durations, what is sent fits the
 longest one's caps, and VMs are paid at least for the shortest: both bound every plan in it.
+
+A broadcast takes the time of its packing plus the time that its deepest tree needs to get up to
+speed. Lightest trees at prices of links ignore depth, so trees are also packed within several
+limits of depth: small problems exactly (:mod:`planner.broadcast.shallow`); for others, trees are
+looked for at prices that count round trips, which gives a plan, but no bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from heapq import heappop, heappush
 from math import inf
 
@@ -18,21 +22,20 @@ import numpy as np
 
 from planner.broadcast.packing import (
     GAP,
+    MOST_ROUNDS,
     Deadline,
     Packing,
     PackingProgram,
     Trees,
     fewer_trees,
-    least_time,
 )
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
-from planner.broadcast.shallow import pack_by_depth, pack_within
+from planner.broadcast.shallow import MOST_SITES, MOST_TERMINALS, pack_by_depth
 from planner.model.answer import Cost
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
-from planner.solvers.shallow_tree import is_small
 from planner.solvers.steiner import (
     EXACT_TERMINALS,
     Arcs,
@@ -49,13 +52,12 @@ INTERVALS, MOST_INTERVALS = 12, 36
 CLOSE = 1.5e-3
 ROUNDS = 40
 # Share of the duration from which getting up to speed justifies a search for shallower trees;
-# weights of round trips against prices of links in it; number of depths tried.
+# weights of round trips against prices of links in it; number of depths tried; rounds at each, for
+# few destinations; what a tree has to be lighter.
 RAMP_MATTERS = 5e-3
 MIXES = (0.1, 0.3, 1.0, 3.0)
-DEPTHS = 6
-# Up to this many destinations, the neighbours of shallow trees are searched, in so many rounds.
-FEW_TERMINALS = 6
-SHALLOW_ROUNDS = 8
+DEPTHS = 12
+FEW_TERMINALS, SHALLOW_ROUNDS, LIGHTER = 6, 8, 1e-4
 # Durations this close count as equal.
 AS_FAST = 3e-3
 FRONTIER_POINTS = 6
@@ -67,21 +69,9 @@ CHARGED_ROUNDS = 3
 class BroadcastCandidate:
     """Trees that carry shares of the volume, with their time, VMs and cost.
 
-    Attributes
-    ----------
-    trees : tuple of Arcs
-    shares : array
-        Of the volume; their sum is 1.
-    links_gbit : array, shape (n, n)
-    transfer_s : float
-        Until the last destination has everything, without getting up to speed.
-    ramps_s : dict
-        By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
-        longest path.
-    vms : array, length n
-    cost : Cost
-    value : float
-        Under the request's objective, the less the better: USD, or s where time alone counts.
+    `transfer_s` is without getting up to speed, which adds `ramps_s` for each destination: 8.5
+    round trips for each link of its longest path. The less `value`, the better under the request's
+    objective: USD, or s where time alone counts.
     """
 
     trees: tuple[Arcs, ...]
@@ -93,7 +83,7 @@ class BroadcastCandidate:
     cost: Cost
     value: float
 
-    @cached_property
+    @property
     def ramp_s(self) -> float:
         """The time that getting up to speed adds for the last destination."""
         return max(self.ramps_s.values())
@@ -104,7 +94,30 @@ class BroadcastCandidate:
         return self.transfer_s + self.ramp_s
 
 
-def best_of(candidates: Sequence[BroadcastCandidate]) -> BroadcastCandidate:
+def candidate_of(
+    request: BroadcastRequest, problem: BroadcastProblem, packing: Packing, in_s: float = 0.0
+) -> BroadcastCandidate:
+    """Return a packing with the fewest VMs that meet a time, or else its own least time."""
+    links = problem.links_gbit(packing.trees, packing.shares)
+    vms = problem.fewest_vms(links, max(in_s, problem.resources.time_s(links)))
+    time_s = problem.resources.time_with_s(links, np.maximum(vms, 1.0))
+    ramps = [problem.ramps_s(arcs) for arcs in packing.trees]
+    longest = {t: max(of[t] for of in ramps) for t in problem.terminals}
+    duration_s = time_s + max(longest.values())
+    cost = problem.cost(links, vms, duration_s)
+    value = value_of(request, cost, duration_s)
+    return BroadcastCandidate(
+        packing.trees, packing.shares, links, time_s, longest, vms, cost, value
+    )
+
+
+def value_of(request: BroadcastRequest, cost: Cost, duration_s: float) -> float:
+    """Return what a request's objective makes of a cost and a duration."""
+    hour_usd = request.hour_usd
+    return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
+
+
+def best_of(candidates: Iterable[BroadcastCandidate]) -> BroadcastCandidate:
     """Return the candidate of the best value; the simpler of equals, then the first."""
     return min(candidates, key=lambda c: (c.value, len(c.trees)))
 
@@ -125,31 +138,31 @@ class Search:
     def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
         self.request, self.problem = request, problem
         self.trees = Trees(problem)
-        resources = problem.resources
+        self.most_s = inf if request.deadline_s is None else request.deadline_s
         self.ends = [problem.root, *problem.terminals]
-        root, volume = problem.root, problem.volume_gbit
         # VM-seconds that receiving (at the source: sending) the whole volume takes.
-        fastest = resources.vm_gbps[1].copy()
-        fastest[root] = resources.vm_gbps[0][root]
+        fastest = problem.resources.vm_gbps[1].copy()
+        fastest[problem.root] = problem.resources.vm_gbps[0][problem.root]
         self.least_busy_s = np.divide(
-            volume, fastest, out=np.zeros(len(fastest)), where=fastest > 0
+            problem.volume_gbit, fastest, out=np.zeros(len(fastest)), where=fastest > 0
         )
         # The least time by the ends' caps, connections and paths alone.
-        self.ends_transfer_s = float((self.least_busy_s / resources.vms)[self.ends].max())
-        nearest_ms = closure(problem.rtt_ms).distance[root, list(problem.terminals)]
+        self.ends_transfer_s = float((self.least_busy_s / problem.resources.vms)[self.ends].max())
+        nearest_ms = closure(problem.rtt_ms).distance[problem.root, list(problem.terminals)]
         self.least_ramp_s = ramp_up_s(float(nearest_ms.max()))
         self.found: list[BroadcastCandidate] = []
         self.least_transfer_s = self.ends_transfer_s
         self._fastest: Packing | None = None
         self._least_s = 0.0
         self._cheapest: dict[float, tuple[Arcs, float]] = {}
-        star = self._star_tree()
-        self.star = self.of_tree(star) if star else None
+        star = tuple((problem.root, terminal) for terminal in problem.terminals)
+        known = all(problem.resources.rate_gbps[arc] > 0 for arc in star)
+        self.star = self.of_tree(star) if known else None
         single = [self.of_tree(arcs) for arcs in self._trees_through_one()]
         self.best_relay = best_of(self._in_time(single) or single) if single else None
-        for candidate in (self.star, self.best_relay):
-            if candidate:
-                self.note(candidate)
+        self.plain = [c for c in (self.star, self.best_relay) if c]
+        for candidate in self.plain:
+            self.note(candidate)
 
     @property
     def bound_s(self) -> float:
@@ -171,61 +184,15 @@ class Search:
         self.found += self._in_time([candidate])
 
     def _in_time(self, candidates: list[BroadcastCandidate]) -> list[BroadcastCandidate]:
-        most_s = self.request.deadline_s or inf
-        return [c for c in candidates if c.duration_s <= most_s * (1 + 1e-12)]
-
-    # ---- candidates ------------------------------------------------------------------------
+        return [c for c in candidates if c.duration_s <= self.most_s * (1 + 1e-12)]
 
     def candidate(self, packing: Packing, in_s: float = 0.0) -> BroadcastCandidate:
-        """Return a packing with the fewest VMs that meet a time, or else its own least time."""
-        problem, resources = self.problem, self.problem.resources
-        links = self.trees.links_gbit(packing.trees, packing.shares)
-        vms = problem.fewest_vms(links, max(in_s, resources.time_s(links)))
-        time_s = resources.time_with_s(links, np.maximum(vms, 1.0))
-        ramps = dict.fromkeys(problem.terminals, 0.0)
-        for arcs in packing.trees:
-            for terminal, ramp_s in self._ramps_s(arcs).items():
-                ramps[terminal] = max(ramps[terminal], ramp_s)
-        cost = problem.cost(links, vms, time_s + max(ramps.values()))
-        return BroadcastCandidate(
-            packing.trees,
-            packing.shares,
-            links,
-            time_s,
-            ramps,
-            vms,
-            cost,
-            self._value(cost, time_s + max(ramps.values())),
-        )
+        """Return :func:`candidate_of` this broadcast."""
+        return candidate_of(self.request, self.problem, packing, in_s)
 
     def of_tree(self, arcs: Arcs, in_s: float = 0.0) -> BroadcastCandidate:
         """Return a single tree as a candidate."""
         return self.candidate(Packing((arcs,), np.ones(1)), in_s)
-
-    def tree_ramp_s(self, arcs: Arcs) -> float:
-        """Return the time that getting up to speed adds on a tree."""
-        return max(self._ramps_s(arcs).values())
-
-    def _ramps_s(self, arcs: Arcs) -> dict[int, float]:
-        rtt_ms = {self.problem.root: 0.0}
-        for tail, head in arcs:
-            rtt_ms[head] = rtt_ms[tail] + float(self.problem.rtt_ms[tail, head])
-        return {t: ramp_up_s(rtt_ms[t]) for t in self.problem.terminals}
-
-    def _value(self, cost: Cost, duration_s: float) -> float:
-        hour_usd = self.request.hour_usd
-        return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
-
-    def value_of(self, candidate: BroadcastCandidate, duration_s: float) -> float:
-        """Return the value of a candidate if it took another time."""
-        vm_usd = float(self.problem.vm_usd(candidate.vms, duration_s))
-        return self._value(Cost.of(candidate.cost.egress, vm_usd), duration_s)
-
-    def _star_tree(self) -> Arcs | None:
-        """Return the tree in which the source sends to each destination; None without a link."""
-        root, terminals = self.problem.root, self.problem.terminals
-        arcs = tuple((root, terminal) for terminal in terminals)
-        return arcs if all(self.problem.resources.rate_gbps[arc] > 0 for arc in arcs) else None
 
     def _trees_through_one(self) -> list[Arcs]:
         """Return the trees in which one region forwards to others, pure and mixed with direct.
@@ -236,20 +203,16 @@ class Search:
         problem = self.problem
         rate, fees, root = problem.resources.rate_gbps, problem.usd_per_gbit, problem.root
         found: list[Arcs] = []
-        if self.request.relays == "none":
-            return found
-        for relay in range(len(problem.regions)):
-            others = [t for t in problem.terminals if t != relay]
+        for relay in range(len(problem.regions)) if self.request.relays != "none" else ():
+            others = {t for t in problem.terminals if t != relay}
             if relay == root or rate[root, relay] <= 0 or not others:
                 continue
-            through = {t for t in others if rate[relay, t] > 0}
+            direct = {t for t in others if rate[relay, t] <= 0}
             cheaper = {t for t in others if rate[root, t] > 0 and fees[root, t] < fees[relay, t]}
-            for own in (set(others) - through, cheaper | (set(others) - through)):
-                if own == set(others) or any(rate[root, t] <= 0 for t in own):
-                    continue
-                arcs = [(root, relay)]
-                arcs += [(root if t in own else relay, t) for t in others]
-                found.append(tuple(arcs))
+            for own in (direct, cheaper | direct):
+                if own != others and all(rate[root, t] > 0 for t in own):
+                    by = [(root if t in own else relay, t) for t in problem.terminals if t != relay]
+                    found.append(((root, relay), *by))
         return list(dict.fromkeys(found))
 
     # ---- least time --------------------------------------------------------------------------
@@ -258,70 +221,75 @@ class Search:
         """Return the packing of least time."""
         if self._fastest is None:
             problem = self.problem
-            even = np.ones(len(problem.resources.rows))
-            for arcs in near_trees(self._at(even), problem.root, problem.terminals):
+            even = problem.resources.link_prices(np.ones(len(problem.resources.rows)))
+            for arcs in near_trees(even, problem.root, problem.terminals):
                 self.trees.add(arcs)
-            self._fastest = least_time(self.trees, 0.5 * GAP)
+            self._fastest = PackingProgram(self.trees).solve(0.5 * GAP, MOST_ROUNDS)
             self.least_transfer_s = max(self.least_transfer_s, self._fastest.bound)
         return self._fastest
 
     def least_duration(self) -> BroadcastCandidate:
         """Return a candidate of least duration, the cheapest among equally fast ones."""
         fast = self.fastest()
-        found = [self.candidate(fast)]
-        found.append(self.candidate(fewer_trees(self.trees, fast)))
+        found = [self.candidate(fast), self.candidate(fewer_trees(self.trees, fast))]
         if (cheap := self._cheapest_in(fast.objective * (1 + GAP))) is not None:
             found.append(cheap)
         if found[0].ramp_s > RAMP_MATTERS * found[0].duration_s:
             found += self._shallow()
-        plain = [c for c in (self.star, self.best_relay) if c]
-        at_most_s = min((c.duration_s for c in plain), default=inf)
-        least_s = min(c.duration_s for c in (*found, *plain))
-        as_fast = [
-            c
-            for c in (*plain, *found)
-            if c.duration_s <= min(at_most_s, least_s * (1 + AS_FAST)) or c.duration_s == least_s
-        ]
+        at_most_s = min((c.duration_s for c in self.plain), default=inf)
+        least_s = min(c.duration_s for c in (*found, *self.plain))
+        enough_s = max(least_s, min(at_most_s, least_s * (1 + AS_FAST)))
         for candidate in found:
             self.note(candidate)
+        as_fast = [c for c in (*self.plain, *found) if c.duration_s <= enough_s]
         return min(as_fast, key=lambda c: (c.cost.total, c.duration_s))
 
     def _shallow(self) -> list[BroadcastCandidate]:
         """Return fast candidates whose trees get up to speed soon."""
         problem, fast = self.problem, self.fastest()
-        if is_small(len(problem.regions), len(problem.terminals)):
-            packings, self._least_s = pack_by_depth(self.trees, self.tree_ramp_s, fast, AS_FAST)
+        if len(problem.regions) <= MOST_SITES and len(problem.terminals) <= MOST_TERMINALS:
+            packings, self._least_s = pack_by_depth(self.trees, fast, AS_FAST)
             return [self.candidate(packing) for packing in packings]
-        prices = self._at(np.maximum(fast.row_prices, 1e-3 * fast.row_prices.max(initial=1e-9)))
-        known = np.isfinite(prices)
-        round_trips = problem.rtt_ms * (prices[known].mean() / problem.rtt_ms[known].mean())
-        for mix in MIXES:
-            for arcs in near_trees(prices + mix * round_trips, problem.root, problem.terminals):
+        row_prices = fast.row_prices
+        least = 1e-3 * row_prices.max(initial=1e-9)
+        prices = problem.resources.link_prices(np.maximum(row_prices, least))
+        for weights in (*self._with_round_trips(prices), problem.rtt_ms):
+            for arcs in near_trees(weights, problem.root, problem.terminals):
                 self.trees.add(arcs)
-        program = PackingProgram(self.trees, None)
-        depths = np.unique(np.quantile(self._known_ramps_s(), np.linspace(0, 1, DEPTHS + 1)[:-1]))
-        found = [self._within(program, depth) for depth in depths.tolist()]
-        if len(problem.terminals) > FEW_TERMINALS:
-            return found
-        # Again near the best, at the depths of the trees found meanwhile.
-        best = min(found, key=lambda candidate: candidate.duration_s)
-        ramps = np.unique(self._known_ramps_s())
-        at = int(np.searchsorted(ramps, best.ramp_s))
-        tried = {candidate.ramp_s for candidate in found}
-        near = ramps[max(0, at - DEPTHS // 2) : at + DEPTHS // 2]
-        found += [self._within(program, depth) for depth in near.tolist() if depth not in tried]
-        return found
+        program = PackingProgram(self.trees)
+        depths = np.quantile(
+            [max(problem.ramps_s(tree.arcs).values()) for tree in self.trees.found],
+            np.linspace(0, 1, DEPTHS + 1)[:-1],
+        )
+        return [self._within(program, depth_s) for depth_s in np.unique(depths).tolist()]
 
-    def _known_ramps_s(self) -> Floats:
-        return np.array([self.tree_ramp_s(arcs) for arcs in self.trees.found])
+    def _with_round_trips(self, prices: Floats) -> list[Floats]:
+        """Return prices of links with round trips in several proportions."""
+        known = np.isfinite(prices)
+        round_trips = self.problem.rtt_ms / self.problem.rtt_ms[known].mean()
+        return [prices + mix * prices[known].mean() * round_trips for mix in MIXES]
 
     def _within(self, program: PackingProgram, depth_s: float) -> BroadcastCandidate:
-        few = len(self.problem.terminals) <= FEW_TERMINALS
-        found = pack_within(program, self.tree_ramp_s, depth_s, SHALLOW_ROUNDS if few else 0)
-        return self.candidate(found)
+        """Return the fastest packing found of trees that are up to speed in a time."""
+        problem = self.problem
 
-    def _at(self, row_prices: Floats) -> Floats:
-        return np.asarray(self.problem.resources.link_prices(row_prices))
+        def shallow(arcs: Arcs) -> bool:
+            return max(problem.ramps_s(arcs).values()) <= depth_s
+
+        program.allow(shallow)
+        packing = program.solve()
+        for _ in range(SHALLOW_ROUNDS if len(problem.terminals) <= FEW_TERMINALS else 0):
+            prices, tree_price = program.prices()
+            weights, most = program.link_weights(prices), tree_price * (1 - LIGHTER)
+            found = [
+                least_tree(mixed, problem.root, problem.terminals)[0]
+                for mixed in self._with_round_trips(weights)
+            ]
+            light = [a for a in found if weight_of(weights, a) < most and shallow(a)]
+            if not program.welcome(light):
+                break
+            packing = program.solve()
+        return self.candidate(packing)
 
     # ---- least cost and value ----------------------------------------------------------------
 
@@ -342,11 +310,9 @@ class Search:
     def _tree_at(self, transfer_s: float, usd_per_gbit: Floats) -> tuple[Arcs, float]:
         """Return the same at other fees."""
         problem = self.problem
-        busy_s = np.maximum(transfer_s, self.least_busy_s)
-        vm_usd = problem.vm_usd_per_h * self._paid_s(0.0) / S_PER_H
-        vm_usd = vm_usd + problem.vm_usd_per_h * busy_s / S_PER_H
-        weights = usd_per_gbit * problem.volume_gbit
-        weights = weights + np.where(self.trees.is_relay, vm_usd, 0.0)
+        paid_s = self._paid_s(0.0) + np.maximum(transfer_s, self.least_busy_s)
+        vm_usd = problem.vm_usd_per_h * paid_s / S_PER_H
+        weights = usd_per_gbit * problem.volume_gbit + np.where(problem.is_relay, vm_usd, 0.0)
         arcs, least_usd = least_tree(weights, problem.root, problem.terminals)
         least_usd = min(least_usd, weight_of(weights, arcs))
         ends_usd = float(vm_usd[self.ends].sum())
@@ -364,7 +330,8 @@ class Search:
 
         None where no plan meets the deadline.
         """
-        found, bound = self._least_value_at_fees()
+        bound = self._search_value()
+        found = best_of(self.found) if self.found else None
         return found, self._charged(bound, found.value if found else inf)
 
     def _charged(self, bound: float, known_usd: float) -> float:
@@ -384,74 +351,61 @@ class Search:
                 counted = problem.fees.counted_by(number)
                 if 0 < (lowest := float(least[counted].min(initial=inf))) < inf:
                     besides = np.where(counted, 0.0, least)
-                    rest_usd = self._tree_at(
-                        at_s, np.where(np.isfinite(problem.usd_per_gbit), besides, inf)
-                    )[1]
-                    most_gbit[number] = min(
-                        most_gbit[number], max(0.0, known_usd - rest_usd) / lowest
-                    )
+                    besides[~np.isfinite(problem.usd_per_gbit)] = inf
+                    left_usd = max(0.0, known_usd - self._tree_at(at_s, besides)[1])
+                    most_gbit[number] = min(most_gbit[number], left_usd / lowest)
         return min(part * bound, known_usd)
 
-    def _least_value_at_fees(self) -> tuple[BroadcastCandidate | None, float]:
-        most_s = (self.request.deadline_s or inf) - self.least_ramp_s
+    def _search_value(self) -> float:
+        """Note candidates of little value; return a bound on that of any plan."""
+        most_s = self.most_s - self.least_ramp_s
         arcs, bound = self.cheapest_tree(self.least_transfer_s)
         slow = self.of_tree(arcs)
         self.note(slow)
-        if self.found and self._good_enough(bound):
-            return best_of(self.found), bound
+        if self.found and best_of(self.found).value <= bound * (1 + ENOUGH):
+            return bound
         # A tree that is slow on one VM a site, and cheap: nothing slower is of interest.
         slowest_s = self._slowest_s(arcs)
         self.note(self.of_tree(arcs, min(slowest_s, max(slow.transfer_s, most_s))))
         self.note(self.least_duration())
         start_s = self.fastest().objective
         if start_s > most_s:
-            return (best_of(self.found) if self.found else None), bound
+            return bound
         slowest_s = min(max(slowest_s, start_s * (1 + GAP)), most_s)
         beyond = self.cheapest_tree(slowest_s)[1] if slowest_s < most_s else inf
-        bound = max(bound, min(self._branch(start_s, slowest_s), beyond))
-        return (best_of(self.found) if self.found else None), bound
+        return max(bound, min(self._branch(start_s, slowest_s), beyond))
 
     def _slowest_s(self, arcs: Arcs) -> float:
         """Return the time of a tree with a single VM at every site."""
-        links = self.trees.links_gbit([arcs], np.ones(1))
-        return float(self.problem.resources.loads(links).max())
-
-    def _good_enough(self, bound: float) -> bool:
-        return best_of(self.found).value <= bound * (1 + ENOUGH)
+        return float(self.trees.found[self.trees.add(arcs)].loads.max())
 
     def _branch(self, start_s: float, end_s: float) -> float:
         """Note candidates between two durations; return a lower bound on plans there."""
-        open_intervals: list[tuple[float, float, float]] = []
-        count = 0
-        closed = inf
         # Problems too large to solve exactly get no better bounds from more intervals.
-        most = MOST_INTERVALS if len(self.problem.terminals) <= EXACT_TERMINALS else INTERVALS // 2
-
-        def add(least_s: float, most_s: float) -> None:
-            nonlocal count
-            count += 1
-            bound = self._at_duration(least_s, most_s)
-            heappush(open_intervals, (bound, least_s, most_s))
-
+        exact = len(self.problem.terminals) <= EXACT_TERMINALS
+        most = MOST_INTERVALS if exact else INTERVALS // 2
         # The least time is known to a gap: a little more, so that its packing fits.
-        first_s = max(start_s * (1 + GAP), start_s)
-        middle_s = max((first_s * end_s) ** 0.5, min(first_s, end_s))
-        add(self.least_transfer_s, middle_s)
-        if end_s > middle_s:
-            add(middle_s, end_s)
-        while open_intervals:
-            bound, least_s, most_s = heappop(open_intervals)
+        middle_s = max((start_s * (1 + GAP) * end_s) ** 0.5, min(start_s * (1 + GAP), end_s))
+        waiting = [(self.least_transfer_s, middle_s)]
+        waiting += [(middle_s, end_s)] if end_s > middle_s else []
+        intervals: list[tuple[float, float, float]] = []
+        count, closed = 0, inf
+        while True:
+            for interval in waiting:
+                count += 1
+                heappush(intervals, (self._at_duration(*interval), *interval))
+            if not intervals:
+                return closed
+            bound, least_s, most_s = heappop(intervals)
             gap = best_of(self.found).value / bound - 1 if self.found and bound > 0 else inf
             if gap <= ENOUGH or count >= most or (count >= INTERVALS and gap <= GOOD):
-                closed = min(closed, bound)
-                break
+                return min(closed, bound)
+            waiting = []
             if most_s <= least_s * (1 + ENOUGH):  # too short to matter
                 closed = min(closed, bound)
-                continue
-            middle_s = (least_s * most_s) ** 0.5
-            add(least_s, middle_s)
-            add(middle_s, most_s)
-        return min([closed, *(bound for bound, _, _ in open_intervals)])
+            else:
+                middle_s = (least_s * most_s) ** 0.5
+                waiting = [(least_s, middle_s), (middle_s, most_s)]
 
     def _at_duration(self, least_s: float, most_s: float) -> float:
         """Note the candidate that takes the longest of an interval; return the interval's bound."""
@@ -464,19 +418,18 @@ class Search:
             return self.cheapest_tree(least_s)[1]
         for fitted in (packing, fewer_trees(self.trees, packing, deadline)):
             candidate = self.candidate(fitted, most_s)
-            late_s = candidate.duration_s - (self.request.deadline_s or inf)
-            if late_s > 0:  # getting up to speed takes part of the time allowed
-                sooner_s = (candidate.transfer_s - late_s) * (1 - 1e-9)
-                if sooner_s >= self.fastest().objective:
-                    shorter = self._cheapest_in(sooner_s)
-                    if shorter is not None:
-                        self.note(shorter)
+            late_s = candidate.duration_s - self.most_s
+            # Getting up to speed takes part of the time allowed.
+            sooner_s = (candidate.transfer_s - late_s) * (1 - 1e-9)
+            in_time = late_s > 0 and sooner_s >= self.fastest().objective
+            if in_time and (shorter := self._cheapest_in(sooner_s)):
+                self.note(shorter)
             self.note(candidate)
         return max(packing.bound + beside_usd, self.cheapest_tree(least_s)[1])
 
-    def frontier(self) -> list[BroadcastCandidate]:
+    def frontier(self) -> Sequence[BroadcastCandidate]:
         """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
-        found = [c for c in (self.star,) if c] if self.request.relays == "none" else self._points()
+        found = self.plain if self.request.relays == "none" else self._points()
         kept: list[BroadcastCandidate] = []
         for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
             if not kept or candidate.cost.total < kept[-1].cost.total * (1 - GAP):
@@ -487,8 +440,7 @@ class Search:
         quick = self.least_duration()
         arcs, _ = self.cheapest_tree(quick.transfer_s)
         cheap = self.of_tree(arcs, self._slowest_s(arcs))
-        plain = [c for c in (self.star, self.best_relay) if c]
-        found = [quick, cheap, self.of_tree(arcs), *plain, *self.found]
+        found = [quick, cheap, self.of_tree(arcs), *self.plain, *self.found]
         start_s, end_s = self.fastest().objective, cheap.transfer_s
         for step in range(1, FRONTIER_POINTS):
             between = start_s * (end_s / start_s) ** (step / FRONTIER_POINTS)
