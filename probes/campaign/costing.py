@@ -21,10 +21,12 @@ from planner.model.errors import DataError
 from planner.model.pricing import average_usd_per_gb
 from planner.model.units import BITS_PER_BYTE
 from probes.campaign.rounds import Round
-from probes.campaign.tasks import ProbeTask
+from probes.campaign.tasks import Phase, ProbeTask
 
 Price: TypeAlias = Callable[[str, str, float], float]
 """Source region, destination region and GB to USD; raises DataError where no price is known."""
+Sent: TypeAlias = tuple[str, str, float]
+"""Source, destination and GB."""
 
 # An echo request of 64 bytes with IP and Ethernet headers, and as much for the reply.
 PING_GB = 2 * 98e-9
@@ -57,15 +59,7 @@ class PhaseCost:
 
 @dataclass(frozen=True, slots=True)
 class CampaignCost:
-    """The cost of a campaign.
-
-    Attributes
-    ----------
-    by_region : dict
-        Region to :class:`RegionCost`, dearest first.
-    by_phase : dict
-        Phase to :class:`PhaseCost`, in order.
-    """
+    """The cost of a campaign by region, dearest first, and by phase, in order."""
 
     by_region: dict[str, RegionCost]
     by_phase: dict[str, PhaseCost]
@@ -87,10 +81,10 @@ class CampaignCost:
 
 
 def task_volume_gb(task: ProbeTask) -> float:
-    """Return the volume of a task, over all its pairs.
+    """Return the volume of a task, over all its pairs: an upper estimate.
 
-    Throughput probes send at their expected rate for their whole length: an upper estimate, as
-    slow start sends less and a probe may stop early. RTT probes send small packets.
+    Throughput probes send at their expected rate for their whole length; slow start sends less, and
+    a probe may stop early.
     """
     if task.phase == "rtt":
         return len(task.pairs) * PINGS_PER_S * task.duration_s * PING_GB
@@ -99,17 +93,15 @@ def task_volume_gb(task: ProbeTask) -> float:
 
 def on_wire(
     src: str, dst: str, payload_gb: float, connections: int, tests: int = 1
-) -> tuple[tuple[str, str, float], tuple[str, str, float]]:
-    """Return source, destination and GB on the wire of throughput tests, both ways."""
+) -> tuple[Sent, Sent]:
+    """Return the volumes on the wire of throughput tests, both ways."""
     besides_gb = tests * (TEST_GB + CONNECTION_GB * connections)
     there_gb, back_gb = FORWARD * payload_gb, BACKWARD * payload_gb
     return (src, dst, there_gb + besides_gb), (dst, src, back_gb + besides_gb)
 
 
 def worst_usd(
-    sent: Iterable[tuple[str, str, float]],
-    price: Callable[[str, str, float, float], float],
-    all_gb: float,
+    sent: Iterable[Sent], price: Callable[[str, str, float, float], float], all_gb: float
 ) -> float:
     """Return the highest cost of some of the volumes that may be sent, in any order.
 
@@ -121,13 +113,7 @@ def worst_usd(
 class Meter:
     """Prices bytes as they are sent, at the tier that each provider's month has reached.
 
-    It serves for costing before a campaign, and for the spending during one.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    usd_per_gb : mapping
-        Source region to a flat price that overrides the catalogue's.
+    ``usd_per_gb`` are flat prices of source regions, which override the catalogue's.
     """
 
     def __init__(self, catalogue: Catalogue, usd_per_gb: Mapping[str, float] = {}) -> None:
@@ -162,16 +148,7 @@ class Meter:
 def campaign_cost(
     rounds: Sequence[Round], region_of: Mapping[str, str], meter: Meter
 ) -> CampaignCost:
-    """Return the volume and cost of rounds.
-
-    Parameters
-    ----------
-    rounds : sequence of Round
-        In the order in which they run, which decides the price tier of each.
-    region_of : mapping
-        Host to region.
-    meter : Meter
-        Counts on.
+    """Return the volume and cost of rounds in the order in which they run; the meter counts on.
 
     Raises
     ------
@@ -203,16 +180,17 @@ def all_pairs_tasks(
     hosts: Sequence[str],
     expected_gbps: Callable[[str, str], float],
     *,
+    phase: Phase = "aggregate",
     connections: int = 64,
     duration_s: float = 5.0,
     pairs: Iterable[tuple[str, str]] = (),
 ) -> list[ProbeTask]:
-    """Return an aggregate task for some ordered pairs, else for all.
+    """Return a task for some ordered pairs, else for all.
 
     Skyplane's profiler uses 64 connections and 5 s.
     """
     return [
-        ProbeTask("aggregate", ((src, dst),), connections, duration_s, expected_gbps(src, dst))
+        ProbeTask(phase, ((src, dst),), connections, duration_s, expected_gbps(src, dst))
         for src, dst in pairs or permutations(hosts, 2)
     ]
 
@@ -229,15 +207,7 @@ LEAST_RTT_GB = 3e-5
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The rest that may be spent.
-
-    Attributes
-    ----------
-    usd, gb : float
-        Infinite where there is no limit.
-    name : str
-        The limit as a noun phrase, for the message that it was reached.
-    """
+    """The rest that may be spent; its name is for the message that it was reached."""
 
     usd: float = inf
     gb: float = inf
@@ -254,16 +224,9 @@ UNLIMITED = Allowance()
 def frugal_allowance(
     all_pairs: Iterable[ProbeTask], region_of: Mapping[str, str], price: Price
 ) -> Allowance:
-    """Return the limit of a campaign without a budget.
+    """Return the limit of a campaign without a budget, by the tasks that would measure everything.
 
-    Parameters
-    ----------
-    all_pairs : iterable of ProbeTask
-        The tasks that would measure everything.
-    region_of : dict
-        Host to region.
-    price : Price
-        A pair without a price counts by its bytes alone.
+    A pair without a price counts by its bytes alone.
     """
     links, usd, gb = 0, 0.0, 0.0
     for task in all_pairs:
@@ -280,15 +243,7 @@ def frugal_allowance(
 class Ledger:
     """The spending of a campaign, and the most that its running probes may spend.
 
-    Parameters
-    ----------
-    meter : Meter
-        Prices volumes on top of earlier ones.
-    region_of : mapping
-        Host to region.
-    budget_usd : float
-    spent : (float, float)
-        GB and USD of earlier runs of the campaign.
+    ``spent`` are GB and USD of earlier runs of the campaign.
     """
 
     def __init__(
@@ -301,22 +256,14 @@ class Ledger:
         self._meter = meter
         self._region_of = region_of
         self._budget_usd = budget_usd
-        self._reserved: dict[int, tuple[float, list[tuple[str, str, float]]]] = {}
+        self._reserved: dict[int, tuple[float, list[Sent]]] = {}
         self.sent_gb, self.usd = spent
 
     def reserve(self, task: ProbeTask, times: float = 1.0) -> float | None:
         """Reserve the price of the most that a probe may send.
 
-        Parameters
-        ----------
-        times : float
-            Factor of the volume that was expected of the task.
-
-        Returns
-        -------
-        float or None
-            Its allowance in GB of payload; infinite without a budget, None where the budget does
-            not allow the probe.
+        ``times`` is a factor of the volume that was expected of the task. Returns its allowance in
+        GB of payload: infinite without a budget, None where the budget does not allow the probe.
         """
         least_gb = LEAST_RTT_GB if task.phase == "rtt" else LEAST_GB
         expected_gb = max(least_gb, task_volume_gb(task)) * times
@@ -340,13 +287,8 @@ class Ledger:
         """Give back the reservation of a task."""
         del self._reserved[id(task)]
 
-    def charge(
-        self, task: ProbeTask, sent: Iterable[tuple[str, str, float]]
-    ) -> tuple[float, float]:
-        """Count volumes of a task: source host, destination host and GB as tools count them.
-
-        Returns their GB, and their USD on the wire.
-        """
+    def charge(self, task: ProbeTask, sent: Iterable[Sent]) -> tuple[float, float]:
+        """Count volumes of a task as tools count them; return their GB, and USD on the wire."""
         sent_gb = usd = 0.0
         for src, dst, gb in sent:
             sent_gb += gb
@@ -356,7 +298,7 @@ class Ledger:
         self.usd += usd
         return sent_gb, usd
 
-    def _links(self, task: ProbeTask, volume_gb: float) -> list[tuple[str, str, float]]:
+    def _links(self, task: ProbeTask, volume_gb: float) -> list[Sent]:
         """Return a task's volume on the wire, by link."""
         tests = 2 * len(task.in_turn) + (task.connections.bit_length() if task.ramp else 0)
         answered = [(dst, src) for src, dst in task.pairs] if task.phase == "rtt" else []
@@ -366,14 +308,14 @@ class Ledger:
             for link in self._on_wire(task, *pair, volume_gb / len(task.pairs), tests)
         ]
 
-    def _worst_usd(self, links: Iterable[tuple[str, str, float]]) -> float:
+    def _worst_usd(self, links: Iterable[Sent]) -> float:
         """Return the price of volumes on the wire, before or after all reservations."""
         ahead_gb = sum(gb for _, others in self._reserved.values() for _, _, gb in others)
         return worst_usd(links, self._meter.price, ahead_gb)
 
     def _on_wire(
         self, task: ProbeTask, src: str, dst: str, gb: float, tests: int = 1
-    ) -> Sequence[tuple[str, str, float]]:
+    ) -> Sequence[Sent]:
         """Return the volume on the wire for one that tools count, by regions."""
         ends = self._region_of[src], self._region_of[dst]
         if task.phase == "rtt":  # whole packets are counted, and replies on their own

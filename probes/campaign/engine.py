@@ -1,23 +1,33 @@
-"""Runs the probes of a campaign: retries, hosts that fail, the budget, and keeping results."""
+"""Runs the probes of a campaign: rounds, retries, hosts that fail, the budget, keeping results.
+
+Rounds give the order. A probe starts as soon as all its hosts are done with their earlier rounds,
+so that a slow or hanging host delays only the probes that it takes part in.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import heapreplace
+from math import inf
 
 from planner.model.errors import StoreError
 from probes.campaign.costing import Ledger, Meter
 from probes.campaign.probing import Prober, task_s
-from probes.campaign.queues import RETRY_BUSY_S, Job, JobQueues, jobs_in_rounds
+from probes.campaign.rounds import schedule
 from probes.campaign.tasks import CampaignLimits, CampaignLog, Probe, ProbeOutcome
+from probes.campaign.throughput_tests import Findings
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 
+PING_S = 2.5
+"""Usual length of a round-trip probe, with login."""
+RETRY_BUSY_S = 0.2
+"""Wait of a probe that the budget may allow once running ones have ended."""
 STORE_RETRIES_S = (1.0, 4.0, 10.0)
 """Waits before results are written again where the store can't take them."""
 TIMES = 4.0
@@ -40,14 +50,47 @@ class StageProgress:
     left_s: float = 0.0
 
 
+@dataclass(eq=False, kw_only=True)
+class Job(ProbeOutcome):
+    """A probe on its way through a stage, with the volume of all its attempts so far."""
+
+    round: int  # from 1
+    duration_s: float  # expected
+    attempts: int = 0
+    findings: Findings = field(default_factory=Findings)  # of the latest attempt
+    due_s: float = 0.0  # earliest start, by time.monotonic()
+    waits_for_host: bool = False  # until the end of the stage, because one of its hosts is skipped
+    times: float = 1.0  # factor of the expected volume that it may send, by earlier attempts
+    most_gb: float = inf  # allowance of the next attempt
+    error: ProbeError | None = None  # of the latest attempt that failed
+
+    def __post_init__(self) -> None:
+        task = self.probe.task
+        self.is_ping, self.client = task.phase == "rtt", task.pairs[0][0]
+        # A ping occupies its sender alone, and the other end needs no login.
+        self.hosts = frozenset({self.client}) if self.is_ping else task.hosts
+
+    def one_flow_alone(self) -> bool:
+        """Leave the many connections out of a probe that measures one by itself before them.
+
+        Returns False for other probes, which do not change.
+        """
+        task = self.probe.task
+        if not task.flow_s or self.findings.parts:
+            return False
+        one, many = task.in_turn
+        self.probe = replace(self.probe, task=one)
+        self.duration_s *= one.duration_s / (one.duration_s + many.duration_s)
+        self.notes = ("one connection alone: the budget does not allow many",)
+        return True
+
+
 class Engine:
     """Runs the stages of one campaign, one after the other.
 
     Parameters
     ----------
-    sessions : Sessions
-    prober : Prober
-    log : CampaignLog
+    sessions, prober, log
     meter : Meter
         Prices volumes on top of earlier ones.
     limits : CampaignLimits
@@ -55,11 +98,6 @@ class Engine:
         Called after every change with the :class:`StageProgress`.
     on_note : callable
         Called with a line that the operator should read.
-
-    Attributes
-    ----------
-    ledger : Ledger
-    progress : StageProgress
     """
 
     def __init__(
@@ -83,6 +121,7 @@ class Engine:
         self._random = random.Random(seed)  # noqa: S311 - spreads starts, keeps no secret
         self.ledger = Ledger(meter, sessions.fleet.region_of, limits.budget_usd, log.spent())
         self.progress = StageProgress()
+        self._waiting: list[Job] = []  # in the order in which they may start
         self._starting: list[Job] = []
         self._running: dict[asyncio.Task[None], Job] = {}
         self._unwritten: list[ProbeOutcome] = []
@@ -95,8 +134,12 @@ class Engine:
         StoreError
             If results can't be kept, after several tries.
         """
-        jobs = jobs_in_rounds(probes, lambda probe: task_s(probe.task, self._prober.rtt_ms))
-        self._queues = JobQueues(jobs, self._limits)
+        of_task = {id(probe.task): probe for probe in probes}
+        self._waiting = jobs = [
+            Job(probe=of_task[id(task)], round=number, duration_s=task_s(task, self._prober.rtt_ms))
+            for number, one_round in enumerate(schedule([probe.task for probe in probes]), start=1)
+            for task in one_round.tasks
+        ]
         self._failures_in_a_row: Counter[str] = Counter()
         self._skipped_hosts: dict[str, ProbeError] = {}
         self._outcomes: list[ProbeOutcome] = []
@@ -119,21 +162,20 @@ class Engine:
 
     async def _run_all(self) -> None:
         while True:
-            self._queues.start(self._begin)
+            self._begin_due()
             if self._starting:
                 await self._start()
             self._report()
-            retry_s = self._queues.next_retry_s
+            if not (self._running or self._waiting):
+                return
+            now_s = time.monotonic()
+            nexts_s = (job.due_s - now_s for job in self._waiting if job.due_s > now_s)
+            wait_s = max(0.01, min([1.0, *nexts_s]))
             if not self._running:
-                if retry_s is None:
-                    return
-                await asyncio.sleep(max(0.0, retry_s - time.monotonic()))
+                await asyncio.sleep(wait_s)
                 continue
-            timeout_s = 1.0 if retry_s is None else retry_s - time.monotonic()
             ended, _ = await asyncio.wait(
-                self._running,
-                timeout=max(0.01, min(1.0, timeout_s)),
-                return_when=asyncio.FIRST_COMPLETED,
+                self._running, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
             )
             for task in ended:
                 job = self._running.pop(task)
@@ -144,27 +186,18 @@ class Engine:
 
     async def _second_chance(self, waiting: Sequence[Job]) -> None:
         """Try hosts that were skipped once more, now that no other probe waits for them."""
-        if not waiting:
-            return
-        silent = self._skipped_hosts
-        back = await asyncio.gather(*map(self._is_back, silent))
-        silent = {
-            host: silent[host] for host, is_back in zip(silent, back, strict=True) if not is_back
-        }
-        for job in waiting:
-            job.waits_for_host = False
-            if not silent.keys().isdisjoint(job.logins):
-                self._fail_of(job, silent)
-            else:
-                job.attempts = self._limits.attempts - 1
-                self._queues.retry(job, 0.0)
-        self._skipped_hosts = silent
+        back = await asyncio.gather(*map(self._is_back, self._skipped_hosts))
+        errors = zip(self._skipped_hosts.items(), back, strict=True)
+        self._skipped_hosts = {host: error for (host, error), is_back in errors if not is_back}
         self._failures_in_a_row.clear()
-        await self._stored(self._write)
+        for job in waiting:
+            job.waits_for_host, job.attempts = False, self._limits.attempts - 1
+        self._waiting = list(waiting)
         await self._run_all()
         for job in waiting:
-            if job.waits_for_host:  # skipped again meanwhile
-                self._fail_of(job, self._skipped_hosts)
+            if job.waits_for_host:  # still, or again
+                skipped = self._skipped_hosts.items()
+                self._fail(job, next(error for host, error in skipped if host in job.hosts))
 
     async def _is_back(self, host: str) -> bool:
         if self._skipped_hosts[host].lasting:
@@ -177,9 +210,31 @@ class Engine:
 
     # ---- starting and ending -------------------------------------------------------------------
 
+    def _begin_due(self) -> None:
+        """Begin all jobs that may start now; whose turn it is keeps its hosts for it."""
+        now_s, limits = time.monotonic(), self._limits
+        bandwidth = [job for job in self._running.values() if not job.is_ping]
+        room = limits.at_once - len(bandwidth)
+        busy = {host for job in bandwidth for host in job.hosts}
+        pings = Counter(job.client for job in self._running.values() if job.is_ping)
+        waiting, self._waiting = self._waiting, []
+        for job in waiting:
+            if job.is_ping:
+                may = pings.total() < limits.pings_at_once
+                may = may and pings[job.client] < limits.pings_of_host
+            else:
+                may = room > 0 and busy.isdisjoint(job.hosts)
+            if job.due_s > now_s or not may:
+                self._waiting.append(job)
+                busy |= frozenset() if job.is_ping or job.due_s > now_s else job.hosts
+            elif self._begin(job):
+                pings.update([job.client] if job.is_ping else [])
+                room -= not job.is_ping
+                busy |= frozenset() if job.is_ping else job.hosts
+
     def _begin(self, job: Job) -> bool:
         """Reserve a job's allowance, unless a limit or a skipped host is in the way."""
-        if not self._skipped_hosts.keys().isdisjoint(job.logins):
+        if not self._skipped_hosts.keys().isdisjoint(job.hosts):
             self._set_aside(job)
             return False
         late = time.monotonic() + job.duration_s > self._limits.deadline_s
@@ -187,19 +242,22 @@ class Engine:
         if most_gb is None:
             if (self._running or self._starting) and not late:
                 # Running probes may send less than was reserved for them.
-                self._queues.retry(job, time.monotonic() + RETRY_BUSY_S)
+                self._retry(job, RETRY_BUSY_S)
             elif job.error:
                 self._fail(job, job.error)
-            elif not late and job.one_flow_alone():
-                self.progress.left_out += 1
-                return self._begin(job)
             else:
                 self.progress.left_out += 1
+                return not late and job.one_flow_alone() and self._begin(job)
             return False
         job.most_gb = most_gb
         self.progress.round = max(self.progress.round, job.round)
         self._starting.append(job)
         return True
+
+    def _retry(self, job: Job, after_s: float) -> None:
+        """Start a job again after a while, before those that have not begun."""
+        job.due_s = time.monotonic() + after_s
+        self._waiting.insert(0, job)
 
     async def _start(self) -> None:
         """Start the jobs that were begun, once the log has the most that each may have sent."""
@@ -221,7 +279,6 @@ class Engine:
         await self._prober.probe(job.probe.task, job.findings)
 
     def _release(self, job: Job) -> None:
-        self._queues.ended(job)
         self.ledger.release(job.probe.task)
         sent_gb, usd = self.ledger.charge(job.probe.task, job.findings.sent)
         job.sent_gb, job.usd = job.sent_gb + sent_gb, job.usd + usd
@@ -230,7 +287,7 @@ class Engine:
         """Count a success; retry, set aside or give up a failure."""
         error = task.exception()
         if error is None:
-            for host in job.logins:
+            for host in job.hosts:
                 self._failures_in_a_row[host] = 0
             self.progress.done += 1
             self._add(job)
@@ -240,7 +297,7 @@ class Engine:
         job.error = error
         if error.cause == "limit":
             job.times *= TIMES
-            self._queues.retry(job, time.monotonic())
+            self._retry(job, 0.0)
             return
         if error.of_the_host:
             if error.cause == "unreachable":
@@ -258,14 +315,10 @@ class Engine:
             return
         delay_s = self._limits.backoff_s * 4 ** (job.attempts - 1)
         delay_s *= self._random.uniform(0.75, 1.25)
-        self._queues.retry(job, time.monotonic() + delay_s)
+        self._retry(job, delay_s)
 
     def _set_aside(self, job: Job) -> None:
         job.waits_for_host, job.attempts = True, 0
-
-    def _fail_of(self, job: Job, hosts: Mapping[str, ProbeError]) -> None:
-        """Fail a job by the first of some hosts at fault that it needs."""
-        self._fail(job, next(error for host, error in hosts.items() if host in job.logins))
 
     def _fail(self, job: Job, error: ProbeError) -> None:
         self.progress.failed += 1
@@ -305,53 +358,47 @@ class Engine:
         self._report()
 
     def _report(self) -> None:
-        self.progress.left_s = self._queues.left_s()
+        # A lower bound: the remaining time of the busiest host, or of a job.
+        left_s: dict[str, float] = defaultdict(float)
+        for job in self._waiting:
+            own_s = PING_S / self._limits.pings_of_host if job.is_ping else job.duration_s
+            for host in job.hosts:
+                left_s[host] += own_s
+        running_s = (job.duration_s for job in self._running.values())
+        self.progress.left_s = max([0.0, *left_s.values(), *running_s])
         self.progress.sent_gb, self.progress.usd = self.ledger.sent_gb, self.ledger.usd
         self._on_progress(self.progress)
-
-
-# ---- the time of tools alone -------------------------------------------------------------------
 
 
 def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
     """Return the length of the critical path: a campaign's duration if tools alone took time.
 
     Stages follow one another. Within one, a probe needs all its hosts, and limits hold for probes
-    at once; the longest chain of probes that waited for one another is the critical path. The rest
-    of a campaign's time is the cost of orchestration: logins, servers that start, jitter, the
-    store, choosing.
-
-    Parameters
-    ----------
-    outcomes : sequence of ProbeOutcome
-        In the order of their ends. They are replayed in the order of their beginnings, as far as
-        their samples show them.
-    limits : CampaignLimits
-        Under which they ran.
+    at once; the longest chain of probes that waited for one another is the critical path. Probes
+    are replayed in the order of their beginnings, as far as their samples show them.
     """
-    stages: dict[str, list[ProbeOutcome]] = {}
-    for outcome in outcomes:
+    stages: dict[str, list[ProbeOutcome]] = defaultdict(list)
+    for outcome in sorted(outcomes, key=_began_s):
         if outcome.busy_s > 0:
-            stages.setdefault(outcome.probe.stage, []).append(outcome)
-    return sum(_stage_s(sorted(stage, key=_began_s), limits) for stage in stages.values())
+            stages[outcome.probe.stage].append(outcome)
+    total_s = 0.0
+    for stage in stages.values():
+        pings = stage[0].probe.task.phase == "rtt"
+        together = limits.pings_at_once if pings else limits.at_once
+        each = limits.pings_of_host if pings else 1
+        lanes = [0.0] * min(together, len(stage))
+        seats: dict[str, list[float]] = {}
+        for outcome in stage:
+            task = outcome.probe.task
+            # A ping occupies its sender alone, and only in part.
+            hosts = {task.pairs[0][0]} if pings else task.hosts
+            places = [seats.setdefault(host, [0.0] * each) for host in hosts]
+            end_s = max(lanes[0], *(place[0] for place in places)) + outcome.busy_s
+            for heap in (lanes, *places):
+                heapreplace(heap, end_s)
+        total_s += max(lanes)
+    return total_s
 
 
 def _began_s(outcome: ProbeOutcome) -> float:
     return min((sample.measured_at_s for sample in outcome.samples), default=0.0)
-
-
-def _stage_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) -> float:
-    pings = outcomes[0].probe.task.phase == "rtt"
-    together = limits.pings_at_once if pings else limits.at_once
-    lanes = [0.0] * min(together, len(outcomes))
-    seats: dict[str, list[float]] = {}
-    for outcome in outcomes:
-        task = outcome.probe.task
-        # A ping occupies its sender alone, and only in part.
-        hosts = {task.pairs[0][0]} if pings else task.hosts
-        each = limits.pings_of_host if pings else 1
-        places = [seats.setdefault(host, [0.0] * each) for host in hosts]
-        end_s = max(lanes[0], *(place[0] for place in places)) + outcome.busy_s
-        for heap in (lanes, *places):
-            heapreplace(heap, end_s)
-    return max(lanes)

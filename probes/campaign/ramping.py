@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from planner.model.estimate import BOUNDS
@@ -41,15 +42,7 @@ def sender_kind(fleet: Fleet, src: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """The ramp of a kind of sender.
-
-    Attributes
-    ----------
-    ramp : Ramp
-        Saturated.
-    rtt_ms : float
-        Of the link that was ramped.
-    """
+    """The saturated ramp of a kind of sender, and the round-trip time of the link it was on."""
 
     ramp: Ramp
     rtt_ms: float
@@ -80,18 +73,9 @@ def with_ramps(
 ) -> list[ProbeTask]:
     """Return tasks with the ramps and UDP of the method, and their durations.
 
-    Parameters
-    ----------
-    link : callable
-        Source and destination host to the estimate of the link.
-    before : iterable of ProbeTask
-        Those of earlier stages: kinds of senders that they have ramped need no other ramp.
-    warm_up_s : callable
-        Of one test of a task.
-    flow_s : float
-        Longest time of one connection before many; 0 for none.
-    first_s : float
-        First part of tasks without a ramp, after a warm-up; 0 to measure once.
+    ``link`` gives the estimate of the link between two hosts. Kinds of senders that tasks of
+    earlier stages have ramped need no other ramp. Tasks of many connections begin with
+    ``flow_s`` of one; those without a ramp with a first measurement of ``first_s`` after a warm-up.
     """
     ramped = {sender_kind(fleet, task.pairs[0][0]) for task in before if task.ramp}
     shaped = []
@@ -122,9 +106,8 @@ def _ramped(task: ProbeTask, link: Link | None, warm_up_s: float) -> ProbeTask:
     rates: dict[int, float] = {}
     while (count := next_connections(rates, most=task.connections)) is not None:
         rates[count] = min(count * flow_gbps, task.expected_gbps)
-    mean_gbps = sum(rates.values()) / len(rates)
     duration_s = len(rates) * (RAMP_STEP_S + warm_up_s)
-    return replace(task, ramp=True, duration_s=duration_s, expected_gbps=mean_gbps)
+    return replace(task, ramp=True, duration_s=duration_s, expected_gbps=fmean(rates.values()))
 
 
 def udp_shares(rates: int) -> list[float]:

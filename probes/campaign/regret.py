@@ -9,12 +9,14 @@ Truth is drawn between the bounds of each estimate.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.estimate import BOUNDS
 from planner.model.network import Network
 
 SCENARIOS = 24
@@ -43,28 +45,20 @@ class RateMatrices:
     def of(cls, network: Network, regions: Sequence[str], connections: int) -> RateMatrices:
         """Return the rates between some regions of a network."""
         count = len(regions)
-        figures = {name: np.zeros((count, count)) for name in ("low", "expected", "high")}
-        unknown = np.zeros((count, count), dtype=bool)
+        figures = np.zeros((3, count, count))
         drift = np.full((count, count), np.inf)
-        for i, src in enumerate(regions):
-            for j, dst in enumerate(regions):
-                link = network.links.get(src, {}).get(dst)
-                if i == j or link is None:
-                    continue
-                cap = min(
-                    network.sites[src].egress_gbps.expected,
-                    network.sites[dst].ingress_gbps.expected,
-                )
-                for name, values in figures.items():
-                    values[i, j] = min(link.rate_gbps(connections, name), cap)  # type: ignore[arg-type]
-                if link.aggregate_gbps.source == "measured":
-                    drift[i, j] = link.aggregate_gbps.drift(network.aged_to_s or 0.0)
-                wide = figures["high"][i, j] - figures["low"][i, j]
-                # The spread of a new test by itself is no reason for another one.
-                unknown[i, j] = wide > KNOWN_WELL * figures["expected"][i, j] and (
-                    drift[i, j] > KNOWN_WELL
-                )
-        return cls(figures["low"], figures["expected"], figures["high"], unknown, drift)
+        for (i, src), (j, dst) in permutations(enumerate(regions), 2):
+            if (link := network.links.get(src, {}).get(dst)) is None:
+                continue
+            ends = network.sites[src].egress_gbps, network.sites[dst].ingress_gbps
+            cap = min(end.expected for end in ends)
+            figures[:, i, j] = [min(link.rate_gbps(connections, bound), cap) for bound in BOUNDS]
+            if link.aggregate_gbps.source == "measured":
+                drift[i, j] = link.aggregate_gbps.drift(network.aged_to_s or 0.0)
+        low, expected, high = figures
+        # The spread of a new test by itself is no reason for another one.
+        unknown = (high - low > KNOWN_WELL * expected) & (drift > KNOWN_WELL)
+        return cls(low, expected, high, unknown, drift)
 
 
 def expected_regret(
@@ -73,12 +67,7 @@ def expected_regret(
     """Return the expected regret, and the share of it that each unmeasured link is to blame for.
 
     The blame for a pair's loss is shared among the links that would have to be known for it to get
-    its best path.
-
-    Parameters
-    ----------
-    seen : array, optional
-        Links whose truth is known by then.
+    its best path. Where the truth of links that are ``seen`` is known, there is no blame.
     """
     blame = np.zeros(rates.expected.shape)
     pairs = rates.expected > 0
@@ -99,27 +88,15 @@ def expected_regret(
 
 
 def regret_once_measured(
-    network: Network,
-    regions: Sequence[str],
-    measured: Collection[tuple[str, str]],
-    connections: int,
+    network: Network, regions: Sequence[str], measured: Container[tuple[str, str]], connections: int
 ) -> float:
     """Return the expected regret once some links have been measured: their truth is then known.
 
     This is the preposterior analysis of Raiffa and Schlaifer (1961), without the evidence of a
-    measurement on other links, and without its noise. Truth is drawn alike, whatever is measured.
-
-    Parameters
-    ----------
-    network, regions
-        The present estimates, and the regions.
-    measured : collection of (source region, destination region)
-        Empty for the present regret. Links of other regions do not count.
-    connections : int
-        Of a transfer.
+    measurement on other links, and without its noise. Truth is drawn alike, whatever is measured;
+    nothing for the present regret.
     """
-    links = set(measured)
-    seen = np.array([[(src, dst) in links for dst in regions] for src in regions], dtype=bool)
+    seen = np.array([[(src, dst) in measured for dst in regions] for src in regions], dtype=bool)
     return expected_regret(RateMatrices.of(network, regions, connections), seen)[0]
 
 

@@ -11,7 +11,7 @@ together first, each into the first round with room, and shorter ones fill the r
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from probes.campaign.tasks import PHASES, Phase, ProbeTask
@@ -19,14 +19,7 @@ from probes.campaign.tasks import PHASES, Phase, ProbeTask
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Tasks that run at the same time.
-
-    Attributes
-    ----------
-    phase : Phase
-    tasks : tuple of ProbeTask
-        Their hosts are disjoint, except in the RTT phase.
-    """
+    """Tasks that run at the same time; their hosts are disjoint, except in the RTT phase."""
 
     phase: Phase
     tasks: tuple[ProbeTask, ...]
@@ -34,11 +27,11 @@ class Round:
     @property
     def duration_s(self) -> float:
         """The round lasts as long as its longest task."""
-        return _longest(self.tasks)
+        return max(task.duration_s for task in self.tasks)
 
 
 def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
-    """Return rounds in the order of phases; RTT tasks all together in the first.
+    """Put every task into one round: phases in their order, longest rounds of a phase first.
 
     Tasks of equal length take the fewest rounds that are possible for all ordered pairs:
     ``2 (n - 1)`` for an even number of hosts, ``2 n`` for an odd one.
@@ -49,38 +42,29 @@ def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
         None connects a host with itself.
     gap_s : float
         Time to start a round; weighs fewer rounds against shorter ones.
-
-    Returns
-    -------
-    list of Round
-        Every task in exactly one; longest rounds of a phase first.
     """
     rounds: list[Round] = []
     for phase in PHASES:
         of_phase = [task for task in tasks if task.phase == phase]
-        groups = ([of_phase] if of_phase else []) if phase == "rtt" else _groups(of_phase, gap_s)
-        rounds += [Round(phase, tuple(group)) for group in groups]
+        if phase == "rtt":
+            rounds += [Round(phase, tuple(of_phase))] if of_phase else []
+            continue
+        degrees = Counter(host for task in of_phase for host in task.hosts)
+        busiest_first = sorted(of_phase, key=lambda t: (-len(t.hosts), -_busiest(t, degrees)))
+        orders = (_by_days(busiest_first), sorted(busiest_first, key=lambda task: -task.duration_s))
+        packed = [[Round(phase, tuple(group)) for group in _seated(order)] for order in orders]
+        best = min(packed, key=lambda found: (sum(r.duration_s + gap_s for r in found), len(found)))
+        rounds += sorted(best, key=lambda r: r.duration_s, reverse=True)
     return rounds
 
 
-def _groups(tasks: Sequence[ProbeTask], gap_s: float) -> list[list[ProbeTask]]:
-    """Return the quicker of two arrangements: fewest rounds, or long ones first."""
-    degrees = Counter(host for task in tasks for host in task.hosts)
-    busiest_first = sorted(
-        tasks, key=lambda task: (-len(task.hosts), -max(degrees[host] for host in task.hosts))
-    )
-    tournament = _tournament([task for task in tasks if len(task.hosts) == 2])
-    _seat([task for task in busiest_first if len(task.hosts) != 2], tournament)
-    first_fit: list[list[ProbeTask]] = []
-    _seat(sorted(busiest_first, key=lambda task: -task.duration_s), first_fit)
-    best = min(
-        (tournament, first_fit), key=lambda g: (sum(_longest(one) + gap_s for one in g), len(g))
-    )
-    return sorted(best, key=_longest, reverse=True)
+def _busiest(task: ProbeTask, degrees: Counter[str]) -> int:
+    return max(degrees[host] for host in task.hosts)
 
 
-def _tournament(pairs: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
-    """Group pairs by the circle method, the n-th task of a pair in the n-th tournament."""
+def _by_days(tasks: Sequence[ProbeTask]) -> list[ProbeTask]:
+    """Sort pairs by the circle method, the n-th task of a pair in the n-th tournament."""
+    pairs = [task for task in tasks if len(task.hosts) == 2]
     place = {host: i for i, host in enumerate(sorted({h for task in pairs for h in task.hosts}))}
     size = len(place) + len(place) % 2
     seen: Counter[tuple[int, int]] = Counter()
@@ -91,15 +75,14 @@ def _tournament(pairs: Sequence[ProbeTask]) -> list[list[ProbeTask]]:
         day = (2 * i) % (size - 1) if j == size - 1 else (i + j) % (size - 1)
         days[seen[i, j], day].append(task)
         seen[i, j] += 1
-    return [days[day] for day in sorted(days)]
+    others = (task for task in tasks if len(task.hosts) != 2)
+    return [*(task for day in sorted(days) for task in days[day]), *others]
 
 
-def _seat(tasks: Sequence[ProbeTask], groups: list[list[ProbeTask]]) -> None:
+def _seated(tasks: Iterable[ProbeTask]) -> list[list[ProbeTask]]:
     """Put each task into the first group whose hosts are free, or into a new one."""
+    groups: list[list[ProbeTask]] = []
     busy: dict[str, int] = defaultdict(int)  # host to a bit for each of its groups
-    for number, group in enumerate(groups):
-        for host in {host for task in group for host in task.hosts}:
-            busy[host] |= 1 << number
     for task in tasks:
         taken = 0
         for host in task.hosts:
@@ -110,7 +93,4 @@ def _seat(tasks: Sequence[ProbeTask], groups: list[list[ProbeTask]]) -> None:
         groups[first].append(task)
         for host in task.hosts:
             busy[host] |= 1 << first
-
-
-def _longest(group: Sequence[ProbeTask]) -> float:
-    return max(task.duration_s for task in group)
+    return groups

@@ -42,18 +42,15 @@ LEAST_PART = 1e-6  # links without a fee still take time
 
 
 class Choice(NamedTuple):
-    """The next links to measure.
-
-    Attributes
-    ----------
-    tasks : list of ProbeTask
-        Best first; empty when it is time to stop.
-    reason : str
-        The reason to go on or to stop, as a clause.
-    """
+    """The next links to measure, best first, and why to go on or to stop, as a clause."""
 
     tasks: list[ProbeTask]
     reason: str
+
+
+def first_hosts(region_of: Mapping[str, str]) -> dict[str, str]:
+    """Return each region's first host."""
+    return {region: host for host, region in reversed(list(region_of.items()))}
 
 
 def rtt_tasks(hosts: Sequence[str], *, pings_s: float = 2.0) -> list[ProbeTask]:
@@ -77,13 +74,6 @@ def per_flow_tasks(
 
     Where no sender is at such a distance, the farthest there is. Receivers and senders of one
     type are taken in turn, so that one odd host does not decide alone.
-
-    Parameters
-    ----------
-    region_of : mapping
-        Host to region.
-    network : Network
-        With the round-trip times found so far.
     """
     tasks = []
     uses: Counter[str] = Counter()
@@ -115,16 +105,8 @@ def cap_tasks(
 
     Peers are the nearest of those whose links promise most, so that together they can exceed the
     cap with few connections: :data:`OVERLOAD` times what fills it, were it for windows alone.
-    Where all hosts are probed, they are the fewest that do, in turn.
-
-    Parameters
-    ----------
-    region_of, network
-        As in :func:`per_flow_tasks`.
-    every : bool
-        Whether every host is probed, by the measured rates of all links.
-    connections : int
-        To each peer, at most.
+    Where ``every`` host is probed, by the measured rates of all links, they are the fewest that
+    do, in turn.
     """
     tasks = []
     uses: Counter[str] = Counter()
@@ -209,25 +191,11 @@ def choose_links(
     """Return the links whose measurement is expected to save most regret for its cost.
 
     The cost is its part of the allowance, in dollars or in bytes, whichever is the larger; where
-    bytes are not limited, dollars.
-
-    Parameters
-    ----------
-    region_of, network, price
-    allowance : Allowance
-        Most that the tasks may cost and move together.
-    threshold : float
-        Stop once the expected regret is below this.
-    batch : int
-        Most tasks at a time: each batch changes what the next should be.
-    batch_of_host : int
-        Most of them with one host, which runs them in turn, and with much the same results.
-    connections, duration_s
-        Of each probe.
+    bytes are not limited, dollars. It stops once the expected regret is below the threshold.
+    Each batch changes what the next should be; a host, which runs its tasks in turn with much the
+    same results, takes part in few of them.
     """
-    hosts_of: dict[str, str] = {}
-    for host, region in region_of.items():
-        hosts_of.setdefault(region, host)
+    hosts_of = first_hosts(region_of)
     regions = [region for region in network.sites if region in hosts_of]
     rates = RateMatrices.of(network, regions, connections)
     regret, saving = expected_regret(rates)
@@ -269,14 +237,13 @@ def _offers(
         src, dst, volume_gb = regions[i], regions[j], float(volumes_gb[i, j])
         with suppress(DataError):  # its price may not be known
             usd = price(src, dst, volume_gb)
-            worth = float(saving[i, j]) / _part(usd, volume_gb, allowance)
+            # Its part of the allowance where bytes are limited; else its dollars.
+            parts = [usd]
+            if isfinite(allowance.gb):
+                parts = [
+                    usd / max(allowance.usd, LEAST_PART),
+                    volume_gb / max(allowance.gb, LEAST_PART),
+                ]
+            worth = float(saving[i, j]) / max(*parts, LEAST_PART)
             offers.append((-worth, src, dst, usd, volume_gb))
     return sorted(offers)
-
-
-def _part(usd: float, volume_gb: float, allowance: Allowance) -> float:
-    """Return a link's part of the allowance where bytes are limited; else its dollars."""
-    if not isfinite(allowance.gb):
-        return max(usd, LEAST_PART)
-    parts = (usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART))
-    return max(*parts, LEAST_PART)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal, TypeAlias
 
 from planner.model.errors import InputError
@@ -14,9 +15,9 @@ from probes.fleet.hosts import Addresses, Fleet
 
 RampMode: TypeAlias = Literal["first", "every", "never"]
 
-SMALLEST_WINDOW_BYTES, LARGEST_WINDOW_BYTES = 4_096, 2**30
-MOST_RATES = 50
-SMALLEST_PACKET_BYTES, LARGEST_PACKET_BYTES = 64, 65_507  # payload of UDP over IPv4 at most
+WINDOW_BYTES = range(4_096, 2**30 + 1)
+RATES = range(FEWEST_RATES, 51)
+PACKET_BYTES = range(64, 65_507 + 1)  # payload of UDP over IPv4 at most
 _ALGORITHM = re.compile(r"[a-z][a-z0-9_]{0,14}")  # TCP_CA_NAME_MAX is 16, with its end
 
 
@@ -24,32 +25,18 @@ _ALGORITHM = re.compile(r"[a-z][a-z0-9_]{0,14}")  # TCP_CA_NAME_MAX is 16, with 
 class CampaignSpec:
     """The links and phases of a campaign, and the lengths of its probes.
 
-    Attributes
-    ----------
-    phases : tuple of Phase
-    pairs : tuple of (source host, destination host)
-        Only these; empty to let the campaign choose.
-    thorough : bool
-        All pairs, with one flow and with many.
-    connections : int
-        At most, of a probe.
-    flow_s, aggregate_s : float
-        Longest duration of a probe, warm-up included.
-    aggregate_first_s : float
-        Seconds that a probe of many connections measures first. It ends with them where they agree
-        and lie within the bounds of the estimate; 0 to measure once.
-    threshold : float
-        Expected regret at which to stop: share of throughput lost for lack of measurements.
+    ``aggregate_first_s`` are the seconds that a probe of many connections measures first. It ends
+    with them where they agree and lie within the bounds of the estimate.
     """
 
     phases: tuple[Phase, ...] = PHASES
-    pairs: tuple[tuple[str, str], ...] = ()
-    thorough: bool = False
-    connections: int = 64
-    flow_s: float = 10.0
+    pairs: tuple[tuple[str, str], ...] = ()  # of hosts; empty to let the campaign choose
+    thorough: bool = False  # all pairs, with one flow and with many
+    connections: int = 64  # of a probe at most
+    flow_s: float = 10.0  # longest duration of a probe, warm-up included
     aggregate_s: float = 5.0
-    aggregate_first_s: float = 0.0
-    threshold: float = 0.01
+    aggregate_first_s: float = 0.0  # 0 to measure once
+    threshold: float = 0.01  # expected regret at which to stop
 
     @property
     def flow_first_s(self) -> float:
@@ -65,61 +52,32 @@ class CampaignSpec:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """Tool and settings of probes.
+    """Tool and settings of probes; checked when made."""
 
-    Attributes
-    ----------
-    tool : {"iperf3", "nuttcp"}
-        For throughput.
-    ramp : {"first", "every", "never"}
-        Probes of many connections that try 1, 2, 4, ...: the first of each kind of sender, every
-        one, or none.
-    full_time : bool
-        Whether one-flow probes last their whole time even where the median is known sooner: a
-        rate that falls late is only seen so.
-    udp, trace : bool
-        Whether UDP capacity and the routes' hops are measured too.
-    udp_rates : int
-        Number of growing rates at which UDP is offered.
-    udp_bytes : int
-        Payload of each UDP packet; 0 leaves it to the tool, which fits it to the path.
-    window_bytes : int
-        TCP window to ask for; 0 leaves the systems' own.
-    congestion_control : str
-        TCP's algorithm to ask for; ``""`` leaves the systems' own.
-    change_sysctls : bool
-        Whether settings that a socket can't ask for are changed for the whole host meanwhile, as
-        root.
-    addresses : {"", "public", "private", "private-within-provider"}
-        Addresses of the hosts that probes use; ``""`` leaves it to the fleet.
-    """
-
-    tool: str = "iperf3"
+    tool: str = "iperf3"  # or nuttcp, for throughput
+    # Probes that try 1, 2, 4, ... connections: the first of each kind of sender, every, or none.
     ramp: RampMode = "first"
+    # Whether one-flow probes last their whole time even where the median is known sooner: a rate
+    # that falls late is only seen so.
     full_time: bool = False
     udp: bool = False
-    udp_rates: int = 1
-    udp_bytes: int = 0
-    trace: bool = False
-    window_bytes: int = 0
-    congestion_control: str = ""
-    change_sysctls: bool = False
-    addresses: Addresses | Literal[""] = ""
+    udp_rates: int = 1  # growing ones at which UDP is offered
+    udp_bytes: int = 0  # payload of each packet; 0 leaves it to the tool, which fits it to the path
+    trace: bool = False  # whether the routes' hops are measured
+    window_bytes: int = 0  # of TCP, to ask for; 0 leaves the systems' own
+    congestion_control: str = ""  # to ask for; "" leaves the systems' own
+    change_sysctls: bool = False  # as root, what a socket can't ask for
+    addresses: Addresses | Literal[""] = ""  # of the hosts; "" leaves it to the fleet
 
     def __post_init__(self) -> None:
-        window = self.window_bytes
-        if window and not SMALLEST_WINDOW_BYTES <= window <= LARGEST_WINDOW_BYTES:
-            raise InputError("--tcp-window", "must be between 4 KiB and 1 GiB", value=window)
-        if not (self.udp_rates == 1 or FEWEST_RATES <= self.udp_rates <= MOST_RATES):
-            raise InputError(
-                "--udp-rates", f"must be {FEWEST_RATES} to {MOST_RATES}", value=self.udp_rates
-            )
-        if self.udp_bytes and not SMALLEST_PACKET_BYTES <= self.udp_bytes <= LARGEST_PACKET_BYTES:
-            raise InputError(
-                "--udp-packet",
-                f"must be {SMALLEST_PACKET_BYTES} to {LARGEST_PACKET_BYTES} bytes",
-                value=self.udp_bytes,
-            )
+        ranges = (
+            ("--tcp-window", self.window_bytes, 0, WINDOW_BYTES, "between 4 KiB and 1 GiB"),
+            ("--udp-rates", self.udp_rates, 1, RATES, f"{RATES[0]} to {RATES[-1]}"),
+            ("--udp-packet", self.udp_bytes, 0, PACKET_BYTES, "64 to 65507 bytes"),
+        )
+        for option, value, usual, within, words in ranges:
+            if value != usual and value not in within:
+                raise InputError(option, f"must be {words}", value=value)
         algorithm = self.congestion_control
         if algorithm and not _ALGORITHM.fullmatch(algorithm):
             raise InputError(
@@ -138,7 +96,7 @@ class Method:
 
     @property
     def sysctls(self) -> dict[str, str]:
-        """Settings to change on each host, only those that a socket can't ask for, and values.
+        """Settings of each host to change, and their values.
 
         A socket gets twice the bytes that it asks for, within ``rmem_max`` and ``wmem_max``.
         """
@@ -166,6 +124,18 @@ def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ..
     InputError
         If one is not a pair of hosts or regions of the fleet.
     """
+
+    def named(name: str) -> list[str]:
+        names = [host.name for host in fleet if name in ("*", host.name, host.region)]
+        if not names:
+            raise InputError(
+                "--pairs",
+                "names neither a host nor a region of the fleet",
+                value=name,
+                remedy="`*` means all of them.",
+            )
+        return names
+
     pairs: dict[tuple[str, str], None] = {}
     for word in words:
         source, arrow, destination = word.partition(">")
@@ -176,24 +146,9 @@ def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ..
                 value=word,
                 remedy="Write SRC>DST in quotes, such as 'aws:us-east-1>gcp:us-east1'.",
             )
-        for src in _named(source.strip(), fleet):
-            for dst in _named(destination.strip(), fleet):
-                if fleet[src].region != fleet[dst].region:
-                    pairs[src, dst] = None
+        for pair in product(named(source.strip()), named(destination.strip())):
+            if fleet[pair[0]].region != fleet[pair[1]].region:
+                pairs[pair] = None
     if words and not pairs:
         raise InputError("--pairs", "names no two different regions", value=" ".join(words))
     return tuple(pairs)
-
-
-def _named(name: str, fleet: Fleet) -> list[str]:
-    if name == "*":
-        return list(fleet.hosts)
-    names = [host.name for host in fleet if name in (host.name, host.region)]
-    if not names:
-        raise InputError(
-            "--pairs",
-            "names neither a host nor a region of the fleet",
-            value=name,
-            remedy="`*` means all of them.",
-        )
-    return names

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import permutations
 from math import isfinite
 
 from planner.model.link import Link
@@ -12,7 +13,13 @@ from probes.campaign.costing import UNLIMITED, Allowance, Price, all_pairs_tasks
 from probes.campaign.engine import Engine, critical_path_s
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
-from probes.campaign.selection import cap_tasks, choose_links, per_flow_tasks, rtt_tasks
+from probes.campaign.selection import (
+    cap_tasks,
+    choose_links,
+    first_hosts,
+    per_flow_tasks,
+    rtt_tasks,
+)
 from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.tasks import CampaignLimits, CampaignLog, Phase, Probe, ProbeOutcome, ProbeTask
 from probes.fleet.hosts import Fleet
@@ -28,26 +35,14 @@ USUAL_RTT_MS = 150.0
 
 @dataclass
 class CampaignInputs:
-    """The specification of a campaign, and the inputs by which it chooses and sizes its probes.
-
-    Attributes
-    ----------
-    spec : CampaignSpec
-    method : Method
-    fleet : Fleet
-    estimated : callable
-        Returns the network of the fleet's regions, from all samples so far.
-    price : Price
-    network : Network
-        As it was estimated last.
-    """
+    """The specification of a campaign, and the inputs by which it chooses and sizes its probes."""
 
     spec: CampaignSpec
     method: Method
     fleet: Fleet
-    estimated: Callable[[], Network]
+    estimated: Callable[[], Network]  # of the fleet's regions, from all samples so far
     price: Price
-    network: Network = field(init=False)
+    network: Network = field(init=False)  # as it was estimated last
 
     def __post_init__(self) -> None:
         self.network = self.estimated()
@@ -66,10 +61,9 @@ class CampaignInputs:
         if isfinite(budget_usd) or self.spec.pairs or self.spec.thorough:
             return Allowance(budget_usd)
         # A pair of regions is measured once, however many hosts they have.
-        hosts = {region: host for host, region in reversed(self.fleet.region_of.items())}
-        region_of = {host: region for region, host in reversed(hosts.items())}
-        tasks = self.all_pairs("aggregate", region_of, self.spec)
-        return frugal_allowance(tasks, region_of, self.price)
+        hosts = first_hosts(self.fleet.region_of).values()
+        tasks = self.all_pairs("aggregate", self.spec, hosts)
+        return frugal_allowance(tasks, self.fleet.region_of, self.price)
 
     def tasks(
         self,
@@ -81,17 +75,39 @@ class CampaignInputs:
     ) -> tuple[list[ProbeTask], str]:
         """Return the tasks of a stage by the present estimates, and why there are no more.
 
-        Parameters
-        ----------
-        left : Allowance
-        before : iterable of Probe
-            Of earlier stages: failed pairs are not chosen again.
-        batch : int
-            Most links to choose.
+        Pairs that failed in earlier stages are not chosen again; ``batch`` are the most links.
         """
         before = list(before)
-        failed = {pair for probe in before if probe.status == "failed" for pair in probe.task.pairs}
-        tasks, reason = self._chosen(stage, left, failed, batch)
+        spec, region_of, network = self.spec, self.fleet.region_of, self.network
+        by_pair = bool(spec.pairs) or spec.thorough
+        tasks, reason = [], ""
+        if stage == "rtt":
+            tasks = [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs]
+            tasks = tasks or rtt_tasks(list(region_of), pings_s=RTT_S)
+        elif stage == "per-flow" and by_pair:
+            tasks = [] if spec.flow_first_s else self.all_pairs("per-flow", spec)
+        elif stage == "per-flow":
+            tasks = per_flow_tasks(region_of, network, duration_s=spec.flow_s)
+        elif stage == "caps" and not spec.pairs:
+            every = spec.thorough
+            tasks = cap_tasks(region_of, network, every=every, connections=spec.connections)
+        elif stage != "caps" and by_pair:
+            tasks, reason = self.all_pairs("aggregate", spec), "no other pairs were asked for"
+        elif stage != "caps":
+            tasks, reason = choose_links(
+                region_of,
+                network,
+                self.price,
+                allowance=left,
+                threshold=spec.threshold,
+                batch=batch,
+                batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH),
+                connections=spec.connections,
+                duration_s=spec.aggregate_s,
+            )
+            # A pair that has just failed would be chosen again and again.
+            failed = {pair for p in before if p.status == "failed" for pair in p.task.pairs}
+            tasks = [task for task in tasks if not set(task.pairs) & failed]
         shaped = with_ramps(
             tasks,
             self.method,
@@ -99,52 +115,16 @@ class CampaignInputs:
             self.link,
             [probe.task for probe in before],
             lambda task: warm_up_s(task, self.rtt_ms),
-            self.spec.flow_first_s,
-            self.spec.aggregate_first_s,
+            spec.flow_first_s,
+            spec.aggregate_first_s,
         )
         return shaped, reason
 
-    def _chosen(
-        self, stage: str, left: Allowance, failed: Set[tuple[str, str]], batch: int
-    ) -> tuple[list[ProbeTask], str]:
-        spec, region_of, network = self.spec, self.fleet.region_of, self.network
-        by_pair = bool(spec.pairs) or spec.thorough
-        if stage == "rtt":
-            if spec.pairs:
-                return [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs], ""
-            return rtt_tasks(list(region_of), pings_s=RTT_S), ""
-        if stage == "per-flow":
-            if spec.flow_first_s:
-                return [], ""
-            if by_pair:
-                return self.all_pairs("per-flow", region_of, spec), ""
-            return per_flow_tasks(region_of, network, duration_s=spec.flow_s), ""
-        if stage == "caps":
-            if spec.pairs:
-                return [], ""
-            every = spec.thorough
-            return cap_tasks(region_of, network, every=every, connections=spec.connections), ""
-        if by_pair:
-            return self.all_pairs("aggregate", region_of, spec), "no other pairs were asked for"
-        choice = choose_links(
-            region_of,
-            network,
-            self.price,
-            allowance=left,
-            threshold=spec.threshold,
-            batch=batch,
-            batch_of_host=BATCH_OF_HOST * max(1, batch // BATCH),
-            connections=spec.connections,
-            duration_s=spec.aggregate_s,
-        )
-        # A pair that has just failed would be chosen again and again.
-        fresh = [task for task in choice.tasks if not set(task.pairs) & failed]
-        return fresh, choice.reason
-
     def all_pairs(
-        self, phase: Phase, region_of: Mapping[str, str], spec: CampaignSpec
+        self, phase: Phase, spec: CampaignSpec, hosts: Iterable[str] = ()
     ) -> list[ProbeTask]:
         """Return a task for each pair that was asked for, else for all between regions."""
+        region_of = self.fleet.region_of
         one_flow = phase == "per-flow"
         connections = 1 if one_flow else spec.connections
 
@@ -152,49 +132,29 @@ class CampaignInputs:
             link = self.link(src, dst)
             return link.rate_gbps(connections) if link else 1.0
 
-        tasks = all_pairs_tasks(
-            list(region_of),
+        pairs = spec.pairs or permutations(hosts or region_of, 2)
+        return all_pairs_tasks(
+            (),
             expected_gbps,
+            phase=phase,
             connections=connections,
             duration_s=spec.flow_s if one_flow else spec.aggregate_s,
-            pairs=spec.pairs,
+            pairs=[(src, dst) for src, dst in pairs if region_of[src] != region_of[dst]],
         )
-        return [
-            replace(task, phase=phase)
-            for task in tasks
-            if len({self.fleet[host].region for host in task.hosts}) == 2
-        ]
 
 
 @dataclass
 class CampaignReport:
-    """The results of a campaign's run.
-
-    Attributes
-    ----------
-    outcomes : list of ProbeOutcome
-    left_out : int
-        Probes that the budget or the time did not allow.
-    reason : str
-        The reason why it stopped choosing links, as a clause.
-    sent_gb, usd : float
-        Of the campaign so far.
-    duration_s : float
-        From beginning to end.
-    critical_s : float
-        Duration if the tools alone took time.
-    snapshot : Snapshot | None
-        Taken at the end.
-    """
+    """The results of a campaign's run."""
 
     outcomes: list[ProbeOutcome] = field(default_factory=list)
-    left_out: int = 0
-    reason: str = ""
-    sent_gb: float = 0.0
+    left_out: int = 0  # probes that the budget or the time did not allow
+    reason: str = ""  # why it stopped choosing links, as a clause
+    sent_gb: float = 0.0  # of the campaign so far
     usd: float = 0.0
     duration_s: float = 0.0
-    critical_s: float = 0.0
-    snapshot: Snapshot | None = None
+    critical_s: float = 0.0  # duration if the tools alone took time
+    snapshot: Snapshot | None = None  # taken at the end
 
     @property
     def failed(self) -> list[ProbeOutcome]:
@@ -239,10 +199,16 @@ async def run_stages(
                     break
                 continue
             probes = list(log.plan(stage, tasks))
-        members, gone = _members([p for p in probes if p.status != "done"], inputs.fleet)
+        gone = []
+        for probe in (p for p in probes if p.status != "done"):
+            if missing := sorted(probe.task.hosts - inputs.fleet.hosts.keys()):
+                problem = f"{missing[0]} is no longer in the fleet file"
+                gone.append(ProbeOutcome(probe, attempts=0, problem=problem, host=missing[0]))
         if gone:
             log.record(gone)
             report.outcomes += gone
+        left_out = {outcome.probe.id for outcome in gone}
+        members = [p for p in probes if p.status != "done" and p.id not in left_out]
         if not members:
             continue
         report.outcomes += await engine.run(members)
@@ -263,16 +229,3 @@ def _stages(spec: CampaignSpec) -> list[str]:
         links = [f"aggregate {number}" for number in range(1, MOST_STAGES + 1)]
         stages = ["rtt", "per-flow", "caps", *links]
     return [stage for stage in stages if stage.split()[0] in spec.phases]
-
-
-def _members(probes: Sequence[Probe], fleet: Fleet) -> tuple[list[Probe], list[ProbeOutcome]]:
-    """Separate probes among hosts of the fleet from those whose hosts left its file."""
-    members, gone = [], []
-    for probe in probes:
-        missing = sorted(host for host in probe.task.hosts if host not in fleet.hosts)
-        if missing:
-            problem = f"{missing[0]} is no longer in the fleet file"
-            gone.append(ProbeOutcome(probe, attempts=0, problem=problem, host=missing[0]))
-        else:
-            members.append(probe)
-    return members, gone

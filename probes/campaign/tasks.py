@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal, Protocol, TypeAlias
 
 from probes.fleet.failures import Cause
@@ -19,51 +20,25 @@ PHASES: tuple[Phase, ...] = ("rtt", "per-flow", "aggregate", "caps")
 
 @dataclass(frozen=True, slots=True)
 class ProbeTask:
-    """One probe: a set of host pairs that are measured together.
+    """One probe: a set of pairs (source, destination) of hosts that are measured together.
 
-    Attributes
-    ----------
-    phase : Phase
-    pairs : tuple of (source host, destination host)
-        Names of fleet hosts. One pair, except for ``caps``: one source to many destinations
-        measures an egress cap, many sources to one destination an ingress cap.
-    connections : int
-        Parallel TCP connections a pair; 1 for per-flow, 0 for rtt. For ``aggregate`` the largest
-        number that is tried.
-    duration_s : float
-        Of the measurement at its longest, warm-up included.
-    expected_gbps : float
-        Rate to expect over all pairs together and in the mean of the time, for costing.
-    ramp : bool
-        Whether 1, 2, 4, ... connections are tried (:mod:`probes.campaign.ramping`).
-    udp_s : float
-        Part of ``duration_s`` in which UDP is offered, after TCP was measured.
-    flow_s : float
-        Part of ``duration_s``, at most, in which one connection is measured by itself, before any
-        other is opened.
-    flow_gbps : float
-        Rate to expect in that time; ``expected_gbps`` is a mean over it, too.
-    udp_rates : int
-        Number of growing rates at which UDP is offered, each for its part of ``udp_s``.
-    first_s : float
-        Part of ``duration_s``, warm-up included, in which many connections are measured first. The
-        probe ends with it where its seconds agree and are as expected; 0 to measure once.
-    least_gbps, most_gbps : float
-        Range of rates that are as expected of a first measurement.
+    One pair, except for ``caps``: one source to many destinations measures an egress cap, many
+    sources to one destination an ingress cap. Parts of ``duration_s`` come in the order one
+    connection, first measurement, many connections, UDP.
     """
 
     phase: Phase
     pairs: tuple[tuple[str, str], ...]
-    connections: int
-    duration_s: float
-    expected_gbps: float = 0.0
-    ramp: bool = False
-    udp_s: float = 0.0
-    flow_s: float = 0.0
-    flow_gbps: float = 0.0
-    udp_rates: int = 1
-    first_s: float = 0.0
-    least_gbps: float = 0.0
+    connections: int  # a pair; 1 for per-flow, 0 for rtt; for aggregate the most that are tried
+    duration_s: float  # at its longest, warm-up included
+    expected_gbps: float = 0.0  # over all pairs together and in the mean of the time, for costing
+    ramp: bool = False  # whether 1, 2, 4, ... connections are tried
+    udp_s: float = 0.0  # part in which UDP is offered
+    flow_s: float = 0.0  # longest part of one connection by itself
+    flow_gbps: float = 0.0  # rate to expect in it; expected_gbps is a mean over it, too
+    udp_rates: int = 1  # growing rates of UDP, each for its part of udp_s
+    first_s: float = 0.0  # part in which many are measured first; the end, if as expected
+    least_gbps: float = 0.0  # range of rates that are as expected of a first measurement
     most_gbps: float = 0.0
 
     @property
@@ -87,52 +62,26 @@ class ProbeTask:
 
 @dataclass(frozen=True, slots=True)
 class CampaignLimits:
-    """The limits of a campaign.
+    """The limits of a campaign."""
 
-    Attributes
-    ----------
-    budget_usd : float
-    deadline_s : float
-        By ``time.monotonic()``; no probe starts that would end after it.
-    attempts : int
-        For one probe.
-    backoff_s : float
-        Before the second attempt; four times as long before each further one.
-    jitter_s : float
-        Each bandwidth probe starts up to this much later: some clouds dip at full and half
-        minutes, and tests that begin together meet in the same queues.
-    at_once : int
-        Bandwidth probes at a time.
-    pings_at_once, pings_of_host : int
-        Round-trip probes at a time, in all and from one host.
-    host_failures : int
-        Failures in a row after which a host is skipped until the end of the stage.
-    """
-
-    budget_usd: float = float("inf")
-    deadline_s: float = float("inf")
-    attempts: int = 3
-    backoff_s: float = 1.0
+    budget_usd: float = inf
+    deadline_s: float = inf  # by time.monotonic(); no probe starts that would end after it
+    attempts: int = 3  # for one probe
+    backoff_s: float = 1.0  # before the second attempt; four times as long before each further one
+    # Each bandwidth probe starts up to this much later: some clouds dip at full and half minutes,
+    # and tests that begin together meet in the same queues.
     jitter_s: float = 0.25
-    at_once: int = 1_000
+    at_once: int = 1_000  # bandwidth probes
     pings_at_once: int = 64
-    pings_of_host: int = 4
-    host_failures: int = 2
+    pings_of_host: int = 4  # at once
+    host_failures: int = 2  # in a row, after which a host is skipped until the end of the stage
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A task of a campaign.
+    """A task in the log of a campaign, with the reason of its last failure.
 
-    Attributes
-    ----------
-    id : int
-        Of the log.
-    stage : str
-        Tasks of one stage are chosen together: ``rtt``, ``per-flow``, ``caps``, ``aggregate 1``.
-    status : Status
-    problem : str
-        The reason of its last failure, or ``""``.
+    Tasks of one stage are chosen together: ``rtt``, ``per-flow``, ``caps``, ``aggregate 1``.
     """
 
     id: int
@@ -144,34 +93,17 @@ class Probe:
 
 @dataclass(eq=False)
 class ProbeOutcome:
-    """The result of a probe.
-
-    Attributes
-    ----------
-    probe : Probe
-    samples : tuple of Sample
-    sent_gb, usd : float
-        Volume of all its attempts, and its cost on the wire.
-    attempts : int
-    problem : str
-        The reason of its failure; ``""`` without one.
-    cause, host : Cause | None, str
-        Of the failure.
-    busy_s : float
-        Time for which tools were at work on the attempt that counted.
-    notes : tuple of str
-        Remarks on a probe that succeeded.
-    """
+    """The result of a probe; ``problem`` is empty where it succeeded."""
 
     probe: Probe
     samples: tuple[Sample, ...] = ()
-    sent_gb: float = 0.0
-    usd: float = 0.0
+    sent_gb: float = 0.0  # by all its attempts
+    usd: float = 0.0  # on the wire
     attempts: int = 1
     problem: str = ""
     cause: Cause | None = None
-    host: str = ""
-    busy_s: float = 0.0
+    host: str = ""  # at fault
+    busy_s: float = 0.0  # time for which tools were at work on the attempt that counted
     notes: tuple[str, ...] = ()
 
 
@@ -179,7 +111,7 @@ class CampaignLog(Protocol):
     """The record of a campaign. Everything is on disk when a method returns."""
 
     def probes(self) -> Sequence[Probe]:
-        """Return all probes so far, in the order in which they were planned."""
+        """All probes so far, in the order in which they were planned."""
 
     def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> Sequence[Probe]:
         """Keep the tasks of a stage."""
@@ -194,4 +126,4 @@ class CampaignLog(Protocol):
         """Count reservations as spent: those of probes that an earlier run started and lost."""
 
     def spent(self) -> tuple[float, float]:
-        """Return GB and USD so far, with reservations."""
+        """GB and USD so far, with reservations."""

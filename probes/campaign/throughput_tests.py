@@ -40,28 +40,16 @@ from probes.tools.nuttcp import Nuttcp
 class Findings:
     """The samples and the volume of a probe so far; filled in as it runs, so a failure keeps them.
 
-    Attributes
-    ----------
-    samples : list of Sample
-    sent : list of (source host, destination host, GB)
-    busy_s : float
-        Time for which tools were at work.
-    notes : list of str
-    most_gb : float
-        Its allowance; infinite for no limit.
-    parts : int
-        Number of the probe's parts that have ended.
-    kept : int
-        Number of their samples: these count, even if the rest fails.
+    The samples of parts that ended count, even if the rest fails.
     """
 
     samples: list[Sample] = field(default_factory=list)
-    sent: list[tuple[str, str, float]] = field(default_factory=list)
-    busy_s: float = 0.0
+    sent: list[tuple[str, str, float]] = field(default_factory=list)  # from host, to host, GB
+    busy_s: float = 0.0  # time for which tools were at work
     notes: list[str] = field(default_factory=list)
-    most_gb: float = inf
-    parts: int = 0
-    kept: int = 0
+    most_gb: float = inf  # allowance
+    parts: int = 0  # of the probe that have ended
+    kept: int = 0  # samples of these
 
     def again(self, most_gb: float) -> Findings:
         """Return those of another attempt, which begins with the samples of parts that ended."""
@@ -117,13 +105,7 @@ HELD_SHARE = 0.9
 
 @dataclass
 class ThroughputTester:
-    """Runs throughput tests between hosts of a fleet by one method.
-
-    Parameters
-    ----------
-    sessions : Sessions
-    method : Method
-    """
+    """Runs throughput tests between hosts of a fleet by one method."""
 
     sessions: Sessions
     method: Method
@@ -156,20 +138,7 @@ class ThroughputTester:
             Naming the host at fault; the volume that the test may have sent is charged. With the
             cause ``limit`` where that was too little to show the path's rate.
         """
-        test = replace(test, most_gb=findings.left_gb)
-        if moved_gb(test.held_to_mbps, test.duration_s) > test.most_gb:
-            raise _too_little(test, test.most_gb)
-        async with prepared(self.sessions, self.ports, self.tool, test) as ready:
-            began_s = time.monotonic()
-            try:
-                result = await run_client(self.sessions, self.tool, ready)
-            except ProbeError as error:
-                self._charge_lost(task, findings, time.monotonic() - began_s, [test], error)
-                raise
-            findings.busy_s += time.monotonic() - began_s
-        findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
-        if not test.udp_mbps:
-            self._refuse_if_held([test], [result])
+        ((result, _),) = await self._run_together(task, findings, {test: 0.0})
         return result
 
     async def run_cap(
@@ -190,59 +159,71 @@ class ThroughputTester:
         hub = task.pairs[0][0 if outward else 1]
         omit_s = max(omit_s, LEAST_OMIT_S)
         measured_s = max(LEAST_MEASURED_S, round(task.duration_s) - omit_s)
-        most_gb = findings.left_gb / len(task.pairs)
+        # A tool opens its connections one after the other, a round trip each.
+        opening_s = {pair: task.connections * rtt_ms(*pair) / MS_PER_S for pair in task.pairs}
+        waits_s: dict[Test, float] = {}
+        for pair, own_s in opening_s.items():
+            test = self.make(*pair, task.connections, measured_s, omit_s)
+            test = replace(test, interval_s=TOGETHER_INTERVAL_S)
+            waits_s[test] = max(opening_s.values()) - own_s
         began_s = time.time()
-        tests: list[Test] = []
-        async with AsyncExitStack() as servers:
-            for src, dst in task.pairs:
-                test = self.make(src, dst, task.connections, measured_s, omit_s)
-                test = replace(test, interval_s=TOGETHER_INTERVAL_S, most_gb=most_gb)
-                ready = prepared(self.sessions, self.ports, self.tool, test)
-                tests.append(await servers.enter_async_context(ready))
-            # The tests are to begin together: logins first, and a tool opens its connections one
-            # after the other, a round trip each.
-            for src, dst in task.pairs:
-                await self.sessions.session(dst if self.tool.client_at_dst else src)
-            opening_s = [task.connections * rtt_ms(src, dst) / MS_PER_S for src, dst in task.pairs]
-            waits_s = [max(opening_s) - own_s for own_s in opening_s]
-            ended = await self._run_together(task, findings, tests, waits_s)
-        results = [result for result, _ in ended]
+        ended = await self._run_together(task, findings, waits_s)
         peers: dict[str, PeerTest] = {}
-        for test, (result, ended_s) in zip(tests, ended, strict=True):
-            findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
+        for (src, dst), (result, ended_s) in zip(opening_s, ended, strict=True):
             mean = Interval(measured_s, result.samples[0].value)
-            peer = test.dst.name if outward else test.src.name
-            peers[peer] = PeerTest(ended_s, result.intervals or (mean,))
-        self._refuse_if_held(tests, results)
-        like = results[0].samples[0]
-        like = like._replace(
-            metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
-            measured_at_s=began_s,
-            connections=task.connections * len(task.pairs),
-            duration_s=measured_s,
+            peers[dst if outward else src] = PeerTest(ended_s, result.intervals or (mean,))
+        like = (
+            ended[0][0]
+            .samples[0]
+            ._replace(
+                metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
+                measured_at_s=began_s,
+                connections=task.connections * len(task.pairs),
+                duration_s=measured_s,
+            )
         )
         findings.samples.append(self._cap_sample(hub, peers, like))
 
     async def _run_together(
-        self, task: ProbeTask, findings: Findings, tests: Sequence[Test], waits_s: Sequence[float]
+        self, task: ProbeTask, findings: Findings, waits_s: Mapping[Test, float]
     ) -> list[tuple[Result, float]]:
-        """Run the clients of tests, each after a wait; return results and monotonic end times."""
+        """Run tests, each after a wait; return results and monotonic end times."""
+        most_gb = findings.left_gb / len(waits_s)
+        tests: list[Test] = []
+        async with AsyncExitStack() as servers:
+            for wanted in waits_s:
+                test = replace(wanted, most_gb=most_gb)
+                if moved_gb(test.held_to_mbps, test.duration_s) > most_gb:
+                    raise _too_little(test, most_gb)
+                ready = prepared(self.sessions, self.ports, self.tool, test)
+                tests.append(await servers.enter_async_context(ready))
+            for test in tests:  # logins first, so that the tests begin together
+                client = test.dst if self.tool.client_at_dst else test.src
+                await self.sessions.session(client.name)
 
-        async def loaded(test: Test, wait_s: float) -> tuple[Result, float]:
-            await asyncio.sleep(wait_s)
-            return await run_client(self.sessions, self.tool, test), time.monotonic()
+            async def loaded(test: Test, wait_s: float) -> tuple[Result, float]:
+                await asyncio.sleep(wait_s)
+                return await run_client(self.sessions, self.tool, test), time.monotonic()
 
-        began_s = time.monotonic()
-        try:
-            async with asyncio.TaskGroup() as group:
-                each = zip(tests, waits_s, strict=True)
-                running = [group.create_task(loaded(*one)) for one in each]
-        except* ProbeError as failed:
-            error = first_of(failed)
-            self._charge_lost(task, findings, time.monotonic() - began_s, tests, error)
-            raise error from None
-        findings.busy_s += time.monotonic() - began_s
-        return [one.result() for one in running]
+            began_s = time.monotonic()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    each = zip(tests, waits_s.values(), strict=True)
+                    running = [group.create_task(loaded(*one)) for one in each]
+            except* ProbeError as failed:
+                error = first_of(failed)
+                self._charge_lost(task, findings, time.monotonic() - began_s, tests, error)
+                raise error from None
+            findings.busy_s += time.monotonic() - began_s
+        ended = [one.result() for one in running]
+        for test, (result, _) in zip(tests, ended, strict=True):
+            findings.sent.append((test.src.name, test.dst.name, result.sent_gb))
+        # UDP is offered at a rate of its own.
+        held_gb = sum(moved_gb(test.held_to_mbps, test.duration_s + test.omit_s) for test in tests)
+        sent_gb = sum(result.sent_gb for result, _ in ended)
+        if not tests[0].udp_mbps and most_gb < inf and sent_gb >= HELD_SHARE * held_gb:
+            raise _too_little(tests[0], held_gb)
+        return ended
 
     def _cap_sample(self, hub: str, peers: Mapping[str, PeerTest], like: Sample) -> Sample:
         """Return the sample of a VM's cap, like one of a test with a peer."""
@@ -272,19 +253,6 @@ class ThroughputTester:
             detail=json.dumps(detail),
             intervals=None,
         )
-
-    @staticmethod
-    def _refuse_if_held(tests: Sequence[Test], results: Sequence[Result]) -> None:
-        """Refuse the results of tests at the same time that were held to their allowance.
-
-        Raises
-        ------
-        ProbeError
-            With the cause ``limit``.
-        """
-        most_gb = sum(moved_gb(t.held_to_mbps, t.duration_s + t.omit_s) for t in tests)
-        if tests[0].most_gb < inf and sum(r.sent_gb for r in results) >= HELD_SHARE * most_gb:
-            raise _too_little(tests[0], most_gb)
 
     @staticmethod
     def _charge_lost(

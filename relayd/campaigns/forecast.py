@@ -22,33 +22,21 @@ ROUND_GAP_S = 0.5
 
 @dataclass(frozen=True)
 class CampaignForecast:
-    """The rounds and the cost of a campaign, at most.
+    """The rounds and the cost of a campaign, at most; and of measuring everything.
 
-    Attributes
-    ----------
-    rounds : list of Round
-    cost : CampaignCost
-    phase_s : dict of str to float
-        Seconds by phase, with the time that the tools take around measuring.
-    everything : CampaignCost
-        Of measuring all pairs with 64 connections for 5 s.
-    everything_s : float
-    regret, regret_after : float
-        Expected share of throughput that direct transfers and those over one relay lose for lack
-        of measurements, now and after all of the campaign, whatever its budget allows; the mean
-        over all ordered pairs of regions with estimates.
-    unknown_regions : tuple of str
-        Regions of the fleet without estimates, which the regret leaves out.
+    The regret is the expected share of throughput that direct transfers and those over one relay
+    lose for lack of measurements, now and after all of the campaign, whatever its budget allows;
+    the mean over all ordered pairs of regions with estimates.
     """
 
     rounds: list[Round]
     cost: CampaignCost
-    phase_s: dict[str, float]
-    everything: CampaignCost
+    phase_s: dict[str, float]  # with the time that the tools take around measuring
+    everything: CampaignCost  # all pairs with 64 connections for 5 s
     everything_s: float
     regret: float
     regret_after: float
-    unknown_regions: tuple[str, ...]
+    unknown_regions: tuple[str, ...]  # of the fleet, without estimates, which the regret leaves out
 
     @property
     def regret_saved_per_usd(self) -> float | None:
@@ -98,7 +86,7 @@ def forecast_campaign(
             left = allowance.after(so_far.egress_usd, so_far.volume_gb)
             tasks += inputs.tasks(stage, left, batch=ALL_AT_ONCE)[0]
     rounds, cost = packed(tasks)
-    all_rounds, all_cost = packed(inputs.all_pairs("aggregate", region_of, CampaignSpec()))
+    all_rounds, all_cost = packed(inputs.all_pairs("aggregate", CampaignSpec()))
     links = {
         (region_of[src], region_of[dst])
         for task in tasks
@@ -111,23 +99,19 @@ def forecast_campaign(
         rounds,
         cost,
         {
-            phase: _rounds_s([r for r in rounds if r.phase == phase], inputs)
-            for phase in dict.fromkeys(r.phase for r in rounds)
+            phase: sum(_round_s(r, inputs) for r in rounds if r.phase == phase)
+            for phase in cost.by_phase
         },
         all_cost,
-        _rounds_s(all_rounds, inputs),
+        sum(_round_s(r, inputs) for r in all_rounds),
         regret_once_measured(inputs.network, regions, (), spec.connections),
         regret_once_measured(inputs.network, regions, links, spec.connections),
         tuple(sorted(set(region_of.values()) - known.keys())),
     )
 
 
-def _rounds_s(rounds: list[Round], inputs: CampaignInputs) -> float:
-    """Return the duration of rounds, with the tools' time before and after measuring."""
-    return sum(_round_s(one_round, inputs) for one_round in rounds)
-
-
 def _round_s(one_round: Round, inputs: CampaignInputs) -> float:
+    """Return the duration of a round, with the tools' time before and after measuring."""
     longest_s = max(task_s(task, inputs.rtt_ms) for task in one_round.tasks)
     in_turn = 1
     if one_round.phase == "rtt":  # limited per host and in all

@@ -20,15 +20,7 @@ from relayd.store import Store
 
 
 class MeasuredFleet:
-    """A fleet with its estimates and prices by a catalogue and a store.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    catalogue : Catalogue
-    store : Store | None
-        None to go by the catalogue alone.
-    """
+    """A fleet with its estimates and prices by a catalogue, and a store if there is one."""
 
     def __init__(self, fleet: Fleet, catalogue: Catalogue, store: Store | None) -> None:
         self.fleet = fleet

@@ -35,15 +35,7 @@ _SHOWN = ("stage", "round", "rounds", "done", "failed", "total", "sent_gb", "usd
 
 
 class CampaignRunner:
-    """Starts and runs campaigns with a fleet on a store.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    catalogue : Catalogue
-    store : Store
-        Open for writing.
-    """
+    """Starts and runs campaigns with a fleet on a store that is open for writing."""
 
     def __init__(self, fleet: Fleet, catalogue: Catalogue, store: Store) -> None:
         self.measured = MeasuredFleet(fleet, catalogue, store)
@@ -54,20 +46,10 @@ class CampaignRunner:
     ) -> StoredCampaign:
         """Store a new campaign, to be run now and resumed later by the same specification.
 
-        Parameters
-        ----------
-        budget_usd : float | None
-            None without a budget.
-        **metadata
-            Stored with it, as JSON types.
+        The metadata are JSON types, and there may be no budget.
         """
-        options = {
-            "wish": asdict(spec),
-            "method": asdict(method),
-            "budget_usd": budget_usd,
-            **metadata,
-        }
-        return Campaigns(self._store).begin(options)
+        options = {"wish": asdict(spec), "method": asdict(method), "budget_usd": budget_usd}
+        return Campaigns(self._store).begin(options | metadata)
 
     async def run(
         self,
@@ -82,33 +64,37 @@ class CampaignRunner:
         """Run a campaign, or the rest of it, to its end; take a snapshot then.
 
         Writes events of its start, its progress and its end to the store. After a request to stop
-        in the store, it ends as if cancelled.
-
-        Parameters
-        ----------
-        why : str
-            Reason for the start event.
-        by_watcher : bool
-            Whether the watcher runs it, which would go on with it after a stop, and writes the
-            event of its end by itself.
+        in the store, it ends as if cancelled. The watcher goes on with its campaigns after a stop,
+        and writes the events of their ends by itself.
         """
-        events = CampaignEvents(self._store, campaign.id)
-        campaigns = Campaigns(self._store)
+        campaigns, events, subject = (
+            Campaigns(self._store),
+            Events(self._store.database),
+            campaign.id,
+        )
+        written_s, stage = 0.0, ""
+
+        def tell(status: str, **detail: Any) -> None:
+            with suppress(StoreError):  # a store that can't take it does not stop the campaign
+                events.add(SUBJECT, str(subject), {"status": status, **detail})
 
         def end(status: str, **detail: Any) -> None:
             if not by_watcher:
-                events.add(status, **detail)
+                tell(status, **detail)
 
         def progress(now: StageProgress) -> None:
+            nonlocal written_s, stage
             on_progress(now)
-            events.progress(now)
+            if now.stage != stage or time.monotonic() - written_s >= EVENT_EVERY_S:
+                written_s, stage = time.monotonic(), now.stage
+                tell("running", **{name: getattr(now, name) for name in _SHOWN})
 
         def is_to_stop() -> bool:
             with suppress(StoreError):
                 return campaigns.take_stop(campaign.id)
             return False
 
-        events.add("started", **({"why": why} if why else {}))
+        tell("started", **({"why": why} if why else {}))
         try:
             with campaigns.under_way(by_watcher=by_watcher):
                 work = self._run(campaign, limits, progress, on_note)
@@ -164,47 +150,12 @@ class CampaignRunner:
         return report
 
 
-class CampaignEvents:
-    """Writes the events of one campaign. A store that can't take one does not stop the campaign.
-
-    Parameters
-    ----------
-    store : Store
-        Open for writing, in this thread.
-    number : int
-        Of the campaign.
-    """
-
-    def __init__(self, store: Store, number: int) -> None:
-        self._events = Events(store.database)
-        self._subject = str(number)
-        self._written_s = 0.0
-        self._stage = ""
-
-    def add(self, status: str, **detail: Any) -> None:
-        """Write an event."""
-        with suppress(StoreError):
-            self._events.add(SUBJECT, self._subject, {"status": status, **detail})
-
-    def progress(self, now: StageProgress) -> None:
-        """Write the progress of the campaign: at each new stage, and every five seconds."""
-        if now.stage == self._stage and time.monotonic() - self._written_s < EVENT_EVERY_S:
-            return
-        self._written_s, self._stage = time.monotonic(), now.stage
-        self.add("running", **{name: getattr(now, name) for name in _SHOWN})
-
-
 async def while_held(
     lease: Lease | None,
     work: Coroutine[Any, Any, T],
     is_to_stop: Callable[[], bool] = lambda: False,
 ) -> T:
-    """Do some work for as long as a lease is held.
-
-    Parameters
-    ----------
-    is_to_stop : callable, optional
-        Asked each second; once it is true, the work is cancelled.
+    """Do some work for as long as a lease is held; cancel it once it is to stop.
 
     Raises
     ------
@@ -214,23 +165,19 @@ async def while_held(
         If it was to stop.
     """
     task, asked_s = asyncio.create_task(work), time.monotonic()
+    lapses = False
     try:
-        while not (await asyncio.wait([task], timeout=CHECK_EVERY_S))[0]:
-            if lease is not None and not lease.is_held:
-                break
+        while not lapses and not (await asyncio.wait([task], timeout=CHECK_EVERY_S))[0]:
+            lapses = lease is not None and not lease.is_held
             if time.monotonic() - asked_s >= _ASK_EVERY_S:
                 asked_s = time.monotonic()
                 if is_to_stop():
                     raise asyncio.CancelledError
-    except asyncio.CancelledError:
+    finally:
         task.cancel()
         await asyncio.wait([task])
-        raise
-    if lease is not None and not task.done():
-        task.cancel()
-        await asyncio.wait([task])
-        if task.cancelled() or task.exception() is not None:
-            raise lapsed(lease.fence[0])
+    if lapses and lease and (task.cancelled() or task.exception()):
+        raise lapsed(lease.fence[0])
     return task.result()
 
 

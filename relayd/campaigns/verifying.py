@@ -42,37 +42,17 @@ from relayd.store.verifications import VerificationRow, Verifications
 
 @dataclass
 class Verification:
-    """One plan, the runs that verify it, and their results.
+    """One plan, the runs that verify it with the VMs that the fleet has, and their results."""
 
-    Attributes
-    ----------
-    plan : PlanPrediction
-        For all planned VMs.
-    runs : list of Run
-        Of the plan and of direct, with the VMs that the fleet has.
-    network : Network
-        Estimates of the links now.
-    limits : VerificationLimits
-    notes : list of str
-    full : mapping
-        Caps and links that the plan fills, with the VMs that the fleet has, to their estimates.
-    rechecks : list of Run
-        Of links that were rechecked.
-    samples : list of Sample
-        Of links, as they were stored.
-    error : ProbeError | None
-        The error that ended it early.
-    """
-
-    plan: PlanPrediction
+    plan: PlanPrediction  # for all planned VMs
     runs: list[Run]
-    network: Network
+    network: Network  # of estimates now
     limits: VerificationLimits
     notes: list[str]
-    full: Mapping[Limit, RateRange]
-    rechecks: list[Run] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    error: ProbeError | None = None
+    full: Mapping[Limit, RateRange]  # caps and links that the plan fills, to their estimates
+    rechecks: list[Run] = field(default_factory=list)  # of links
+    samples: list[Sample] = field(default_factory=list)  # of links, as they were stored
+    error: ProbeError | None = None  # that ended it early
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -139,16 +119,7 @@ class Verification:
 
 
 class Verifier:
-    """Verifies plans with a fleet.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    wan : Wan
-        Current estimates.
-    meter : Meter
-        Prices volumes.
-    """
+    """Verifies plans with a fleet, by current estimates and prices."""
 
     def __init__(self, fleet: Fleet, wan: Wan, meter: Meter) -> None:
         self._fleet = fleet
