@@ -50,18 +50,8 @@ def samples_of(
 
     Direct paths that ran alone and rechecks are samples of their links. A relayed path that ran
     alone and was as predicted is a sample of its bottleneck link. Where two runs agree that a link
-    is not as estimated, its level is new: older samples no longer count.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of the plan and of direct.
-    rechecks : sequence of Run
-        Each of one link.
-    link_of : callable
-        The estimate of a link.
-    plan_id : str
-        Goes into the samples' detail.
+    is not as estimated, its level is new: older samples no longer count. The samples' detail names
+    the plan.
     """
     found: list[Sample] = []
     again = {run.paths[0].regions: run.paths[0] for run in rechecks}
@@ -107,13 +97,8 @@ def _agree(one: PlanPath, other: PlanPath) -> bool:
 
 def _bottleneck(path: PlanPath, link_of: LinkOf) -> tuple[str, ...]:
     """Return the link of a path that was expected to be its bottleneck."""
-    each = path.streams[0].connections
-
-    def rate(ends: tuple[str, str]) -> float:
-        link = link_of(*ends)
-        return link.rate_gbps(each) if link else inf
-
-    return min(pairwise(path.regions), key=rate)
+    each, links = path.streams[0].connections, {ends: link_of(*ends) for ends in path.links}
+    return min(links, key=lambda ends: link.rate_gbps(each) if (link := links[ends]) else inf)
 
 
 def _of_link(

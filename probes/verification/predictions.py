@@ -75,35 +75,16 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class PlanPath:
-    """One path of a plan, or one link of a broadcast's trees; after its run with its samples.
+    """One path of a plan, or one link of a broadcast's trees; after its run with its samples."""
 
-    Attributes
-    ----------
-    regions : tuple of str
-        Two for direct, three through a relay.
-    connections : int
-        On each link, over all VMs.
-    rtt_ms : float
-        Of all links together.
-    rate : RateRange
-    streams : tuple of Stream
-        Streams of its run.
-    most_gbps : float
-        Rate limit of its run; infinite without one.
-    samples : tuple of Sample
-        One for each of its streams, as the tool gave them.
-    sent_gb : float
-        Over one link, warm-up included.
-    """
-
-    regions: tuple[str, ...]
-    connections: int
-    rtt_ms: float
+    regions: tuple[str, ...]  # two for direct, three through a relay
+    connections: int  # on each link, over all VMs
+    rtt_ms: float  # of all links together
     rate: RateRange
     streams: tuple[Stream, ...] = ()
-    most_gbps: float = inf
-    samples: tuple[Sample, ...] = ()
-    sent_gb: float = 0.0
+    most_gbps: float = inf  # rate limit of its run
+    samples: tuple[Sample, ...] = ()  # one for each of its streams, as the tool gave them
+    sent_gb: float = 0.0  # over one link, warm-up included
 
     @property
     def setup_s(self) -> float:
@@ -127,15 +108,20 @@ class PlanPath:
         """True if it reached its rate limit, so that its own limit is not known."""
         return self.achieved_gbps >= LIMITED_SHARE * self.most_gbps
 
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Its links in order."""
+        return list(pairwise(self.regions))
+
     def on_wire(self, payload_gb: float) -> Iterator[tuple[str, str, float]]:
         """Yield source, destination and GB on the wire of each link, both ways."""
         each = -(-self.connections // len(self.streams))
-        for src, dst in pairwise(self.regions):
+        for src, dst in self.links:
             yield from on_wire(src, dst, payload_gb, each, len(self.streams))
 
     def limits(self) -> Iterator[Limit]:
         """Yield the caps and links that it takes a part of."""
-        for src, dst in pairwise(self.regions):
+        for src, dst in self.links:
             yield "egress cap", (src,)
             yield "ingress cap", (dst,)
             yield "link", (src, dst)
@@ -143,32 +129,17 @@ class PlanPath:
 
 @dataclass(frozen=True, slots=True)
 class PlanPrediction:
-    """Prediction of a plan, to be verified: the rates of its paths at the same time.
-
-    Attributes
-    ----------
-    plan_id, snapshot_id, src, dst, verdict : str
-        A shuffle has no ``src`` and ``dst``, a broadcast no ``dst``: they are empty.
-    paths : tuple of PlanPath
-    vms : dict
-        Region to number of VMs.
-    rate : RateRange
-        Of all paths together.
-    share : float
-        Share of the plan's VMs; rates and connections are in proportion.
-    question : {"transfer", "shuffle", "broadcast"}
-        The question that the plan answers.
-    """
+    """Prediction of a plan, to be verified: the rates of its paths at the same time."""
 
     plan_id: str
     snapshot_id: str
-    src: str
-    dst: str
+    src: str  # empty of a shuffle
+    dst: str  # empty of a shuffle or broadcast
     verdict: str
     paths: tuple[PlanPath, ...]
-    vms: dict[str, int]
-    rate: RateRange
-    share: float = 1.0
+    vms: dict[str, int]  # by region
+    rate: RateRange  # of all paths together
+    share: float = 1.0  # of the plan's VMs; rates and connections are in proportion
     question: Question = "transfer"
 
     @property
@@ -190,13 +161,7 @@ class PlanPrediction:
         return f"{self.src} -> {self.dst}"
 
     def at_least(self, gbps: float) -> PlanPrediction:
-        """Return the prediction without the paths that carry less.
-
-        Raises
-        ------
-        InputError
-            If all do.
-        """
+        """Return the prediction without the paths that carry less; refuse it if all do."""
         paths = tuple(path for path in self.paths if path.rate.expected_gbps >= gbps)
         if not paths:
             raise InputError("plan", f"has no path of {gbps * MBPS_PER_GBPS:g} Mbit/s or more")
@@ -224,7 +189,6 @@ class PlanPrediction:
         share = min(min(1.0, available[region] / count) for region, count in self.vms.items())
         if share == 1.0:
             return self
-        vms = {region: min(available[region], count) for region, count in self.vms.items()}
         paths = tuple(
             replace(
                 path,
@@ -233,13 +197,11 @@ class PlanPrediction:
             )
             for path in self.paths
         )
+        vms = {region: min(available[region], count) for region, count in self.vms.items()}
         return replace(self, paths=paths, vms=vms, rate=self.rate.scaled(share), share=share)
 
     def filled(self, network: Network) -> dict[Limit, RateRange]:
-        """Return the caps of regions' VMs and the links that it fills, with their estimates.
-
-        Those of links are with as many connections as they take.
-        """
+        """Return the caps of regions' VMs and the links that it fills, with their estimates."""
         used_gbps: dict[Limit, float] = defaultdict(float)
         for path in self.paths:
             for limit in path.limits():
@@ -262,22 +224,15 @@ def _total(paths: Iterable[PlanPath]) -> RateRange:
     return RateRange(*map(sum, zip(*rates, strict=True)))
 
 
-# ---- documents ---------------------------------------------------------------------------------
-
-
 def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
     """Read the document of a transfer's, a shuffle's or a broadcast's plan.
 
-    Parameters
-    ----------
-    plan : mapping
-    rtt_ms : callable
-        Of links, for plans that do not state it.
+    The round-trip times of links are for plans that do not state them.
 
     Raises
     ------
     InputError
-        If it is no such document.
+        If it is no such document, or contradicts itself, as one that was edited by hand may.
     """
     read = _of_shuffle if "pairs" in plan else _of_broadcast if "trees" in plan else _of_transfer
     try:
@@ -294,13 +249,13 @@ def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
             _range(plan) if question == "transfer" else _total(paths),
             question=question,
         )
+        _check(found)
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as fault:
         raise InputError(
             "plan",
             f"is not the plan of a transfer, shuffle or broadcast: {type(fault).__name__} {fault}",
             remedy="Give a plan or its JSON.",
         ) from None
-    _check(found)
     return found
 
 
@@ -366,28 +321,21 @@ def _rate(content: Mapping[str, Any], name: str) -> float:
 
 
 def _check(found: PlanPrediction) -> None:
-    """Refuse a document that contradicts itself, as one that was edited by hand may."""
-    if not found.paths:
-        raise InputError("plan", "has no path")
+    of_transfer, ways = found.question == "transfer", {path.regions for path in found.paths}
     for rate in (found.rate, *(path.rate for path in found.paths)):
         expected = rate.expected_gbps
         is_inside = rate.low_gbps * ROUNDED_DOWN <= expected <= rate.high_gbps / ROUNDED_DOWN
         if not (expected > 0 and is_inside):
-            raise InputError("plan", "has a throughput outside of its bounds", value=expected)
-    of_transfer = found.question == "transfer"
+            raise ValueError(f"a throughput of {expected} is outside of its bounds")
+    if not 0 < len(found.paths) == len(ways):
+        raise ValueError("it has no path, or one twice")
     for path in found.paths:
-        ends, count = (path.regions[:1], path.regions[-1:]), len(path.regions)
-        strays = of_transfer and ends != ((found.src,), (found.dst,))
+        way, count = " -> ".join(path.regions), len(path.regions)
+        strays = of_transfer and (path.regions[0], path.regions[-1]) != (found.src, found.dst)
         if count not in (2, 3) or len(set(path.regions)) < count or strays:
             where = f" from {found.src} to {found.dst}" if of_transfer else ""
-            raise InputError(
-                "plan",
-                f"has a path that does not lead{where} over at most one relay",
-                value=" -> ".join(path.regions),
-            )
+            raise ValueError(f"{way} does not lead{where} over at most one relay")
         if path.connections < 1 or not 0 <= path.rtt_ms < inf:
-            raise InputError("plan", "has a path without connections or round-trip time")
+            raise ValueError(f"{way} has no connections or round-trip time")
         if missing := [name for name in path.regions if found.vms.get(name, 0) < 1]:
-            raise InputError("plan", f"has no VM in {missing[0]}, which is on a path")
-    if len({path.regions for path in found.paths}) < len(found.paths):
-        raise InputError("plan", "has a path twice")
+            raise ValueError(f"it has no VM in {missing[0]}, which is on a path")

@@ -54,25 +54,12 @@ wait
 
 @dataclass(frozen=True, slots=True)
 class RelayTask:
-    """Task of a relay on one port.
+    """Task of a relay on one port."""
 
-    Attributes
-    ----------
-    listen : str
-        Address to listen at; ``""`` for all that the host has.
-    port : int
-    peers : tuple of str
-        Addresses of the one host that may connect, the likeliest first.
-    target : str
-        Address to pass connections on to.
-    target_port : int
-    connections : int
-    """
-
-    listen: str
+    listen: str  # address to listen at; "" for all that the host has
     port: int
-    peers: tuple[str, ...]
-    target: str
+    peers: tuple[str, ...]  # addresses of the one host that may connect, the likeliest first
+    target: str  # address to pass connections on to
     target_port: int
     connections: int
 
@@ -136,23 +123,11 @@ async def relaying(
     avoid: set[int],
     limit_s: float,
 ) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
-    """Relay the connections of tests on a host.
+    """Relay the connections of tests on a host, to the ports on which their sources listen.
 
-    Parameters
-    ----------
-    relay : str
-        Host of the fleet.
-    tests : sequence of Test
-        Each with the port on which its source listens.
-    avoid : set of int
-        Ports on which something listens there.
-    limit_s : float
-        Time after which the relay's host ends it in any case.
-
-    Yields
-    ------
-    (str, list of (str, int))
-        The program that relays, and the address and port that each ``dst`` is to connect to.
+    Ports to ``avoid`` are those on which something listens there. The host ends it after
+    ``limit_s`` in any case. Yields the program that relays, and the address and port that each
+    ``dst`` is to connect to.
 
     Raises
     ------
@@ -212,12 +187,11 @@ async def _peers(session: HostSession, fleet: Fleet, relay: str, dst: str) -> tu
     names = (fleet.target(relay, dst), peer.private_address, peer.public_address)
     addresses: list[str] = []
     for name in dict.fromkeys(name for name in names if name):
-        if _is_address(name):
-            addresses.append(name)
-            continue
-        output = await session.ask(["getent", "ahosts", name])
-        words: Sequence[str] = output.stdout.decode(errors="replace").split()
-        addresses += [word for word in words if _is_address(word)]
+        words = [name]
+        if not _is_address(name):
+            output = await session.ask(["getent", "ahosts", name])
+            words = output.stdout.decode(errors="replace").split()
+        addresses += filter(_is_address, words)
     if not addresses:
         raise ProbeError(
             relay,

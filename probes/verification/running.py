@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.throughput_tests import Findings, steady_sample
@@ -91,22 +91,14 @@ async def run_together(sessions: Sessions, ports: Ports, what: Run) -> None:
     what.measured_at_s = began_s
 
 
-# ---- inside ------------------------------------------------------------------------------------
-
-
-async def _each(hosts: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> dict[str, T]:
+async def _each(hosts: Iterable[str], ask: Callable[[str], Coroutine[Any, Any, T]]) -> dict[str, T]:
     """Ask all hosts at the same time; the first failure ends all."""
-    names = list(hosts)
-
-    async def one(host: str) -> T:
-        return await ask(host)
-
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(host)) for host in names]
+            tasks = {host: group.create_task(ask(host)) for host in hosts}
     except* ProbeError as failed:
         raise first_of(failed) from None
-    return {host: task.result() for host, task in zip(names, tasks, strict=True)}
+    return {host: task.result() for host, task in tasks.items()}
 
 
 @asynccontextmanager

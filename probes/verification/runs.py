@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from math import ceil, inf, lcm, sqrt
 from typing import TypeAlias
 
@@ -54,21 +53,8 @@ Price: TypeAlias = Callable[[str, str, float, float], float]
 class Run:
     """Paths that are run at the same time, and afterwards their results.
 
-    Attributes
-    ----------
-    kind : str
-        ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than planned;
-        or ``apart`` for a recheck of one link.
-    prediction : PlanPrediction
-    paths : tuple of PlanPath
-    omit_s, measured_s : int
-        Warm-up, and the time that counts.
-    has_begun : bool
-        Whether it may have sent anything.
-    measured_at_s : float
-        Its begin, seconds since 1970 (UTC); 0 unless it ended in good order.
-    relays : dict
-        Relay host to the program that split TCP there.
+    Its kind is ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than
+    planned; or ``apart`` for a recheck of one link.
     """
 
     kind: str
@@ -76,9 +62,9 @@ class Run:
     paths: tuple[PlanPath, ...]
     omit_s: int
     measured_s: int
-    has_begun: bool = False
-    measured_at_s: float = 0.0
-    relays: dict[str, str] = field(default_factory=dict)
+    has_begun: bool = False  # and may have sent anything
+    measured_at_s: float = 0.0  # its begin, seconds since 1970; 0 unless it ended in good order
+    relays: dict[str, str] = field(default_factory=dict)  # host to the program that split TCP there
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -128,19 +114,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class VerificationLimits:
-    """The limits of verifying one plan.
+    """The limits of verifying one plan."""
 
-    Attributes
-    ----------
-    measured_s : int
-        Longest measured time of each run.
-    most_gb : float
-        Of all links together.
-    budget_usd : float
-    """
-
-    measured_s: int = 10
-    most_gb: float = inf
+    measured_s: int = 10  # of each run, at the longest
+    most_gb: float = inf  # of all links together
     budget_usd: float = inf
 
     def __post_init__(self) -> None:
@@ -188,13 +165,7 @@ def runs_of(
 ) -> list[Run]:
     """Return the runs that verify a plan, one after the other, within the limits.
 
-    Parameters
-    ----------
-    predictions : mapping
-        Kind of run to its prediction, for the available VMs.
-    fleet : Fleet
-    limits : VerificationLimits
-    price : Price
+    Predictions are by kind of run, for the available VMs.
 
     Raises
     ------
@@ -205,7 +176,17 @@ def runs_of(
 
     def held(measured_s: int, room: float) -> list[Run]:
         """Limit the runs to rates of a multiple of their predictions."""
-        return [_held(replace(run, measured_s=measured_s), room) for run in runs]
+        return [
+            replace(
+                run,
+                measured_s=measured_s,
+                paths=tuple(
+                    replace(path, most_gbps=min(path.most_gbps, path.rate.expected_gbps * room))
+                    for path in run.paths
+                ),
+            )
+            for run in runs
+        ]
 
     def fit(measured_s: int, room: float) -> bool:
         return limits.allow(links_of(held(measured_s, room), at_most=True), price)
@@ -228,14 +209,6 @@ def runs_of(
         middle = sqrt(low * high)
         low, high = (middle, high) if fit(measured_s, middle) else (low, middle)
     return held(measured_s, low)
-
-
-def _held(run: Run, room: float) -> Run:
-    paths = (
-        replace(path, most_gbps=min(path.most_gbps, path.rate.expected_gbps * room))
-        for path in run.paths
-    )
-    return replace(run, paths=tuple(paths))
 
 
 def _run_of(kind: str, prediction: PlanPrediction, fleet: Fleet) -> Run:
@@ -281,17 +254,11 @@ def apart(
     """
     runs = []
     most_gbps = min(path.most_gbps, ROOM * max(path.rate.high_gbps, achieved_gbps))
-    for i, link in enumerate(pairwise(path.regions)):
+    for i, link in enumerate(path.links):
         streams = tuple(replace(s, hosts=s.hosts[i : i + 2]) for s in path.streams)
-        one = replace(
-            path, regions=link, streams=streams, most_gbps=most_gbps, samples=(), sent_gb=0.0
-        )
-        measured = min(measured_s, RECHECK_S)
-        runs.append(Run("apart", prediction, (one,), _omit_s([one]), measured))
+        one = PlanPath(link, path.connections, path.rtt_ms, path.rate, streams, most_gbps)
+        runs.append(Run("apart", prediction, (one,), _omit_s([one]), min(measured_s, RECHECK_S)))
     return runs
-
-
-# ---- inside ------------------------------------------------------------------------------------
 
 
 def _check_ports(paths: Sequence[PlanPath], fleet: Fleet) -> None:
@@ -311,14 +278,11 @@ def _check_ports(paths: Sequence[PlanPath], fleet: Fleet) -> None:
 def _lower_for_others(paths: Sequence[PlanPath]) -> list[PlanPath]:
     """Return paths with low bounds that allow for the others exceeding their shares."""
     extra = [path.rate.of_one_run().high_gbps - path.rate.expected_gbps for path in paths]
-    lows = [
-        max(0.0, path.rate.low_gbps - (sum(extra) - own))
-        for path, own in zip(paths, extra, strict=True)
-    ]
-    return [
-        replace(path, rate=replace(path.rate, low_gbps=low))
-        for path, low in zip(paths, lows, strict=True)
-    ]
+    found = []
+    for path, own in zip(paths, extra, strict=True):
+        low = max(0.0, path.rate.low_gbps - (sum(extra) - own))
+        found.append(replace(path, rate=replace(path.rate, low_gbps=low)))
+    return found
 
 
 def streams_of(path: PlanPath, hosts: Sequence[Sequence[str]]) -> tuple[Stream, ...]:

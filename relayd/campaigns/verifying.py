@@ -242,11 +242,10 @@ class Verifier:
             running = [asyncio.create_task(one_plan(one)) for one in plans]
             try:
                 await asyncio.gather(*running)
-            except BaseException:
+            finally:
                 for task in running:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
-                raise
 
     async def _verify(self, one: Verification, sessions: Sessions, ports: Ports) -> None:
         try:
@@ -270,21 +269,18 @@ class Verifier:
 def _keep(one: Verification, kept: Verifications) -> None:
     one.samples = samples_of(one.ended, one.rechecked, one.link, one.plan.plan_id)
     if rows := [row for run in one.compared for row in _rows(run)]:
-        events = [_event_of_many(one)] if one.plan.sets_rates else []
+        events: list[tuple[str, dict[str, object]]] = []
+        if one.plan.sets_rates:
+            plan, first = one.plan, one.ended[0]
+            detail = {
+                "plan_id": plan.plan_id,
+                "verdict": plan.verdict,
+                "expected_gbps": first.prediction.rate.expected_gbps,
+                "achieved_gbps": first.achieved_gbps,
+                "held": one.is_as_predicted,
+            }
+            events.append((f"{plan.question} {plan.plan_id}", detail))
         kept.record(rows, one.samples, events)
-
-
-def _event_of_many(one: Verification) -> tuple[str, dict[str, object]]:
-    """Return the subject and the detail of the event of a shuffle or broadcast."""
-    plan, first = one.plan, one.ended[0]
-    detail = {
-        "plan_id": plan.plan_id,
-        "verdict": plan.verdict,
-        "expected_gbps": first.prediction.rate.expected_gbps,
-        "achieved_gbps": first.achieved_gbps,
-        "held": one.is_as_predicted,
-    }
-    return f"{plan.question} {plan.plan_id}", detail
 
 
 def _rows(run: Run) -> list[VerificationRow]:
