@@ -9,8 +9,8 @@ which :mod:`planner.fields.specified` names.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from math import inf
 from types import NoneType
 from typing import Annotated, Any, ClassVar, get_args
@@ -64,10 +64,8 @@ class Kind:
 
     Attributes
     ----------
-    name : str
-        Of the kind, in descriptions.
-    metavar : str
-        What a command's help calls a value.
+    name, metavar : str
+        Of the kind, in descriptions, and of a value, in a command's help.
     repeated : bool
         Whether an option of a command line may be given several times.
     """
@@ -80,9 +78,12 @@ class Kind:
         """Return a value as planners use it, or as pydantic can go on with."""
         return value
 
-    def core(self) -> CoreSchema:
+    def _core(self) -> CoreSchema:
         """Return the schema by which pydantic reads a value."""
         return core_schema.no_info_plain_validator_function(self.read)
+
+    def _after_reading(self, schema: CoreSchema, **more: Any) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self.read, schema, **more)
 
     @cached_property
     def adapter(self) -> TypeAdapter[Any]:
@@ -90,20 +91,14 @@ class Kind:
         return TypeAdapter(Annotated[Any, self])
 
     def validate(self, value: Any, where: str = "") -> Any:
-        """Return a value, read and checked.
-
-        Raises
-        ------
-        InputError
-            Naming `where` it is.
-        """
+        """Return a value, read and checked; an InputError names `where` it is."""
         try:
             return self.adapter.validate_python(value)
         except ValidationError as error:
             raise fault_of(error).within(where) from None
 
     def schema(self) -> dict[str, Any] | None:
-        """Return the JSON schema, if it does not follow from :meth:`core`."""
+        """Return the JSON schema, if it does not follow from what pydantic reads."""
         return None
 
     def read_words(self, words: Sequence[str]) -> Any:
@@ -123,7 +118,7 @@ class Kind:
         return {}
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
-        core = self.core()
+        core = self._core()
         return core_schema.nullable_schema(core) if NoneType in get_args(source) else core
 
     def __get_pydantic_json_schema__(
@@ -138,43 +133,41 @@ class Kind:
 # ---- numbers -------------------------------------------------------------------------------------
 
 
-def _number(text: str, field: str) -> float:
-    try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        raise InputError(field, "is not a number", value=text) from None
+def _no_flag(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise InputError("", "must be a number", value=value)
+    return value
 
 
 class Quantity(Kind):
     """A number: in the field's unit, or a text that may say another.
 
-    Parameters
+    Attributes
     ----------
     least, most : float
-        Bounds, both allowed.
-    infinite : bool
-        Whether infinity is allowed, too, written ``inf``.
+        Bounds, both allowed; if it may be `infinite`, so is infinity, written ``inf``.
     unit, units : str
         That of numbers, and those that texts may say, as alternatives of a pattern.
-    parse : callable
-        Reads a text with its unit; errors name a field.
     """
 
+    name = "number"
+    unit = units = ""
+    bounds: ClassVar[tuple[float, float]] = (0.0, MOST_FIGURE)
+
     def __init__(
-        self,
-        least: float = 0.0,
-        most: float = MOST_FIGURE,
-        *,
-        infinite: bool = False,
-        name: str = "number",
-        metavar: str = "VALUE",
-        unit: str = "",
-        units: str = "",
-        parse: Callable[[str, str], float] = _number,
+        self, least: float | None = None, most: float | None = None, *, infinite: bool = False
     ) -> None:
-        self.least, self.most, self.infinite = least, most, infinite
-        self.name, self.metavar, self.unit, self.units = name, metavar, unit, units
-        self.parse = parse
+        self.least = self.bounds[0] if least is None else least
+        self.most = self.bounds[1] if most is None else most
+        self.infinite = infinite
+
+    @staticmethod
+    def parse(text: str, field: str) -> float:
+        """Read a text with its unit; errors name a field."""
+        try:
+            return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            raise InputError(field, "is not a number", value=text) from None
 
     def read(self, value: Any) -> Any:
         """Return a text as a number; it may leave the unit out, because the field's name has it."""
@@ -188,18 +181,16 @@ class Quantity(Kind):
             raise InputError("", f"must be at most {self.most:g}, or inf", value=value)
         return number
 
-    def core(self) -> CoreSchema:
-        """Return a number within the bounds, from a number or a text."""
+    def _core(self) -> CoreSchema:
         most = None if self.infinite else self.most
-        number = core_schema.float_schema(ge=self.least, le=most, allow_inf_nan=self.infinite)
-        pattern = rf"^\d{{1,9}}(\.\d{{1,9}})? ?({self.units})$"
         accepted: list[CoreSchema | tuple[CoreSchema, str]] = [
             core_schema.float_schema(ge=self.least, le=self.most),
-            core_schema.str_schema(pattern=pattern),
+            core_schema.str_schema(pattern=rf"^\d{{1,9}}(\.\d{{1,9}})? ?({self.units})$"),
             *([core_schema.literal_schema(["inf"])] if self.infinite else []),
         ]
-        return core_schema.no_info_before_validator_function(
-            self.read, number, json_schema_input_schema=core_schema.union_schema(accepted)
+        return self._after_reading(
+            core_schema.float_schema(ge=self.least, le=most, allow_inf_nan=self.infinite),
+            json_schema_input_schema=core_schema.union_schema(accepted),
         )
 
     def read_words(self, words: Sequence[str]) -> Any:
@@ -227,47 +218,48 @@ class Quantity(Kind):
 class Volume(Quantity):
     """A volume in GB."""
 
-    def __init__(self, least: float = LEAST_FIGURE, most: float = MOST_VOLUME_GB) -> None:
-        super().__init__(
-            least,
-            most,
-            name="volume",
-            metavar="SIZE",
-            unit="GB",
-            units="MB|GB|TB|MiB|GiB|TiB|M|G|T",
-            parse=parse_volume_gb,
-        )
+    name, metavar, unit, units = "volume", "SIZE", "GB", "MB|GB|TB|MiB|GiB|TiB|M|G|T"
+    bounds, parse = (LEAST_FIGURE, MOST_VOLUME_GB), staticmethod(parse_volume_gb)
 
 
-Number = partial(Quantity, metavar="N", units="%")
-Proportion = partial(Quantity, name="share", metavar="SHARE", units="%")
-Duration = partial(
-    Quantity,
-    name="duration",
-    metavar="TIME",
-    unit="s",
-    units="ms|s|min|h|d",
-    parse=parse_duration_s,
-)
-Money = partial(
-    Quantity, name="money", metavar="USD", unit="USD", units="usd|USD", parse=parse_money_usd
-)
-MoneyPerHour = partial(
-    Quantity,
-    name="money_per_hour",
-    metavar="USD/H",
-    unit="USD/h",
-    units="usd/h|USD/h",
-    parse=parse_time_value_usd_per_h,
-)
-Rate = partial(
-    Quantity,
-    name="rate",
-    metavar="RATE",
-    unit="Gbit/s",
-    units="mbps|gbps|tbps|Mbit/s|Gbit/s|Tbit/s",
-    parse=parse_rate_gbps,
-)
+class Number(Quantity):
+    """A number, or percent."""
+
+    metavar, units = "N", "%"
+
+
+class Proportion(Quantity):
+    """A share, or percent."""
+
+    name, metavar, units = "share", "SHARE", "%"
+
+
+class Duration(Quantity):
+    """A duration in seconds."""
+
+    name, metavar, unit, units = "duration", "TIME", "s", "ms|s|min|h|d"
+    parse = staticmethod(parse_duration_s)
+
+
+class Money(Quantity):
+    """An amount of US dollars."""
+
+    name, metavar, unit, units = "money", "USD", "USD", "usd|USD"
+    parse = staticmethod(parse_money_usd)
+
+
+class MoneyPerHour(Quantity):
+    """US dollars for an hour."""
+
+    name, metavar, unit, units = "money_per_hour", "USD/H", "USD/h", "usd/h|USD/h"
+    parse = staticmethod(parse_time_value_usd_per_h)
+
+
+class Rate(Quantity):
+    """A rate in Gbit/s."""
+
+    name, metavar, unit, units = "rate", "RATE", "Gbit/s", "mbps|gbps|tbps|Mbit/s|Gbit/s|Tbit/s"
+    parse = staticmethod(parse_rate_gbps)
 
 
 class Count(Kind):
@@ -282,86 +274,48 @@ class Count(Kind):
         """Return a value that is not True or False."""
         return _no_flag(value)
 
-    def core(self) -> CoreSchema:
-        """Return a whole number within the bounds."""
-        number = core_schema.int_schema(ge=self.least, le=self.most)
-        return core_schema.no_info_before_validator_function(self.read, number)
+    def _core(self) -> CoreSchema:
+        return self._after_reading(core_schema.int_schema(ge=self.least, le=self.most))
 
     def described(self) -> dict[str, Any]:
         """Return the bounds."""
         return {"minimum": self.least, "maximum": self.most}
 
 
-def _no_flag(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise InputError("", "must be a number", value=value)
-    return value
-
-
 # ---- words and names -----------------------------------------------------------------------------
 
 
-class OneOf(Kind):
-    """One of a few words.
-
-    Parameters
-    ----------
-    meanings : mapping
-        Word to meaning, the default first.
-    """
-
-    name = "choice"
+class _Words(Kind):
+    """Words with meanings of their own."""
 
     def __init__(self, meanings: Mapping[str, str]) -> None:
         self.meanings = meanings
-
-    def core(self) -> CoreSchema:
-        """Return an enumeration."""
-        return core_schema.literal_schema(list(self.meanings))
 
     def described(self) -> dict[str, Any]:
         """Return the words with their meanings."""
         return {"choices": [list(item) for item in self.meanings.items()]}
 
 
-class Flag(Kind):
-    """Yes or no."""
+class OneOf(_Words):
+    """One of a few words: a mapping of words to meanings, the default first."""
 
-    name = "flag"
+    name = "choice"
 
-    def read(self, value: Any) -> Any:
-        """Return a word of a query string as True or False."""
-        words = {"true": True, "1": True, "false": False, "0": False}
-        return words.get(value.lower(), value) if isinstance(value, str) else value
-
-    def core(self) -> CoreSchema:
-        """Return True or False."""
-        flag = core_schema.bool_schema(strict=True)
-        return core_schema.no_info_before_validator_function(self.read, flag)
+    def _core(self) -> CoreSchema:
+        return core_schema.literal_schema(list(self.meanings))
 
 
-class Region(Kind):
-    """The name of a region, an alias or a city; or one of a few words with meanings of their own.
+class Region(_Words):
+    """The name of a region, an alias or a city; or one of a few words that are no region."""
 
-    Parameters
-    ----------
-    meanings : mapping
-        Words that are no region, with their meanings.
-    """
-
-    name, metavar = "region", "REGION"
+    name = "region"
 
     def __init__(self, meanings: Mapping[str, str] = {}) -> None:
-        self.meanings = meanings
+        super().__init__(meanings)
         self.metavar = "|".join([*meanings, "REGION"])
 
-    def core(self) -> CoreSchema:
-        """Return a name."""
+    def _core(self) -> CoreSchema:
         return _NAME
-
-    def described(self) -> dict[str, Any]:
-        """Return the words that are no region."""
-        return {"choices": [list(item) for item in self.meanings.items()]}
 
 
 class Name(Region):
@@ -374,18 +328,22 @@ class Name(Region):
         self.metavar = "NAME"
 
 
-class Names(Kind):
-    """Several names: of regions, or rules.
+class Flag(Kind):
+    """Yes or no."""
 
-    Parameters
-    ----------
-    name : str
-        Of the kind: ``regions`` or ``rules``.
-    least, most : int
-        How many.
-    lone : bool
-        Whether a single text is accepted as one name.
-    """
+    name = "flag"
+
+    def read(self, value: Any) -> Any:
+        """Return a word of a query string as True or False."""
+        words = {"true": True, "1": True, "false": False, "0": False}
+        return words.get(value.lower(), value) if isinstance(value, str) else value
+
+    def _core(self) -> CoreSchema:
+        return self._after_reading(core_schema.bool_schema(strict=True))
+
+
+class Names(Kind):
+    """From `least` to `most` names: ``regions`` or ``rules``; a `lone` text is one, if allowed."""
 
     repeated = True
 
@@ -404,12 +362,10 @@ class Names(Kind):
             raise InputError("", "must be several names", value=value, remedy=remedy)
         return (value,)
 
-    def core(self) -> CoreSchema:
-        """Return a tuple of names."""
-        names = core_schema.tuple_variable_schema(
-            _NAME, min_length=self.least, max_length=self.most
+    def _core(self) -> CoreSchema:
+        return self._after_reading(
+            core_schema.tuple_variable_schema(_NAME, min_length=self.least, max_length=self.most)
         )
-        return core_schema.no_info_before_validator_function(self.read, names)
 
     def read_words(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the words."""
@@ -430,13 +386,13 @@ class Names(Kind):
 class ByPlace(Kind):
     """A value for each of several places: a mapping, or a series.
 
-    Parameters
+    Attributes
     ----------
     of : Kind
         Of the values.
     place : str
         What places are: ``region``, ``provider``, or both.
-    everywhere : str, optional
+    everywhere : str | None
         The place that a word without ``=`` is for.
     """
 
@@ -451,10 +407,10 @@ class ByPlace(Kind):
         """Return a series as a mapping."""
         return dict(value.items()) if hasattr(value, "items") else value
 
-    def core(self) -> CoreSchema:
-        """Return a mapping of names."""
-        mapping = core_schema.dict_schema(_NAME, self.of.core(), max_length=MOST_PLACES)
-        return core_schema.no_info_before_validator_function(self.read, mapping)
+    def _core(self) -> CoreSchema:
+        return self._after_reading(
+            core_schema.dict_schema(_NAME, self.of._core(), max_length=MOST_PLACES)
+        )
 
     def read_words(self, words: Sequence[str]) -> dict[str, Any]:
         """Return place to value, from words such as ``PLACE=VALUE``."""
@@ -476,13 +432,7 @@ class ByPlace(Kind):
 
 
 class AnswerDocument(Kind):
-    """An answer: the object, its document, or its JSON.
-
-    Parameters
-    ----------
-    what : str
-        Such as ``a plan``, for errors.
-    """
+    """An answer: the object, its document, or its JSON; errors call it `what`: ``a plan``."""
 
     name, metavar = "document", "FILE"
 
@@ -509,6 +459,9 @@ class AnswerDocument(Kind):
     def schema(self) -> dict[str, Any]:
         """Return the schema of any object."""
         return {"type": "object"}
+
+
+# ---- schemas, errors and words -------------------------------------------------------------------
 
 
 def list_schema(items: dict[str, Any], least: int, most: int) -> dict[str, Any]:
@@ -552,13 +505,7 @@ def check_count(count: int, least: int, most: int) -> None:
 def fault_of(error: ValidationError, where: str = "", remedy: str | None = None) -> InputError:
     """Return the first fault that pydantic found as an InputError.
 
-    Parameters
-    ----------
-    error : ValidationError
-    where : str
-        What the field, or the value, is called; the entry at fault follows it.
-    remedy : str, optional
-        What to do about it, unless the fault says so itself.
+    The field is `where`, followed by the entry at fault; the remedy is for faults that have none.
     """
     fault = error.errors(include_url=False)[0]
     _, *inside = fault["loc"] if where else ("", *fault["loc"])

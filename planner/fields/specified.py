@@ -17,6 +17,7 @@ a remedy. Signatures, command line, HTTP schema, client and documentation are ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 from difflib import get_close_matches
@@ -100,7 +101,7 @@ FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mappi
 
 
 class Field:
-    """A field of a request, as surfaces are made from it.
+    """A field of a request, as surfaces are made from it; :func:`field` says what it declares.
 
     Attributes
     ----------
@@ -108,27 +109,14 @@ class Field:
         Of the attribute and keyword, and in JSON and errors.
     kind : Kind
         What values it takes.
-    help : str
-        One or two full sentences.
     default : object
         ``REQUIRED`` if there is none.
     required, optional : bool
         Whether it must be given, and whether None stands for "no such limit".
     accepts : object
         The type that a signature shows.
-    example : str | None
-        A value as a person writes it.
-    option : str | None
-        On the command line: ``--volume``, or a bare name for a positional argument. Fields that
-        share an option are read together. None if the command line does not have the field.
-    label, group : str
-        Of the field in a form, and of the part of the form.
     unitless : str | None
         Its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
-    aliases : tuple of str
-        Other names under which a value is accepted.
-    deprecated : bool
-        Whether it is still accepted but has no effect; no form and no command has it.
     """
 
     def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
@@ -175,13 +163,12 @@ class Field:
         }
 
 
-class SpecifiedMeta(type):
+class _Constructor(type):
     """Makes instances from values under any name of their fields, and words the errors."""
 
     if not TYPE_CHECKING:  # `specified` tells type checkers what the constructor takes
 
         def __call__(cls, *values: Any, **keywords: Any) -> Any:
-            """Make an instance."""
             try:
                 made = super().__call__(*values, **_by_name(cls, keywords))
             except ValidationError as error:
@@ -190,10 +177,8 @@ class SpecifiedMeta(type):
             return made
 
 
-class Specified(metaclass=SpecifiedMeta):
-    """Base of requests and of their parts: what is made from fields.
-
-    The constructor accepts each field under all its names.
+class Specified(metaclass=_Constructor):
+    """Base of requests and of their parts; the constructor accepts a field under all its names.
 
     Raises
     ------
@@ -276,9 +261,25 @@ def field(
     aliases: tuple[str, ...] = (),
     deprecated: bool = False,
 ) -> Any:
-    """Declare what a field means, and how surfaces show it: see :class:`Field`.
+    """Declare what a field means, and how surfaces show it.
 
-    An option that is ``""`` follows from the name, as the label does unless it is given.
+    Parameters
+    ----------
+    description : str
+        One or two full sentences.
+    example : str | None
+        A value as a person writes it.
+    group, label : str
+        Part of a form, and name there; without a label, it follows from the field's name.
+    key : str | None
+        In JSON and errors, if it is not the name.
+    option : str | None
+        On the command line: ``--volume``, or a bare name for a positional argument; ``""`` follows
+        from the name. Fields that share an option are read together. None: the command has none.
+    aliases : tuple of str
+        Other names under which a value is accepted.
+    deprecated : bool
+        Whether it is accepted but has no effect; no form and no command has it.
     """
     shown: dict[str, Any] = {
         "description": description,
@@ -340,17 +341,16 @@ def _of_text_with_unit(given: str, value: object, known: Mapping[str, Field]) ->
         near = get_close_matches(given, [*keys, *known], 1, 0.5)
         remedy = f"Did you mean `{near[0]}`?" if near else f"Fields are {', '.join(keys)}."
         raise InputError(given, "is an unknown field", remedy=remedy)
-    if not isinstance(value, str) or _is_finite(value):
+    if not isinstance(value, str) or _is_number(value):
         remedy = f"Write {given}={found.example!r}, or {found.key} for a number."
         raise InputError(given, "has no unit", value=value, remedy=remedy)
     return found
 
 
-def _is_finite(text: str) -> bool:
-    try:
+def _is_number(text: str) -> bool:
+    with suppress(ValueError):
         return isfinite(float(text))
-    except ValueError:
-        return False
+    return False
 
 
 def _input_error(request: type[Specified], error: ValidationError) -> Exception:
@@ -374,16 +374,9 @@ def _input_error(request: type[Specified], error: ValidationError) -> Exception:
 
 
 class Items(Kind, Generic[S]):
-    """A list of specified things: as objects, as mappings, or as a data frame.
+    """From `least` to `most` specified things: as objects, as mappings, or as a data frame.
 
-    Parameters
-    ----------
-    of : type
-        A specified class.
-    least, most : int
-        How many.
-    prefix : str
-        Of an item's number in the list, which is its id where that is missing.
+    An item without an id gets its number in the list, after `prefix`.
     """
 
     name, metavar = "items", "FILE"
