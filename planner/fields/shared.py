@@ -71,13 +71,7 @@ RiskAttitude: TypeAlias = Annotated[
 
 
 def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regions.") -> None:
-    """Check that a transfer, a link or what is charged for one leads somewhere else.
-
-    Raises
-    ------
-    InputError
-        If both ends are the same region.
-    """
+    """Refuse a transfer, a link or what is charged for one that leads back to its source."""
     if src == dst:
         raise InputError("dst", "is the source itself", value=dst, remedy=remedy)
 
@@ -257,12 +251,10 @@ class RuledRequest(VmRequest):
 
     @cached_property
     def forbidden(self) -> frozenset[str]:
-        """The regions that must not relay, where the rules are resolved to regions.
+        """The regions that must not relay.
 
-        Raises
-        ------
-        InputError
-            If they are not: :mod:`relayd.questions` resolves them by a catalogue.
+        :mod:`relayd.questions` resolves rules by a catalogue; those that are left are an
+        InputError.
         """
         rules = [*self.allow, *(rule for rule in self.avoid if rule.startswith(RULE_KINDS))]
         if rules:

@@ -24,14 +24,7 @@ _NEAR_SHOWN = 5
 
 
 class Resolution(NamedTuple):
-    """The region that a name stands for.
-
-    Attributes
-    ----------
-    region_id : str
-    note : str
-        One sentence that says what was chosen among what; ``""`` where there was no choice.
-    """
+    """The region that a name stands for, and a sentence on the choice, if there was one."""
 
     region_id: str
     note: str = ""
@@ -43,10 +36,9 @@ class RegionSet(NamedTuple):
     Attributes
     ----------
     certain : frozenset of str
-        Ids of regions that the rule covers: what an allow-list allows.
+        What the rule covers: an allow-list allows these.
     possible : frozenset of str
-        Those, and the ones that it may cover because their country, continent or city is not
-        known: what a deny-list denies. Either way a rule that can't be checked is kept.
+        Those, and the ones of unknown country, continent or city: a deny-list denies all of these.
     """
 
     certain: frozenset[str]
@@ -61,20 +53,17 @@ def resolve(
     known: Collection[str] = (),
     prefer_provider: str | None = None,
 ) -> Resolution:
-    """Find the one region that a name stands for.
+    """Find the one region that a name stands for, as a person wrote it.
 
     Parameters
     ----------
-    name : str
-        As a person wrote it.
-    catalogue : Catalogue
     field : str
         What to call the name in an error, such as ``--src``.
     known : collection of str
         Ids of regions that exist without being in the catalogue, such as measured ones.
     prefer_provider : str, optional
-        Chosen first where the name fits regions of several providers: usually the provider of
-        the transfer's other end, because traffic inside one cloud is cheaper.
+        Chosen first where the name fits regions of several providers: usually that of the
+        transfer's other end, because traffic inside one cloud is cheaper.
 
     Raises
     ------
@@ -112,17 +101,12 @@ def resolve_many(
     field: str = "rule",
     known: Collection[str] = (),
 ) -> RegionSet:
-    """Select the regions that any of several patterns covers.
+    """Select the regions that any of several patterns covers; see :func:`resolve`.
 
-    Parameters
-    ----------
-    patterns : iterable of str
-        ``provider:aws`` (or ``aws``), ``country:DE``, ``continent:EU``, ``city:Frankfurt``,
-        a pattern of ids (``gcp:us-*``), ``set:paper-2018`` (the regions that an alias lists), or
-        any name that :func:`resolve` knows. A name that fits several regions stands for all of
-        them, an alias for those that it lists.
-    catalogue, field, known
-        As in :func:`resolve`.
+    ``provider:aws`` (or ``aws``), ``country:DE``, ``continent:EU``, ``city:Frankfurt``, a pattern
+    of ids (``gcp:us-*``), ``set:paper-2018`` (the regions that an alias lists), or any name that
+    :func:`resolve` knows. A name that fits several regions stands for all of them, an alias for
+    those that it lists.
 
     Raises
     ------

@@ -112,12 +112,10 @@ class AdviceOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something to do, its effect, and what it adds to the cost (negative: saves).
+    """Something to do, its effect, and what it adds to the cost of the plan (negative: saves).
 
     Attributes
     ----------
-    cost_usd : float
-        Beyond the cost of the plan that the advice comes with.
     change : dict | None
         The fields of the request to change; ``{**plan.request, **change}`` asks again. None where
         the advice is about something else than the request, such as a host's settings.
@@ -136,11 +134,7 @@ class Advice:
 class OneMoreVm:
     """The least gain from one more VM in a region, or at each end of a link.
 
-    Attributes
-    ----------
-    region : str
-        Or the link, as ``source -> destination``, where a path is the limit and both ends have
-        equally many.
+    A link is ``source -> destination``: where a path is the limit and both ends have equally many.
     """
 
     region: str
@@ -150,18 +144,10 @@ class OneMoreVm:
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """One path of a plan and what it carries.
+    """One path of a plan and the share that it carries of the volume between its ends.
 
-    Attributes
-    ----------
-    regions : tuple of str
-        Two for direct, three through a relay.
-    share : float
-        Of the volume between its ends.
-    connections : int
-        TCP connections on each link, over all VMs.
-    addresses : tuple of AddressKind
-        Over which kind of address each link is.
+    Of two regions for direct, three through a relay. Connections are those on each link, over all
+    VMs, and addresses the kinds of each link.
     """
 
     regions: tuple[str, ...]
@@ -172,19 +158,11 @@ class PathShare:
 
 
 def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A:
-    """Give an answer an id of all that it says, so that no two share one, and return it.
+    """Give a new answer an id of all that it says, so that no two share one, and return it.
 
     An answer says what was asked, names the snapshot and shows every figure that follows from
     them, from prices and from link states: the same answer has the same id wherever it is given.
-
-    Parameters
-    ----------
-    answer : Recommendation
-        A new one, which gets its ``plan_id``.
-    *evidence
-        What the fields that are left out rest on.
-    without : collection of str
-        Fields that change with the clock, such as sentences that say how old a measurement is.
+    Fields that change with the clock are left out by name; `evidence` is what they rest on.
     """
     out = {"plan_id", *without}
     shown = [getattr(answer, f.name) for f in fields(answer) if f.name not in out]

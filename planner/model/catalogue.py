@@ -29,22 +29,18 @@ class Region:
     ----------
     id : str
         ``provider:name``, such as ``aws:us-east-1``.
-    country : str
-        ISO 3166-1 alpha-2; ``""`` where it is not known.
-    continent : str
-        NAM, SAM, EU, AF, AS or OC (not the ambiguous NA and SA); ``""`` where not known.
-    area : str
-        Area of the backbone model in :mod:`planner.model.baseline.backbone`, or ``""``.
+    city, country, continent, area : str
+        ``""`` where not known. Countries are ISO 3166-1 alpha-2, continents NAM, SAM, EU, AF, AS or
+        OC, areas those of :mod:`planner.model.baseline.backbone`.
     latitude_deg, longitude_deg : float | None
-        Of the city centre; None where not known.
+        Of the city centre.
     baseline : bool
         Whether the region is part of the graph before anything is measured.
     access : str
         ``""`` where every customer may use it; else ``restricted`` (on request alone),
         ``government``, ``china`` (run from China) or ``sovereign`` (a partition of the provider).
     private_network : str
-        Name of a private network that it is part of: regions of the same one reach each other by
-        private addresses. ``""`` for none.
+        Regions of the same one reach each other by private addresses.
     """
 
     id: str
@@ -80,8 +76,6 @@ class VmType:
 
     Attributes
     ----------
-    id : str
-        ``provider:name``, such as ``aws:m5.8xlarge``.
     egress_gbps, ingress_gbps : float
         Caps over all destinations together (hose model).
     flow_gbps : float
@@ -95,8 +89,7 @@ class VmType:
     source : str
         Where the figures are from, with the date.
     region_egress_gbps : float | None
-        Cap to other regions of the provider over private addresses; None where it is not known to
-        differ from ``egress_gbps``.
+        Cap to other regions of the provider over private addresses, where it is known to differ.
     burst_gbps : float | None
         What its network lets through for minutes, where the provider says so.
     tier1_gbps : float | None
@@ -137,17 +130,15 @@ class EgressPrice:
     Attributes
     ----------
     name : str
-        Unique name; a user's file overrides an entry by giving the same name.
+        Unique; a user's file overrides an entry by giving the same name.
     sources, destinations : tuple of str
         Patterns, of which one has to match: region ids (``aws:us-*``, ``*``), ``continent:EU``,
         ``country:BR``, or several of these that must hold together (``azure:* & continent:EU``).
         A destination may also be ``same-provider``, ``other-provider`` or ``same-continent``.
     tiers : tuple of Tier
         Ascending; the last reaches to infinity.
-    source : str
-        Price page or file, with the date.
-    as_of : str
-        ``YYYY-MM`` or ``YYYY-MM-DD``; ``""`` where no date is stated.
+    source, as_of : str
+        Price page or file, and ``YYYY-MM`` or ``YYYY-MM-DD``; ``""`` where none is stated.
     """
 
     name: str
@@ -164,24 +155,21 @@ class Catalogue:
 
     Attributes
     ----------
-    regions : dict
-        By id, in the catalogue's order.
+    regions, vm_types : mapping
+        By id, regions in the catalogue's order, VM types the cheapest first.
     aliases : dict
         Alias to region ids, in order of preference.
-    vm_types : mapping
-        By id, the cheapest first.
     default_vm_types : dict
         Provider to the id of the VM type that is assumed unless told otherwise.
     egress_prices : tuple of EgressPrice
-        In order of precedence: the last entry that matches a pair of regions holds.
+        The last that matches a pair of regions holds.
     digest : str
         Identifies the content; part of what a plan can be traced to.
     vm_price_ratios : mapping
         Region to what VMs cost there, as a multiple of their price in the provider's first US
         region. 1 elsewhere.
     vm_prices : mapping
-        VM type to region to USD for an hour, where the price there is known; goes before the type's
-        price and the region's ratio.
+        VM type to region to USD for an hour, where the price there is known; goes before the ratio.
     discounts : mapping
         What a contract takes off, as a share (0.3 is 30 %) of ``egress`` or ``vm`` prices: by
         provider, region or VM type. ``rule NAME`` and ``TYPE in REGION`` stand for one price.
@@ -211,11 +199,7 @@ class Catalogue:
     def vm_type(self, region_id: str, chosen: Mapping[str, str] | None = None) -> VmType:
         """Return the VM type used in a region.
 
-        Parameters
-        ----------
-        region_id : str
-        chosen : dict, optional
-            Region id or provider to VM type id; goes before the catalogue's defaults.
+        What is `chosen` by region or provider goes before the catalogue's defaults.
 
         Raises
         ------

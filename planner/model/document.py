@@ -48,13 +48,7 @@ def regions_as_json(
 ) -> list[dict[str, Any]]:
     """Return regions as JSON types, with their aliases and the VM types that plans use there.
 
-    Parameters
-    ----------
-    regions : iterable of Region
-    sites : mapping
-        Of the graph, by region.
-    catalogue : Catalogue
-        Whose VM types are assumed in regions that the graph does not have.
+    `sites` are those of the graph; elsewhere the catalogue's default VM types are assumed.
     """
     aliases: dict[str, list[str]] = {}
     for alias, members in catalogue.aliases.items():
@@ -113,12 +107,7 @@ def network_of(document: Mapping[str, Any]) -> Network:
     """Return the network of a document; what :func:`document_of` made comes back equal.
 
     Keys that a newer version of relayd has added are left out, those that an older one lacks are
-    empty.
-
-    Raises
-    ------
-    FormatError
-        If it is not such a document.
+    empty. What is no such document is a FormatError.
     """
     try:
         regions = [row["region"] for row in document["sites"]]
@@ -316,10 +305,7 @@ def network_columns(network: Network) -> Iterator[Buffer]:
 def network_of_columns(content: bytes) -> Network:
     """Return the network that :func:`network_columns` wrote; its links stay in these bytes.
 
-    Raises
-    ------
-    FormatError
-        If these are no such bytes, or not all of them.
+    If these are no such bytes, or not all of them, that is a FormatError.
     """
     try:
         at = _LENGTH + int.from_bytes(content[:_LENGTH], "little")

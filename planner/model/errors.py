@@ -20,13 +20,7 @@ from typing import Self
 
 
 class RelaydError(Exception):
-    """Base of all errors that relayd raises on purpose.
-
-    Attributes
-    ----------
-    exit_code : int
-        What the command line exits with when this error ends it.
-    """
+    """Base of all errors that relayd raises on purpose; commands exit with its `exit_code`."""
 
     exit_code = 1
 
@@ -41,7 +35,7 @@ class InputError(RelaydError, ValueError):
     problem : str
         What is wrong, as a clause that follows the field's name.
     value : object, optional
-        The offending value; shown unless it is None.
+        Shown unless it is None.
     remedy : str, optional
         What to do about it: a full sentence.
     """
@@ -102,15 +96,7 @@ class StoreError(InputError):
 
 
 class InfeasibleError(RelaydError):
-    """No plan meets the limits of a request.
-
-    Parameters
-    ----------
-    limit : str
-        The limit that makes it so, with its value.
-    remedy : str
-        The smallest change that would make a plan possible: a full sentence.
-    """
+    """No plan meets the limits of a request: which limit, and the least change that helps."""
 
     exit_code = 3
 
@@ -135,13 +121,7 @@ def no_path(src: str, dst: str) -> DataError:
 
 
 def not_installed(package: str, extra: str, purpose: str) -> InputError:
-    """Return the error that a package is needed which only an extra of relayd installs.
-
-    Parameters
-    ----------
-    purpose : str
-        What it is needed for: a clause that follows "is needed to".
-    """
+    """Return the error that a package is needed which only an extra of relayd installs."""
     return InputError(
         package,
         f"is needed to {purpose}, and is not installed",

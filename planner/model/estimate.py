@@ -89,10 +89,8 @@ class Figures(NamedTuple):
 
     Attributes
     ----------
-    connections : int | None
-        Parallel TCP connections of the samples.
-    peers : int | None
-        VMs at the other end of a cap probe.
+    connections, peers : int | None
+        Parallel TCP connections of the samples, and VMs at the other end of a cap probe.
     window_kind, rtt_kind : Kind | None
         What the receiver's window and the round-trip time of a flow are themselves.
     held_to : HeldTo | None
@@ -106,17 +104,15 @@ class Figures(NamedTuple):
     raised_from : Method | None
         How the cap was made that was exceeded by what a link or a probe carried.
     note : str | None
-        What the catalogue says about where it has the figure from; why a link is down; or, where
-        the method is unknown, the sentence that was saved.
+        The catalogue's source of the figure; why a link is down; or, where the method is unknown,
+        the sentence that was saved.
     reported_by : tuple of str | None
         Whose samples these are, where several sources have reported to a store and the own
         prober's samples are not among them.
     unconfirmed : bool | None
         Whether they are a new level that contradicts earlier measurements of others.
-    disputed : int | None
-        How many samples of this quantity contradict it, and do not count.
-    disputed_by : tuple of str | None
-        Whose those are.
+    disputed, disputed_by : int | None, tuple of str | None
+        How many samples of this quantity contradict it, and do not count, and whose those are.
     rate_cut : RateCut | None
         Where the rate falls during a transfer: the estimate is of what lasts.
     """
@@ -146,14 +142,12 @@ class Origin(NamedTuple):
     kind : Kind
         ``measured`` on the very link or VM, ``inferred`` from other measurements, or
         ``baseline``: from models alone.
-    method : Method
     samples, links : int
         How many samples it rests on, and of how many links (or VMs) these are.
     newest_s, oldest_s : float | None
         Times of the newest and the oldest of these samples, seconds since 1970 (UTC).
     address : Addresses | None
         Over which kinds of address they were measured; None where that is not known.
-    figures : Figures | None
     """
 
     kind: Kind
@@ -218,11 +212,7 @@ AGELESS = frozenset({"shifted-law", "neighbouring-links", "cap-probe-lower-bound
 class Prior(NamedTuple):
     """The estimate of a quantity without its own measurements, to which these fade.
 
-    Attributes
-    ----------
-    low, expected, high : float
-    memory_years : float
-        Time in which what measurements say fades to 1/e.
+    What measurements say fades to 1/e in `memory_years`.
     """
 
     low: float
@@ -234,11 +224,7 @@ class Prior(NamedTuple):
 class EstimateDrift(NamedTuple):
     """The drift of a quantity of which nothing but its own measurements is known.
 
-    Attributes
-    ----------
-    spread : float
-        Logarithm of the ratio within which it stays.
-    memory_years : float
+    It stays within a ratio of which `spread` is the logarithm, and fades in `memory_years`.
     """
 
     spread: float
@@ -252,17 +238,10 @@ class EstimateDrift(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate of one quantity.
+    """The estimate of one quantity, made from its origin.
 
-    Attributes
-    ----------
-    low, expected, high : float
-        Ninety percent of later measurements should lie between low and high, half of them above
-        what is expected.
-    origin : Origin
-        From what it was made.
-    prior : Prior | None
-        What it fades to with age; None where that is not stated.
+    Ninety percent of later measurements should lie between `low` and `high`, half of them above
+    what is expected. With age it fades to its prior, where that is stated.
     """
 
     low: float
@@ -318,13 +297,7 @@ class Estimate:
         return self.origin.basis
 
     def outlived(self, now_s: float) -> bool:
-        """Return whether it is older than measurements of its kind stay valid.
-
-        Parameters
-        ----------
-        now_s : float
-            Seconds since 1970 (UTC).
-        """
+        """Return whether it is older now than measurements of its kind stay valid."""
         if self.source != "measured" or self.measured_at_s is None or self.prior is None:
             return False
         days = (now_s - self.measured_at_s) / SECONDS_PER_DAY
@@ -335,11 +308,6 @@ class Estimate:
 
         That is the logarithm of the ratio between its bounds if drift alone made them; 0 where
         nothing says how it fades.
-
-        Parameters
-        ----------
-        now_s : float
-            Seconds since 1970 (UTC).
         """
         if self.measured_at_s is None or self.prior is None or self.prior.low <= 0:
             return 0.0
@@ -350,17 +318,10 @@ class Estimate:
     def aged(
         self, now_s: float, since_s: float | None = None, otherwise: EstimateDrift | None = None
     ) -> Estimate:
-        """Return the estimate as its age lets it stand, in whole days.
+        """Return the estimate as its age in whole days lets it stand; seconds are since 1970 (UTC).
 
-        What was measured fades towards its prior. An estimate that was aged before, to
-        ``since_s``, ages by the rest.
-
-        Parameters
-        ----------
-        now_s, since_s : float
-            Seconds since 1970 (UTC).
-        otherwise : EstimateDrift, optional
-            How it fades where it has no prior: around itself. Without it, it stays as it is.
+        What was measured fades towards its prior; without one, as `otherwise` says around itself,
+        else it stays. An estimate that was aged before, to ``since_s``, ages by the rest.
         """
         measured_at_s, prior = self.measured_at_s, self.prior
         if measured_at_s is None or not 0 < self.expected < inf:
@@ -379,19 +340,11 @@ class Estimate:
 def faded(
     bounds: tuple[Any, Any, Any], prior: tuple[Any, Any, Any, Any], days: Any
 ) -> tuple[Any, Any, Any]:
-    """Return the bounds now of a figure measured some days ago.
+    """Return the bounds now of a figure, or of an array of them, measured some days ago.
 
     A link's level is taken for a stationary process about its prior whose correlation falls
     exponentially with time (Uhlenbeck and Ornstein, 1930): what is expected fades towards the
     prior, and the bounds towards those of the prior.
-
-    Parameters
-    ----------
-    bounds : three floats or arrays
-        As measured: low, expected and high.
-    prior : four floats or arrays
-        As in :class:`Prior`.
-    days : float or array
     """
     *around, memory_years = prior
     with np.errstate(divide="ignore", invalid="ignore"):

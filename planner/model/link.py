@@ -46,8 +46,6 @@ class Link:
     limited_by : LimitedBy
         What holds the aggregate where it is: the cap of a VM; the windows of its connections;
         the path, as more connections were seen to bring nothing; or not known.
-    address : AddressKind
-        Over which addresses its VMs reach each other.
     """
 
     src: str
@@ -92,8 +90,8 @@ class Site:
     vms : int | None
         VMs that the user's fleet has there; None where any number can be started.
     quotas : tuple of VmQuota
-        Those of the account that VMs of this type count against, where no fleet runs. They are the
-        catalogue's, laid over a network by :func:`planner.model.quotas.sites.with_quotas`.
+        Those of the account that VMs of this type count against, where no fleet runs:
+        :func:`planner.model.quotas.sites.with_quotas` lays them over a network.
     private_egress_gbps, private_ingress_gbps : Estimate | None
         The same caps for traffic over private addresses, and for all traffic where they are the
         higher ones; None where they are not known to differ.

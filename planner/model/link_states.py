@@ -33,8 +33,6 @@ class LinkState:
 
     Attributes
     ----------
-    src, dst : str
-    condition : {"up", "degraded", "down"}
     since : str
         UTC, ISO 8601.
     reason : str

@@ -46,17 +46,10 @@ UNSAVED = Snapshot("unsaved", "", "given")
 
 @dataclass(frozen=True, slots=True)
 class NewerSamples:
-    """Samples that are stored and that a snapshot does not know.
+    """Samples that are stored, the first at `since_s`, and that a snapshot does not know.
 
-    Attributes
-    ----------
-    samples : int
-    since_s : float
-        When the first of them was stored, seconds since 1970 (UTC).
-    reason : {"none", "begun", "failed"}
-        No snapshot of them was made; one was begun and has not ended; or it failed.
-    tried_at_s : float | None
-        When that was.
+    The reason: no snapshot of them was made; one was begun and has not ended; or it failed at
+    `tried_at_s`. Times are seconds since 1970 (UTC).
     """
 
     samples: int
@@ -74,16 +67,15 @@ class Network:
     sites : mapping
         Region id to :class:`Site`, in a fixed order that also breaks ties between equals.
     usual : mapping
-        Source to destination to :class:`Link`, whatever the states of links are just now. Pairs
-        may be missing. :attr:`links` has them as they are now. Whatever mapping is given, it
-        becomes a :class:`.LinkArray` of the sites, in their order.
-    snapshot : Snapshot
+        Source and destination to :class:`Link` in usual times; :attr:`links` has them as they are
+        now. Any mapping becomes a :class:`.LinkArray` of the sites, in their order; pairs may be
+        missing.
     link_states : mapping
-        Source and destination to the state of a link that is down or degraded, as far as it is
-        known; :attr:`states` has those of links of this network.
+        Source and destination to the state of a link, as far as known; :attr:`states` has those of
+        links of this network that are down or degraded.
     verified : mapping
-        Source and destination to the last verification of a plan between them. The bounds of links
-        allow for it where :func:`planner.model.calibration.calibrated` says so.
+        Source and destination to the last verification of a plan between them, which
+        :func:`planner.model.calibration.calibrated` makes bounds allow for.
     aged_to_s : float | None
         Time that the bounds are widened for, seconds since 1970 (UTC); None for those as measured.
     others : mapping
@@ -147,15 +139,7 @@ class Network:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check_region(self, region: str, field: str, *, names: str = "") -> None:
-        """Refuse a region that the network lacks.
-
-        Parameters
-        ----------
-        region, field : str
-            The field that names it, for the error.
-        names : str
-            Words before the problem, such as ``names a region that``, if the field is no region.
-        """
+        """Refuse a region that the network lacks, in a field that `names` a region or is one."""
         if region not in self.sites:
             raise InputError(
                 field,
@@ -179,11 +163,10 @@ class Network:
     ) -> Network:
         """Return the network with some of it replaced; all else is carried over.
 
+        ``links`` are those of usual times: states of links are laid over them.
+
         Parameters
         ----------
-        sites, links, others, snapshot, link_states, verified, newer_samples : optional
-            In place of the network's own. ``links`` are those of usual times: states of links are
-            laid over them.
         restricted_to : collection of str, optional
             Keep only these regions and the links among them, in the same order.
         aged_to_s : float, optional
@@ -228,13 +211,7 @@ class Network:
         )
 
     def link(self, src: str, dst: str) -> Link:
-        """Return one link.
-
-        Raises
-        ------
-        DataError
-            If nothing is known of it.
-        """
+        """Return one link; a DataError if nothing is known of it."""
         try:
             return self.links[src][dst]
         except KeyError:
@@ -272,12 +249,8 @@ class Network:
     ) -> tuple[list[float], list[float]]:
         """Return every site's egress and ingress cap of one VM, in the network's order.
 
-        Parameters
-        ----------
-        bound : Bound
-        address : AddressKind, optional
-            Of the traffic; without it, the caps of all traffic together: those of private
-            addresses where they are in use and higher.
+        Without a kind of address, the caps of all traffic together: those of private addresses
+        where they are in use and higher.
         """
         if address is None and not self.has_private_links:
             address = "public"
@@ -308,12 +281,10 @@ class Network:
         egress_gbps: Sequence[float] | None = None,
         ingress_gbps: Sequence[float] | None = None,
     ) -> Network:
-        """Build a network from one's own figures, taken as exact.
+        """Build a network of n regions of any unique names from figures that are taken as exact.
 
         Parameters
         ----------
-        regions : sequence of str, length n
-            Region ids or any other unique names.
         aggregate_gbps : array, shape (n, n)
             Saturated throughput of one VM pair, row to column. NaN or 0: no such link. The
             diagonal is ignored.
@@ -355,15 +326,11 @@ class Network:
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> Network:
-        """Build a network from a directed graph.
+        """Build a network from a directed graph whose figures are taken as exact.
 
         Edges carry ``aggregate_gbps`` and optionally ``rtt_ms`` and ``per_flow_mbps``; nodes
-        optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken as exact.
-
-        Raises
-        ------
-        InputError
-            If an edge has no rate, or a figure is negative or infinite.
+        optionally ``egress_gbps`` and ``ingress_gbps``. An InputError names what is missing or
+        wrong.
         """
         position = {node: i for i, node in enumerate(graph.nodes)}
         aggregate, flow = np.zeros((2, len(position), len(position)))
@@ -458,14 +425,8 @@ def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
 class Rates:
     """Rates of one VM pair with a fixed number of connections, as rows and columns.
 
-    A plan needs one row (out of its source) and one column (into its destination): both are
-    made on first use and kept, so that many plans on one network share them.
-
-    Attributes
-    ----------
-    out_of, into : callable
-        Gbit/s towards (from) every site, in the network's order, from (to) a region; 0 where there
-        is no link.
+    A plan needs one row (out of its source) and one column (into its destination), in Gbit/s and
+    the network's order, 0 where there is no link: both are kept, so that many plans share them.
     """
 
     def __init__(

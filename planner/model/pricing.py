@@ -28,17 +28,7 @@ class Prices(Protocol):
 def average_usd_per_gb(
     tiers: tuple[Tier, ...], volume_gb: float, month_to_date_gb: float = 0.0
 ) -> float:
-    """Return the mean price of a volume that follows what the month has already seen.
-
-    Parameters
-    ----------
-    tiers : tuple of Tier
-        Ascending, the last without an upper end.
-    volume_gb : float
-        Above 0.
-    month_to_date_gb : float
-        Volume already billed under the same tiers this month.
-    """
+    """Return the mean price of a volume above 0 that follows what the month has billed already."""
     start, end = month_to_date_gb, month_to_date_gb + volume_gb
     floor = cost = 0.0
     for tier in tiers:
@@ -66,16 +56,10 @@ def meter(src: str, dst: str) -> tuple[str, str]:
 
 
 def metered_usd_per_gb(prices: Prices, links_gb: Mapping[Pair, float]) -> dict[Pair, float]:
-    """Return the mean $/GB of every link where all carry their volumes in the same month.
+    """Return the mean $/GB of links that carry volumes above 0 in the same month.
 
     Exact where all links of a meter have one price list. Where lists differ, each link is charged
     as if its volume were spread evenly over what the meter counts.
-
-    Parameters
-    ----------
-    prices : Prices
-    links_gb : mapping
-        Source and destination to the volume sent, above 0.
     """
     counted_gb: dict[tuple[str, str], float] = {}
     for pair, gb in links_gb.items():
@@ -91,14 +75,8 @@ def provider_of(region: str) -> str:
 class CataloguePrices:
     """Prices from a catalogue, for the VM types of a network's sites.
 
-    Parameters
-    ----------
-    catalogue : Catalogue
-    network : Network
-        Says which VM type is used in a region.
-    month_to_date_gb : mapping
-        Provider (or ``*`` for any) to the volume that each of its meters has counted so far this
-        month.
+    `month_to_date_gb` maps a provider (or ``*`` for any) to the volume that each of its meters has
+    counted so far this month.
     """
 
     def __init__(
@@ -118,13 +96,7 @@ class CataloguePrices:
         return average_usd_per_gb(tiers, volume_gb, so_far_gb)
 
     def price_list(self, src: str, dst: str) -> tuple[Tier, ...]:
-        """Return the tiers of a link's price; of links with one list, the same object.
-
-        Raises
-        ------
-        DataError
-            If no price is known.
-        """
+        """Return the tiers of a link's price; of links with one list, the same object."""
         return self._catalogue.egress_price(src, dst).tiers
 
     def on(self, network: Network) -> CataloguePrices:
@@ -142,7 +114,7 @@ class FlatPrices:
     Parameters
     ----------
     regions : sequence of str
-        The network's regions, in the order of the matrix.
+        In the order of the matrix.
     egress_usd_per_gb : float, or array of shape (n, n)
         Price from row to column.
     vm_usd_per_h : float, or mapping from region
@@ -182,10 +154,9 @@ def prices_on(prices: Prices, network: Network) -> Prices:
 def relayed_usd_per_gb(
     prices: Prices, regions: Iterable[str], src: str, dst: str, volume_gb: float
 ) -> list[float]:
-    """Return the mean $/GB of both links through every region.
+    """Return the mean $/GB of both links through every region; infinity where a price is not known.
 
-    As :func:`metered_usd_per_gb` of one path that carries the whole volume. Infinity where the
-    price of a link is not known.
+    As :func:`metered_usd_per_gb` of one path that carries the whole volume.
     """
     provider = provider_of(src) if provider_of(src) == provider_of(dst) else None
     found = []

@@ -63,8 +63,6 @@ class SiteResources:
         ``K f``: what all connections of one VM would carry, were they all there is.
     egress_gbps, ingress_gbps : arrays, length n
         Caps of one VM, for all it sends and receives.
-    vms : array, length n
-    may_relay : array of bool, length n
     path_rows : array, optional
         Codes of the paths' rows that are among :attr:`rows`; all that can bind by default. There
         are up to 2 n^2 and few bind: who adds them as they are broken begins with none.
@@ -307,15 +305,8 @@ class SiteResources:
         """Return the times that volumes on links need at the estimates' high and low bounds.
 
         What links take of a VM's connections is a sum over them, and as their errors are
-        independent, they add up in squares. Caps and paths are all at their bounds.
-
-        Parameters
-        ----------
-        links_gbit : array, shape (n, n)
-        vms : array, length n
-            Those in use.
-        low, high : SiteResources
-            The same sites at the bounds of the estimates.
+        independent, they add up in squares. Caps and paths are all at their bounds. `vms` are those
+        in use, and `low` and `high` the same sites at the bounds of the estimates.
         """
         share, used = links_gbit * self.connections_s_per_gbit, np.maximum(vms, 1.0)
         pairs = np.minimum(used[:, None], used[None, :])
@@ -353,10 +344,7 @@ def _inverse(rate_gbps: Floats) -> Floats:
 def links_of(paths_gbit: Floats) -> Floats:
     """Return the volume on every link, shape (n, n), of volumes on one-hop paths.
 
-    Parameters
-    ----------
-    paths_gbit : array, shape (n, n, n)
-        By source, first hop and destination; direct where the first hop is the destination.
+    Paths are by source, first hop and destination; direct where the first hop is the destination.
     """
     links = np.array(paths_gbit.sum(axis=2))
     second = paths_gbit.sum(axis=0)

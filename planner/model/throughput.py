@@ -69,11 +69,7 @@ def flow_share_of_steady(window_mb: float, rtt_ms: float, duration_s: float) -> 
 def window_from_flow_mb(throughput_mbps: float, rtt_ms: float, duration_s: float | None) -> float:
     """Return the window that explains what one flow reached.
 
-    Parameters
-    ----------
-    throughput_mbps, rtt_ms : float
-    duration_s : float | None
-        Length of the test if it began with slow start; None for a steady value.
+    The test of so many seconds began with slow start; without a duration, the rate is steady.
     """
     window_mb = throughput_mbps * rtt_ms / 1000.0 / MBIT_PER_MB
     if duration_s is None:
@@ -102,10 +98,7 @@ LAW_CONNECTIONS = 64  # of the tests that the laws were fitted to
 class LawSpread(NamedTuple):
     """The spread of later tests about what is expected, as logarithms of ratios.
 
-    Attributes
-    ----------
-    below, above : float
-        Down to the 5th and up to the 95th percentile.
+    Down to the 5th and up to the 95th percentile.
     """
 
     below: float
@@ -123,12 +116,8 @@ FAR = 3.0
 def learned_spread(ratios: Iterable[float], ours: LawSpread) -> LawSpread:
     """Return the spread of a class of measurements about what is expected of them.
 
-    Parameters
-    ----------
-    ratios : iterable of float
-        Logarithms of measured over expected; those far off count as :data:`FAR` spreads.
-    ours : LawSpread
-        Which weighs as :data:`SPREAD_COUNTS_AS` of them.
+    `ratios` are logarithms of measured over expected; those far off count as :data:`FAR` spreads.
+    Ours weighs as :data:`SPREAD_COUNTS_AS` of them.
     """
     widest = FAR * max(ours)
     return spread_of(sorted(min(widest, max(-widest, ratio)) for ratio in ratios), ours)
@@ -154,13 +143,11 @@ class AggregateLaw:
 
     Attributes
     ----------
-    limit_gbps, scale_gbps : float
     exponent : float
         0 where distance does not matter.
-    spread : LawSpread
-        Of links about the law, the noise of one test included.
-    near_spreads : tuple of LawSpread
-        The same for links in each of the classes :data:`CLASSES_MS`, where they differ.
+    spread, near_spreads : LawSpread, tuple of LawSpread
+        Of links about the law, the noise of one test included; and of links in each of the classes
+        :data:`CLASSES_MS`, where they differ.
     noise : float
         Of one 5 s test about its link's level.
     memory_years : float

@@ -15,18 +15,7 @@ grid: bounds of what one run shows are no closer than that."""
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPath:
-    """A relayed path that was run by itself.
-
-    Attributes
-    ----------
-    regions : tuple of str
-    connections : int
-        Of one VM pair.
-    achieved_gbps : float
-        Of one VM pair.
-    at_s : float
-        Seconds since 1970 (UTC).
-    """
+    """A relayed path that was run by itself, between one VM pair; seconds are since 1970 (UTC)."""
 
     regions: tuple[str, ...]
     connections: int
@@ -42,10 +31,8 @@ class Verified:
     ----------
     low_gbps, expected_gbps, high_gbps, achieved_gbps : float
         What was predicted of the plan, with the measurement's own error, and what it carried.
-    verdict : str
+    verdict, snapshot_id : str
         Of the plan that was run.
-    snapshot_id : str
-        That the plan rested on.
     at_s : float
         Seconds since 1970 (UTC).
     paths : tuple of VerifiedPath

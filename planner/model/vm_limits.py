@@ -25,15 +25,10 @@ SAME_TIME = 1e-9
 def caps_by_kind(
     network: Network, regions: Sequence[str], bound: Bound = "expected"
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the egress and ingress caps of one VM at n sites, and the weights of links.
+    """Return the egress and ingress caps of one VM at n sites, and weights of links, (n, n) or 1.
 
     See :class:`.SiteResources`: the caps are those of all traffic, and a link over a kind of
     address whose cap is lower counts in proportion. Several sites may be of one region.
-
-    Returns
-    -------
-    egress_gbps, ingress_gbps : arrays, length n
-    egress_weights, ingress_weights : arrays, shape (n, n), or 1
     """
     at = [network.index[region] for region in regions]
     egress_gbps, ingress_gbps = (np.array(caps)[at] for caps in network.caps(bound))
@@ -70,12 +65,8 @@ def bottlenecks_of_rows(
 ) -> tuple[Bottleneck, ...]:
     """Return the rows that decide a duration, the most valuable first.
 
-    Parameters
-    ----------
-    worth_s : array, length rows
-        What one more VM there saves, at the margin.
-    least_s : float
-        Rows that save no more are left out.
+    `worth_s` is what one more VM saves at the margin, by row; those of at most `least_s` are left
+    out.
     """
     found = []
     for row in np.argsort(-worth_s, kind="stable").tolist():
@@ -93,11 +84,7 @@ def widenings(
 ) -> dict[tuple[int, ...], str]:
     """Return the sites where one more VM may save time, with their name, the most valuable first.
 
-    Parameters
-    ----------
-    worth_s : array, length rows
-        What one more VM there saves, at the margin; rows that save no more than `least_s` are left
-        out.
+    As :func:`bottlenecks_of_rows` takes them.
     """
     found: dict[tuple[int, ...], str] = {}
     for position in np.argsort(-worth_s, kind="stable").tolist():
@@ -127,14 +114,8 @@ def connections_by_region(
     """Return the connections that a VM of each region needs, of those that send or receive.
 
     As many as carry the rate of each link, one at least, spread over the VMs of the site; the
-    direction that needs more counts.
-
-    Parameters
-    ----------
-    links_gbps : array, shape (n, n)
-        Rates on links.
-    connections : int
-        Of a VM, that `resources` rest on.
+    direction that needs more counts. `links_gbps` has shape (n, n), and `resources` rest on so many
+    `connections` of a VM.
     """
     flows = links_gbps * resources.connections_s_per_gbit * connections
     whole = np.ceil(flows * (1 - SAME_COUNT))
@@ -144,13 +125,7 @@ def connections_by_region(
 
 
 def links_that_take_turns(needed: Mapping[str, int], connections: int) -> tuple[str, ...]:
-    """Return a warning if a VM needs more connections than it may open.
-
-    Parameters
-    ----------
-    needed : mapping
-        Region to connections that a VM there needs (:func:`connections_by_region`).
-    """
+    """Return a warning if a VM needs more connections than it may open."""
     busiest = max(needed, key=lambda region: needed[region], default=None)
     if busiest is None or needed[busiest] <= connections:
         return ()

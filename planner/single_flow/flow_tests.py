@@ -47,23 +47,10 @@ UNSEEN_ERROR = 0.33
 
 @dataclass(frozen=True, slots=True)
 class FlowTest:
-    """One direct test of one TCP connection.
+    """One direct test of one TCP connection, as the receiver counted it.
 
-    Attributes
-    ----------
-    src, dst : str
-        Sender and receiver.
-    throughput_mbps : float
-        Mean over the test, as the receiver counted it.
-    rtt_ms : float | None
-        Round-trip time of the path without load; None where it was not measured with it.
-    duration_s : float | None
-        Length of a test that began with slow start; None where slow start was left out.
-
-    Raises
-    ------
-    InputError
-        If a figure is not positive and finite, or both ends are the same.
+    The round-trip time is without load, if measured; the duration is None where slow start was left
+    out. An InputError refuses figures that are not positive and finite, and ends that are the same.
     """
 
     src: str
@@ -84,15 +71,9 @@ class FlowTest:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A receiver's effective window and how sure it is.
+    """A receiver's effective window from so many tests, none for Linux's default.
 
-    Attributes
-    ----------
-    window_mb : float
-    error : float
-        Relative, 90th percentile. The noise of tests comes on top.
-    tests : int
-        How many it rests on; 0 is Linux's default.
+    The error is relative, at the 90th percentile; the noise of tests comes on top.
     """
 
     window_mb: float
@@ -106,17 +87,8 @@ UNSEEN = Window(DEFAULT_WINDOW_MB, UNSEEN_ERROR, 0)
 class FlowEvidence:
     """Evidence of direct tests: round-trip times, steady rates, receivers' windows, hosts' caps.
 
-    Parameters
-    ----------
-    tests : iterable of FlowTest
-    rtts_ms : mapping, optional
-        ``(a, b)`` to a round-trip time in ms; it holds for both directions unless the other is
-        given too, and comes before the times of tests.
-
-    Raises
-    ------
-    InputError
-        If a time is not positive and finite.
+    `rtts_ms` come before the times of tests; one holds for both directions unless the other is
+    given too. An InputError refuses one that is not positive and finite.
     """
 
     def __init__(
@@ -264,13 +236,7 @@ class FlowEvidence:
 
 
 def check_positive(field: str, value: float) -> None:
-    """Refuse a value that is not a positive finite number.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Refuse a value that is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(field, "is not a number", value=value)
     if not (isfinite(value) and value > 0):

@@ -74,15 +74,14 @@ class FlowAnswer:
     Attributes
     ----------
     verdict : str
-        ``direct`` or ``relay``: which has less expected regret, at the margin asked for.
+        Which has less expected regret, at the margin asked for.
     direct : FlowPrediction | None
         None where nothing is known of the path.
     relays : tuple of FlowPrediction
         Fastest first.
-    gain : float | None
-        Of the best relay over direct, in throughput.
-    gain_low, gain_high : float | None
-        Its 90 % range, where errors that both paths share cancel.
+    gain, gain_low, gain_high : float | None
+        Of the best relay over direct, in throughput; its 90 % range, where errors that both paths
+        share cancel.
     probability : float | None
         That it is at least the margin.
     left_out : mapping
@@ -124,8 +123,6 @@ def predict(
     tests : iterable of FlowTest, or FlowEvidence
         Direct tests between any hosts. Where many questions rest on the same tests, make the
         evidence once.
-    src, dst : str
-        Hosts, by the names that the tests use.
     rtts_ms : mapping, optional
         ``(a, b)`` to the round-trip time in ms, of links without a test or in place of the tests'.
     relays : sequence of str, optional
@@ -135,8 +132,8 @@ def predict(
     margin : float
         Gain that a relay must have to be preferred; 0.1 is ten percent.
     risk : Risk
-        How to weigh the regret of having relayed in vain; see
-        :data:`planner.solvers.joint.RISK_WEIGHTS`.
+        How to weigh the regret of having relayed in vain
+        (:data:`planner.solvers.joint.RISK_WEIGHTS`).
 
     Raises
     ------
@@ -217,11 +214,8 @@ def _gain(
 class _Link:
     """One link alone: its steady rate, how far off it may be, and what limits it.
 
-    Attributes
-    ----------
-    spreads, window_spreads : (float, float)
-        Standard deviations of its logarithm, below and above: of a test of this link, and of the
-        receiver's window where that limits it, which all flows into the receiver share.
+    Spreads are standard deviations of its logarithm, below and above: of a test of this link, and
+    of the receiver's window where that limits it, which all flows into the receiver share.
     """
 
     name: str

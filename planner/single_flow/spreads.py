@@ -33,12 +33,8 @@ WITHOUT_CAPS = (LawSpread(1.0, 0.5), *WITH_CAPS[1:])
 def later_test_error(count: Number, deviation: Number) -> Number:
     """Return the relative error of a later test against the median of some, 90th percentile.
 
-    Parameters
-    ----------
-    count : int or array
-    deviation : float or array
-        90th percentile of the relative distances of these tests from their median; the error of
-        one test in general counts as :data:`NOISE_COUNTS_AS` tests.
+    The deviation is the 90th percentile of the relative distances of these tests from their median;
+    the error of one test in general counts as :data:`NOISE_COUNTS_AS` tests.
     """
     usual = REPEAT_ERROR**2 / 2  # two tests differ by the noise of both
     more = count - 1
@@ -56,14 +52,9 @@ def window_error(rtts_ms: Sequence[float]) -> float:
 class FlowSpreads:
     """Spreads of tests around the predictions of their receivers' windows.
 
-    Parameters
-    ----------
-    tests : iterable of (str, float, float)
-        The kind of the receiver (its VM type, or empty), the round-trip time in ms, and the
-        logarithm of the measured over the predicted rate. Near tests are not used: the caps of
-        their VMs may come from these same tests.
-    ours : tuple of LawSpread
-        In each class of distance.
+    Tests are the kind of the receiver (its VM type, or empty), the round-trip time in ms, and the
+    logarithm of the measured over the predicted rate. Near ones are not used: the caps of their VMs
+    may come from these same tests. `ours` are the spreads in each class of distance.
     """
 
     def __init__(

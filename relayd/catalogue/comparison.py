@@ -49,10 +49,8 @@ class CatalogueComparison:
 
     Attributes
     ----------
-    vms, traffic : list of PriceMove
-        Every price that both have, whether it moves or not; of tiers the first.
-    quotas : list of QuotaMove
-        The same for vCPU quotas.
+    vms, traffic, quotas : list of PriceMove, list of QuotaMove
+        Every price and quota that both have, whether it moves or not; of tiers the first.
     new_types, new_regions : list of str
         In the list alone. They stay out: the list says neither what a type's network carries nor
         where a region is.
@@ -75,13 +73,8 @@ class CatalogueComparison:
 def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueComparison:
     """Compare a price list with the catalogue that it would be laid on.
 
-    Parameters
-    ----------
-    prices : PriceList
-    below : Catalogue
-        Built-in tables and overlays, without a user's files: those stay on top.
-    source : str
-        What the overlay's figures say they are from.
+    That is the built-in tables and overlays, without a user's files: those stay on top. The
+    overlay's figures say that they are from `source`.
     """
     found = CatalogueComparison()
     of_types = prices.vm_usd_per_h | prices_of_types(prices.parts, below.vm_types)

@@ -30,20 +30,8 @@ class Downloads:
     """Files of one origin, kept in a folder with what identifies their version.
 
     A file that was fetched before is asked for under the condition that it has changed; one that
-    broke off goes on where it stopped, if the server has kept that version.
-
-    Parameters
-    ----------
-    folder : Path
-    base : str
-        Address that all documents must be of: no link leads elsewhere.
-    session : aiohttp.ClientSession
-    most_bytes : int
-        Of all files together.
-    until_s : float
-        On the monotonic clock.
-    progress : callable
-        Called with a line of text now and then.
+    broke off goes on where it stopped, if the server has kept that version. `most_bytes` are of all
+    files together, `until_s` is on the monotonic clock, and no link may lead away from `base`.
     """
 
     def __init__(
@@ -69,12 +57,8 @@ class Downloads:
     async def fetch(self, address: str, suffix: str) -> Path:
         """Return the file of an address, fetched again if it has changed.
 
-        Raises
-        ------
-        DataError
-            If the server does not answer, breaks off, or a limit is reached.
-        InputError
-            If the address is of another origin.
+        If the server does not answer, breaks off, or a limit is reached, that is a DataError; if
+        the address is of another origin, an InputError.
         """
         url = f"{self.base}{address}" if address.startswith("/") else address
         if _origin(url) != _origin(self.base):

@@ -22,15 +22,9 @@ _AWS_INDEX = "/offers/v1.0/aws/index.json"
 
 
 class Feed(NamedTuple):
-    """A provider's published prices.
+    """A provider's published prices: what fetches the documents for some regions.
 
-    Attributes
-    ----------
-    base : str
-    fetch : callable
-        Fetches documents for some regions, and returns their files.
-    key : str
-        The variable of the environment with the key that it wants; an empty text if it wants none.
+    The key that it may want is in the variable of the environment that is named.
     """
 
     base: str
@@ -39,13 +33,7 @@ class Feed(NamedTuple):
 
 
 async def fetch_azure(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
-    """Fetch the pages of VMs and traffic, each of which names the next.
-
-    Raises
-    ------
-    FormatError
-        If a page is none, or pages lead in a circle.
-    """
+    """Fetch the pages of VMs and traffic, each of which names the next."""
     files = []
     for words in _AZURE_FILTERS:
         for region in regions or ("",):
@@ -80,12 +68,7 @@ def _link(page: dict[str, Any]) -> str | None:
 async def fetch_aws(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
     """Fetch the list of traffic, and of the regions that are named those of EC2.
 
-    Raises
-    ------
-    FormatError
-        If an index is none.
-    DataError
-        If EC2 has no list for a region.
+    If EC2 has no list for a region, that is a DataError.
     """
     index = _json(await downloads.fetch(_AWS_INDEX, ".json"))
     traffic = _path(index, "offers", "AWSDataTransfer", "currentVersionUrl")
@@ -103,13 +86,7 @@ async def fetch_aws(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
 
 
 async def fetch_google(downloads: Downloads, regions: Sequence[str]) -> list[Path]:  # noqa: ARG001
-    """Fetch the SKUs of Compute Engine, which are those of all regions.
-
-    Raises
-    ------
-    FormatError
-        If a page is none, or pages lead in a circle.
-    """
+    """Fetch the SKUs of Compute Engine, which are those of all regions."""
 
     def following(page: dict[str, Any]) -> str | None:
         token = page.get("nextPageToken")

@@ -42,13 +42,7 @@ class CatalogueFile(NamedTuple):
         return self.layer == "built-in" and self.name.endswith(".csv")
 
     def document(self) -> dict[str, Any]:
-        """Return its content: tables, and lists of tables.
-
-        Raises
-        ------
-        CatalogueError
-            If it is not TOML; names the line.
-        """
+        """Return tables, and lists of tables; a CatalogueError names the line at fault."""
         if self.is_list:
             return _document_of_list(self.name, self.content.decode())
         try:
@@ -78,13 +72,7 @@ class CatalogueFile(NamedTuple):
 def files_in_force(
     user_files: Sequence[Path] = (), overlays: Sequence[Path] | None = None
 ) -> list[CatalogueFile]:
-    """Read all files of the catalogue, the lowest layer first.
-
-    Raises
-    ------
-    CatalogueError
-        If one can't be read.
-    """
+    """Read all files of the catalogue, the lowest layer first; a CatalogueError if it can't."""
     folder = built_in_folder()
     imported = overlays_in_force() if overlays is None else overlays
     files = [CatalogueFile(name, _content(folder / name), "built-in") for name in BUILT_IN]

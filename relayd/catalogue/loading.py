@@ -35,17 +35,9 @@ def load_catalogue(
 ) -> Catalogue:
     """Load the built-in catalogue, extended and overridden by imports and by a user's files.
 
-    Parameters
-    ----------
-    user_files : sequence of Path
-        TOML files; ``docs/catalogue.md`` describes them.
-    overlays : sequence of Path, optional
-        What ``relayd catalogue`` imported, the oldest first; by default all that is in force.
-
-    Returns
-    -------
-    Catalogue
-        Its digest is the same wherever the same files lie.
+    `user_files` are TOML (``docs/catalogue.md`` describes them); `overlays` are what ``relayd
+    catalogue`` imported, the oldest first, and by default all in force. The digest is the same
+    wherever the same files lie.
 
     Raises
     ------

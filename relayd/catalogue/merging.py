@@ -64,13 +64,8 @@ def merged(files: Sequence[CatalogueFile], digest: str) -> Catalogue:
 
     A later layer (each overlay, then the user's files) extends the earlier ones or overrides their
     entries field by field; within a layer the order of files does not matter, except that of price
-    rules.
-
-    Raises
-    ------
-    CatalogueError
-        Names file, entry, field, value and remedy of the first few faults; or both files that
-        define an entry differently.
+    rules. A CatalogueError names file, entry, field, value and remedy of the first few faults; or
+    both files that define an entry differently.
     """
     faults: list[Fault] = []
     listed = _layer([f for f in files if f.is_list], faults)
@@ -411,13 +406,7 @@ def _catalogue(
 
 
 def _agreed(theirs: Mapping[Key, Entry]) -> Iterator[tuple[str, str]]:
-    """Yield the prices that a user states: agreed ones, which discounts don't lower.
-
-    Parameters
-    ----------
-    theirs : mapping
-        As in the user's files: an entry may state only what it changes.
-    """
+    """Yield the prices that a user's files state: agreed ones, which discounts don't lower."""
     for (kind, key), entry in theirs.items():
         if kind == "egress" and any(price in entry.value for price in PRICES):
             yield f"rule {key}", "egress"

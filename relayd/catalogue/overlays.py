@@ -46,16 +46,7 @@ def overlays_in_force() -> list[Path]:
 
 
 def add_overlay(text: str, source: str, on: date) -> Path:
-    """Write an overlay as a whole or not at all, and return its path.
-
-    Parameters
-    ----------
-    text : str
-        TOML.
-    source : str
-        A word for the file's name, such as ``azure-retail``.
-    on : date
-    """
+    """Write TOML as a whole or not at all, and return its path, which has a word for its source."""
     folder = overlay_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,11 +79,7 @@ def undo_overlay(name: str | None = None) -> list[Path]:
     """Set the newest overlay aside, or the one that is named and all after it.
 
     An overlay holds what differs from those before it, so none of them counts without those.
-
-    Returns
-    -------
-    list of Path
-        Where they lie now, the newest first.
+    Returns where they lie now, the newest first.
     """
     in_force = overlays_in_force()
     if not in_force:

@@ -199,13 +199,7 @@ def rtts_ms(regions: Sequence[Region], src: Ints, dst: Ints) -> tuple[Floats, Fl
 
     What both regions take to reach the backbone, and the shortest path between; two regions of one
     area may also go straight overland, and two of one city never leave it. The model is symmetric.
-    NaN where a coordinate is missing.
-
-    Parameters
-    ----------
-    regions : sequence of Region, length n
-    src, dst : arrays of int
-        Positions of both ends of each pair.
+    NaN where a coordinate is missing. `src` and `dst` are positions of both ends of each pair.
     """
     latitudes, longitudes = (
         np.array([nan if one is None else one for one in column], float)

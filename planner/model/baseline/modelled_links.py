@@ -70,20 +70,9 @@ def _modelled(
     """Complete links between n sites by what models say of their throughput.
 
     One flow reaches its receiver's window over the round-trip time. Many reach what the providers'
-    law says, within both caps. Links of which neither a law nor a cap is known are left out.
-
-    Parameters
-    ----------
-    sites : sequence of Site, length n
-    catalogue : Catalogue
-    ends : (array, array), length m
-    rows : array of LINK, length m
-        With round-trip times and loss; the rest is written.
-    rtt_kinds : array of int, length m
-        Positions in KINDS.
-    address : AddressKind
-    origins : Origins
-        Whose numbers figures have in place of evidence.
+    law says, within both caps. Links of which neither a law nor a cap is known are left out. `rows`
+    of LINK have round-trip times, of kinds that are positions in KINDS, and loss; the rest is
+    written.
     """
     src, dst = ends
     egress = bounds_of(site.egress(address) for site in sites)[src]
@@ -185,14 +174,7 @@ def within_caps(
 
 
 def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -> LinkArray:
-    """Return links between n sites from models alone, but for regions without coordinates.
-
-    Parameters
-    ----------
-    sites : sequence of Site, length n
-    catalogue : Catalogue
-    wanted : array of bool, shape (n, n)
-    """
+    """Return the wanted links, (n, n), from models alone, but for regions without coordinates."""
     regions = [catalogue.region(site.region) for site in sites]
     placed = np.array([region.is_placed for region in regions], bool)
     src, dst = np.nonzero(wanted & placed[:, None] & placed & ~np.eye(len(sites), dtype=bool))
@@ -210,19 +192,7 @@ def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -
 
 
 def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Network:
-    """Build the graph of the catalogue's regions with no measurement at all.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    further : iterable of str, optional
-        Regions to add that are not part of the catalogue's baseline.
-
-    Raises
-    ------
-    DataError
-        If a region's provider has no VM type.
-    """
+    """Build the graph of the catalogue's regions, and further ones, with no measurement at all."""
     names = dict.fromkeys((*baseline_regions(catalogue), *further))
     sites = {name: baseline_site(name, catalogue) for name in names}
     links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites))
@@ -230,14 +200,7 @@ def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Netwo
 
 
 def with_regions(network: Network, catalogue: Catalogue, regions: Iterable[str]) -> Network:
-    """Return a network with the regions that it lacks, and their links, from models.
-
-    Parameters
-    ----------
-    network : Network
-    catalogue : Catalogue
-    regions : iterable of str
-    """
+    """Return a network with the regions that it lacks, and their links, from models."""
     new = [name for name in dict.fromkeys(regions) if name not in network.sites]
     if not new:
         return network
@@ -261,18 +224,10 @@ def by_models(
     chosen: Bools,
     address: AddressKind,
 ) -> LinkArray:
-    """Return chosen links over a kind of address, with throughput from models.
+    """Return chosen links, shape (n, n), over a kind of address, with throughput from models.
 
     Their round-trip times and loss stay. Those are left out of whose rates nothing is known.
-
-    Parameters
-    ----------
-    links : LinkArray
-    sites : mapping
-        Of all of their regions, in order.
-    catalogue : Catalogue
-    chosen : array of bool, shape (n, n)
-    address : AddressKind
+    `sites` are all of theirs, in order.
     """
     src, dst = np.nonzero(chosen & links.present)
     cells = links.whole[src, dst]
@@ -289,17 +244,10 @@ def by_models(
 
 
 def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
-    """Return a network as it would be with other VM types in some regions.
+    """Return a network as it would be with other VM types in some regions, or of some providers.
 
     Round-trip times stay; throughput of the links concerned comes from models, because what was
     measured was measured with other VMs.
-
-    Parameters
-    ----------
-    network : Network
-    catalogue : Catalogue
-    chosen : mapping
-        Region or provider to the id of a VM type.
     """
     sites = dict(network.sites)
     for name, site in network.sites.items():

@@ -49,13 +49,7 @@ def with_quotas(network: Network, catalogue: Catalogue) -> Network:
 
 
 def with_running(network: Network, vms: Mapping[str, int]) -> Network:
-    """Return a network whose quotas allow what runs already.
-
-    Parameters
-    ----------
-    vms : mapping
-        Region to number of VMs.
-    """
+    """Return a network whose quotas allow the number of VMs that runs already in each region."""
     limited = [region for region in vms if network.sites[region].quotas]
     if not limited:
         return network
@@ -77,10 +71,7 @@ def refuse_without_vms(
 ) -> None:
     """Refuse ends whose quotas leave no VM, but for those that a request states VMs of.
 
-    Raises
-    ------
-    InfeasibleError
-        Names the quota and what it must be.
+    An InfeasibleError names the quota and what it must be.
     """
     for region in ends:
         site = network.sites.get(region)  # one that is missing is refused elsewhere
@@ -93,13 +84,7 @@ def refuse_without_vms(
 
 
 def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
-    """Return sentences about VMs that quotas do not allow, with the increases to ask for.
-
-    Parameters
-    ----------
-    wanted : mapping
-        Region to a number of VMs above what its quotas allow.
-    """
+    """Return sentences about VMs that quotas do not allow, with the increases to ask for."""
     regions: dict[str, list[str]] = {}
     for region, count in wanted.items():
         site = network.sites[region]

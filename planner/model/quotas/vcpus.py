@@ -57,7 +57,6 @@ class VcpuQuota(NamedTuple):
         A region's id, or a pattern of regions; each of them has the whole quota.
     family : str
         The provider's name of it.
-    vcpus : int
     used_vcpus : int
         What runs already.
     types : tuple of str
@@ -84,16 +83,7 @@ class VcpuQuota(NamedTuple):
 
 
 class VmQuota(NamedTuple):
-    """The VMs of a site's type that a quota leaves.
-
-    Attributes
-    ----------
-    quota : VcpuQuota
-    vm_vcpus : int
-        Of one VM.
-    running : int
-        VMs that a plan in progress has there, whatever the quota.
-    """
+    """The VMs, of `vm_vcpus` each, that a quota leaves; those `running` are left anyway."""
 
     quota: VcpuQuota
     vm_vcpus: int

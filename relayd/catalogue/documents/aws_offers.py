@@ -70,13 +70,7 @@ def recognises(document: PriceDocument) -> bool:
 
 
 def read(document: PriceDocument, found: PriceList) -> None:
-    """Read a price list.
-
-    Raises
-    ------
-    FormatError
-        If it is of another service, not in USD, or a price or unit is invalid.
-    """
+    """Read a price list; a FormatError if it is of another service or a price is invalid."""
     about, rows = _of_json(document) if document.is_json else _of_csv(document)
     with suppress(ValueError):
         document.modified_on = date.fromisoformat(about.get("publicationdate", "")[:10]).isoformat()

@@ -69,13 +69,7 @@ def recognises(document: PriceDocument) -> bool:
 
 
 def read(document: PriceDocument, found: PriceList) -> None:
-    """Read a page.
-
-    Raises
-    ------
-    FormatError
-        If it is not in USD, or an item's price or unit is invalid.
-    """
+    """Read a page; a FormatError if it is not in USD, or an item's price or unit is invalid."""
     checked(_Page, str(document.path), document.json)
     for place, row in items_of(str(document.path), document.json["Items"]):
         item = checked(_Item, place, row)

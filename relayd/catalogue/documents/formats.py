@@ -33,14 +33,7 @@ FORMATS = (
 
 
 class Reading(NamedTuple):
-    """Prices, and the files that they were read from.
-
-    Attributes
-    ----------
-    prices : PriceList
-    files : dict
-        Each file's path to the format that it was recognised as.
-    """
+    """Prices, and the files that they were read from, with the format of each."""
 
     prices: PriceList
     files: dict[Path, PriceFormat]
@@ -59,10 +52,8 @@ class Reading(NamedTuple):
 def read_prices(paths: Iterable[Path]) -> Reading:
     """Read all price documents of some files and folders.
 
-    Raises
-    ------
-    FormatError
-        Names the first file that is of no known format or damaged, or if there is no price in any.
+    A FormatError names the first file that is of no known format or damaged, or says that there is
+    no price in any.
     """
     reading = Reading(PriceList(), {})
     for path in dict.fromkeys(file for named in paths for file in files_of(named)):

@@ -69,13 +69,7 @@ def recognises(document: PriceDocument) -> bool:
 
 
 def read(document: PriceDocument, found: PriceList) -> None:
-    """Read the prices of cores and memory on demand.
-
-    Raises
-    ------
-    FormatError
-        If a price is not in USD, of another unit, or invalid.
-    """
+    """Read the prices of cores and memory on demand; a FormatError for a wrong price or unit."""
     for place, row in items_of(str(document.path), document.json["skus"]):
         sku = checked(_Sku, place, row)
         described = _PART.fullmatch(sku.description)
@@ -96,14 +90,7 @@ def read(document: PriceDocument, found: PriceList) -> None:
 def prices_of_types(
     parts: Mapping[tuple[str, str], Mapping[str, float]], type_ids: Iterable[str]
 ) -> dict[str, dict[str, float]]:
-    """Return USD for an hour of VM types by region, from what cores and memory cost.
-
-    Parameters
-    ----------
-    parts : mapping
-        Family and region to USD of a ``Core`` and of a GiB of ``Ram`` for an hour.
-    type_ids : iterable of str
-    """
+    """Return USD for an hour of VM types by region, from what cores and memory cost there."""
     by_family: dict[str, dict[str, Mapping[str, float]]] = {}
     for (family, region), both in parts.items():
         if both.keys() == _UNIT.keys():

@@ -56,10 +56,7 @@ R = TypeVar("R", bound=DocumentRow)
 def checked(model: type[R], place: str, row: object) -> R:
     """Return a row of a document as a model.
 
-    Raises
-    ------
-    FormatError
-        Names the place and the first field that is missing or invalid, with its value.
+    A FormatError names the place and the first field that is missing or invalid, with its value.
     """
     try:
         return model.model_validate(row)
@@ -92,12 +89,7 @@ def items_of(where: str, items: object) -> Iterator[tuple[str, Any]]:
 
 
 class PriceDocument:
-    """A file that may hold prices.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A file that may hold prices."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -122,13 +114,7 @@ class PriceDocument:
 
     @cached_property
     def json(self) -> Any:
-        """The document, if it is JSON; else None.
-
-        Raises
-        ------
-        FormatError
-            If it begins like JSON and is none.
-        """
+        """The document, if it is JSON, else None; a FormatError if it only begins like it."""
         if not self.is_json:
             return None
         try:
@@ -146,19 +132,9 @@ class PriceDocument:
         return list(islice(self._rows(), _HEAD_LINES))
 
     def table(self, needed: Sequence[str], after: int = 0) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield each row with its place, for messages.
+        """Yield each row with its place, for messages; `after` lines come before the head.
 
-        Parameters
-        ----------
-        needed : sequence of str
-            Columns that must be there.
-        after : int
-            How many lines come before the head.
-
-        Raises
-        ------
-        FormatError
-            If a column is missing, a row is short, or the text is not UTF-8.
+        A FormatError if a needed column is missing, a row is short, or the text is not UTF-8.
         """
         rows = islice(self._rows(), after, None)
         names = next(rows, [])

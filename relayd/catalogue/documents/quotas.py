@@ -69,13 +69,7 @@ def _first_has(items: object, *names: str) -> bool:
 
 
 def read_aws(document: PriceDocument, found: PriceList) -> None:
-    """Read the applied quotas of EC2 in a region.
-
-    Raises
-    ------
-    FormatError
-        Of this and the other readers: if a figure or name is invalid.
-    """
+    """Read the applied quotas of EC2 in a region; a FormatError if a figure or name is invalid."""
     _add(found, str(document.path), document.json["Quotas"])
 
 
