@@ -8,10 +8,8 @@ keeps to what both understand:
 
 - values are ``?`` in order or ``:name``; texts with a question mark, colon or percent sign in
   them are values too;
-- an ``INSERT`` whose id is of use ends in ``RETURNING id``;
 - ``ON CONFLICT DO NOTHING``, ``coalesce``, ``sum``; no ``rowid``, ``ifnull``, ``total``, ``date``,
-  ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1;
-- many rows go in by :meth:`Database.insert`, which is quick on both.
+  ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1.
 
 So is the schema: ``schema.sql``. Hints about the order of joins are SQLite's alone.
 """
@@ -23,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from relayd.store.failures import failure
 from relayd.store.location import Location
@@ -36,14 +34,20 @@ SCHEMA_VERSION = 1
 """The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
 
 
-class Database(ABC):
-    """One connection to one database.
+class _Record(Protocol):
+    """A named tuple whose fields are columns."""
 
-    It belongs to one thread at a time.
+    _fields: ClassVar[tuple[str, ...]]
+
+
+_R = TypeVar("_R", bound=_Record)
+
+
+class Database(ABC):
+    """One connection to one database, which belongs to one thread at a time.
 
     Attributes
     ----------
-    engine : {"sqlite", "postgresql"}
     location : Location
         Where it is as the user spelled it, for errors.
     refusals : tuple of exception types
@@ -81,11 +85,19 @@ class Database(ABC):
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         """Run a query and yield its rows as they are read, in bounded memory."""
 
-    def change(self, sql: str, values: Values = ()) -> int:
-        """Run a statement that changes something.
+    def records(self, kind: type[_R], rest: str, values: Values = ()) -> list[_R]:
+        """Read the columns that are fields of a named tuple; `rest` follows after ``FROM``."""
+        sql = f"SELECT {', '.join(kind._fields)} FROM {rest}"  # noqa: S608
+        return [kind(*row) for row in self.rows(sql, values)]
 
-        Returns the id of the row it inserted where the statement ends in ``RETURNING id``, else
-        0. Outside of a transaction it is one by itself.
+    def last_id(self, table: str) -> int:
+        """Return the id of the newest row of a table; 0 if there is none."""
+        return int(self.row(f"SELECT coalesce(max(id), 0) FROM {table}")[0])  # noqa: S608
+
+    def change(self, sql: str, values: Values = ()) -> int:
+        """Run a statement that changes something, outside of a transaction as one by itself.
+
+        Returns what the statement says after ``RETURNING``, else 0.
         """
         with self._one_transaction():
             rows = self.rows(sql, values)
@@ -93,9 +105,19 @@ class Database(ABC):
 
     def add(self, table: str, row: Mapping[str, object], returning: str = "") -> int:
         """Insert a row by the names of its columns; return the column `returning` of it, or 0."""
-        names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
-        sql = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608
+        sql = self._insertion(table, row)
         return self.change(sql + (f" RETURNING {returning}" if returning else ""), row)
+
+    def put(self, table: str, row: Mapping[str, object], key: Sequence[str]) -> None:
+        """Insert a row, or replace the values of the one that has its key."""
+        new = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
+        sql = f"{self._insertion(table, row)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {new}"
+        self.change(sql, row)
+
+    @staticmethod
+    def _insertion(table: str, row: Mapping[str, object]) -> str:
+        names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
+        return f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608
 
     def region_id(self, name: str) -> int:
         """Return the number that stands for a region, a new one if need be."""
@@ -109,28 +131,18 @@ class Database(ABC):
 
     def set_metadata(self, name: str, value: float) -> None:
         """Set a number that survives a restart."""
-        self.change(
-            "INSERT INTO metadata (name, value) VALUES (?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (name, value),
-        )
+        self.put("metadata", {"name": name, "value": value}, ["name"])
 
     @abstractmethod
     def change_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Run a statement once for each row; return how many rows it changed."""
 
     @abstractmethod
-    def insert(
-        self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
-    ) -> int:
+    def insert(self, table: str, rows: Sequence[Sequence[object]]) -> int:
         """Insert whole rows quickly, inside a transaction; return how many are new.
 
-        Parameters
-        ----------
-        rows : sequence
-            Values of all columns of the table, in their order.
-        skip_known : bool
-            Leave out rows whose key is there already, in place of refusing them all.
+        They have all columns of the table, in their order; those whose key is there already are
+        left out.
         """
 
     # ---- transactions --------------------------------------------------------------------------
@@ -138,7 +150,7 @@ class Database(ABC):
     @property
     @abstractmethod
     def in_transaction(self) -> bool:
-        """Return whether a transaction is open."""
+        """Whether a transaction is open."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -163,7 +175,6 @@ class Database(ABC):
             raise
 
     def _one_transaction(self) -> AbstractContextManager[None]:
-        """Make a lone statement a transaction, so that it takes its turn among the writers."""
         return nullcontext() if self.in_transaction else self.transaction()
 
     @abstractmethod
@@ -189,11 +200,7 @@ class Database(ABC):
             )
 
     def end_fenced_writers(self) -> None:
-        """End transactions that rely on a lease, so that it can pass to another holder.
-
-        A process that is stopped in the middle of one would hold it for as long as it is. In a
-        file this can't be done.
-        """
+        """End transactions that rely on a lease, so that it can pass on; impossible in a file."""
         return
 
     # ---- the schema ----------------------------------------------------------------------------
@@ -240,3 +247,10 @@ class Database(ABC):
 
     @abstractmethod
     def _define(self, sql: str) -> None: ...
+
+
+class Part:
+    """Part of a store, on its database, which is open for writing if anything is to be changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from planner.model.errors import StoreError
@@ -89,7 +91,7 @@ class NoStoreError(StoreError):
 
 
 def reason(error: BaseException) -> str:
-    """Return the first line of what a database or its driver said."""
+    """Return the first line of what a database or its driver said, without a full stop."""
     return (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
 
 
@@ -157,55 +159,43 @@ _OF_SQLITE: dict[int, str] = {
 }
 
 
-def _is_full(path: Path | str) -> bool:
-    try:
-        found = os.statvfs(os.path.dirname(os.path.realpath(path)))
-    except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < _LEAST_FREE_BYTES
-
-
 def of_sqlite(path: Path | str, error: sqlite3.Error) -> StoreError:
-    """Turn an error of SQLite about a database file into one that says what to do.
+    """Turn an error of SQLite (https://www.sqlite.org/rescode.html) into one that says what to do.
 
-    The codes are those of https://www.sqlite.org/rescode.html; the low byte is the kind.
+    The low byte of a code is the kind.
     """
-    code = getattr(error, "sqlite_errorcode", None)
-    kind = sqlite3.SQLITE_ERROR if code is None else code & 0xFF
-    if kind in _FOR_WANT_OF_SPACE and _is_full(path):
-        kind = sqlite3.SQLITE_FULL
+    kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if kind in _FOR_WANT_OF_SPACE:
+        with suppress(OSError):
+            if disk_usage(os.path.dirname(os.path.realpath(path))).free < _LEAST_FREE_BYTES:
+                kind = sqlite3.SQLITE_FULL
     return known(path, _OF_SQLITE.get(kind, "other"), error)
 
 
-# By the beginning of https://www.postgresql.org/docs/15/errcodes-appendix.html.
-_OF_POSTGRESQL: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("57P01", "57P02", "57P03", "57P05", "25P03", "08"), "lost"),
-    (("55P03", "40P01", "40001", "55006"), "busy"),
-    (("57014",), "slow"),
-    (("53100",), "full"),
-    (("53",), "short"),
-    (("25006",), "secondary"),
-    (("42501",), "refused"),
-    (("XX", "58"), "trouble"),
-    (("42P01", "42703", "3F000"), "other"),
-)
+# By the beginning of https://www.postgresql.org/docs/15/errcodes-appendix.html; the first counts.
+_OF_POSTGRESQL: dict[tuple[str, ...], str] = {
+    ("57P01", "57P02", "57P03", "57P05", "25P03", "08"): "lost",
+    ("55P03", "40P01", "40001", "55006"): "busy",
+    ("57014",): "slow",
+    ("53100",): "full",
+    ("53",): "short",
+    ("25006",): "secondary",
+    ("42501",): "refused",
+    ("XX", "58"): "trouble",
+    ("42P01", "42703", "3F000"): "other",
+}
 
 
 def of_postgresql(address: Address, error: psycopg.Error, *, broken: bool) -> Exception:
     """Turn an error of the driver into one that says what to do.
 
     Broken constraints, wrong values and mistakes of our own are not the database's fault: they
-    are returned as they are.
-
-    Parameters
-    ----------
-    broken : bool
-        Whether the connection is of no more use.
+    are returned as they are. `broken`: the connection is of no more use.
     """
     code = error.sqlstate or ""
     if broken:
         return known(address, "lost")
-    for codes, fault in _OF_POSTGRESQL:
+    for codes, fault in _OF_POSTGRESQL.items():
         if code.startswith(codes):
             return known(address, fault, reason(error))
     return error

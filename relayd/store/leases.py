@@ -20,7 +20,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from math import inf
 from typing import Literal, Self, TypeAlias
 
@@ -54,7 +54,7 @@ _HELD = "SELECT holder, expires_at_s FROM leases WHERE role = ? AND expires_at_s
 
 
 def clock_s() -> float:
-    """Return a clock that no one sets and that goes on while the machine sleeps."""
+    """Seconds of a clock that no one sets and that goes on while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -66,11 +66,7 @@ def is_held(database: Database, role: Role) -> bool:
 class Lease:
     """One process's lease of a role; a context manager that releases it at its end.
 
-    Parameters
-    ----------
-    open_database : callable
-        Makes a connection that gives up soon: the lease has its own.
-    role : Role
+    `open_database` makes a connection that gives up soon: the lease has its own.
     """
 
     def __init__(self, open_database: Callable[[], Database], role: Role) -> None:
@@ -80,7 +76,7 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Return whether this process surely holds the lease, without asking the database."""
+        """Whether this process surely holds the lease; the database is not asked."""
         return self._holding is not None and self._holding.is_held
 
     @property
@@ -90,22 +86,12 @@ class Lease:
         return self._holding.fence
 
     def check(self) -> None:
-        """Raise unless this process holds the lease: before each step that others must not take.
-
-        Raises
-        ------
-        StoreError
-        """
+        """Raise StoreError unless this process holds the lease: before steps of its role alone."""
         if not self.is_held:
             raise lapsed(self._role)
 
     def acquire(self, *, even_if_held: bool = False) -> bool:
-        """Acquire the lease if it is free; return whether this process holds it now.
-
-        Parameters
-        ----------
-        even_if_held : bool
-            Take it from its holder.
+        """Acquire the lease if it is free, or take it from its holder; return whether it is ours.
 
         Raises
         ------
@@ -114,7 +100,7 @@ class Lease:
         """
         if self.is_held:
             return True
-        self._stop_renewing(wait=False)
+        self._stop_renewing()
         with closing(self._open_database()) as database:
             # Read first: a candidate that waits must not keep a file's writers waiting.
             if not even_if_held:
@@ -122,15 +108,13 @@ class Lease:
                     return False
                 database.end_fenced_writers()
             asked_s = clock_s()
-            holder = f"{platform.node()} {os.getpid()}"
-            row = database.row(
+            row = database.row(  # alone: no turn among the writers is waited for
                 _ACQUIRE.format(now=database.clock_sql),
-                (self._role, holder, LEASE_S, int(even_if_held)),
+                (self._role, f"{platform.node()} {os.getpid()}", LEASE_S, int(even_if_held)),
             )
-        if row is None:
-            return False
-        self._holding = _Holding(self._open_database, (self._role, int(row[0])), asked_s)
-        return True
+        if row is not None:
+            self._holding = _Holding(self._open_database, (self._role, int(row[0])), asked_s)
+        return row is not None
 
     def acquire_unless_renewed(self) -> bool:
         """Acquire the lease, waiting for that of a process that was killed to run out."""
@@ -146,7 +130,8 @@ class Lease:
 
     def release(self) -> None:
         """Release the lease, if it is held."""
-        self._stop_renewing(wait=True)
+        if (holding := self._stop_renewing()) is not None:
+            holding.join(LEASE_S)
 
     def __enter__(self) -> Self:
         return self
@@ -154,10 +139,11 @@ class Lease:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _stop_renewing(self, *, wait: bool) -> None:
+    def _stop_renewing(self) -> _Holding | None:
         holding, self._holding = self._holding, None
         if holding is not None:
-            holding.end(wait=wait)
+            holding.end()
+        return holding
 
 
 def _holder(database: Database, role: Role) -> tuple[str, float] | None:
@@ -166,30 +152,28 @@ def _holder(database: Database, role: Role) -> tuple[str, float] | None:
     return None if row is None else (row[0], row[1])
 
 
-class _Holding:
-    """A lease that was acquired, and the thread that renews it."""
+class _Holding(threading.Thread):
+    """The thread that renews a lease that was acquired."""
 
     def __init__(self, open_database: Callable[[], Database], fence: Fence, asked_s: float) -> None:
+        super().__init__(name=f"lease {fence[0]}", daemon=True)
         self.fence = fence
         self._open_database = open_database
         self._until_s = asked_s + HELD_S
         self._is_released = False
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lease {fence[0]}", daemon=True)
-        self._thread.start()
+        self.start()
 
     @property
     def is_held(self) -> bool:
         return clock_s() < self._until_s
 
-    def end(self, *, wait: bool) -> None:
+    def end(self) -> None:
         self._is_released = self.is_held
         self._until_s = -inf
         self._ending.set()
-        if wait:
-            self._thread.join(LEASE_S)
 
-    def _run(self) -> None:
+    def run(self) -> None:
         database: Database | None = None
         wait_s = RENEW_EVERY_S
         while not self._ending.wait(wait_s):
@@ -211,12 +195,9 @@ class _Holding:
                 self._until_s, wait_s = asked_s + HELD_S, RENEW_EVERY_S
         # Once it has run out it stays so: its holder is cleaning up, which can take long, and is
         # no reason to keep others waiting. Not released then: what is on hosts has time to end.
-        try:
+        with suppress(StoreError):  # else it runs out by itself
             if self._is_released:
                 database = database or self._open_database()
                 database.rows(_RELEASE, self.fence)
-        except StoreError:
-            pass  # it runs out by itself
-        finally:
-            if database is not None:
-                database.close()
+        if database is not None:
+            database.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,19 +14,14 @@ _SCHEME = r"(?i)[a-z][a-z0-9+.-]*://"
 _CONCEALED = r"(?i)([?&](?:[^=&#]*(?:pass|secret|token)[^=&#]*)=)[^&#]*"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Address:
-    """The address of a server. It may hold a password, and is shown without it.
+    """The address of a server, ``postgresql://user:password@host/database``.
 
-    Parameters
-    ----------
-    url : str
-        Such as ``postgresql://user:password@host/database``.
+    It is shown without the password.
     """
 
-    __slots__ = ("_url",)
-
-    def __init__(self, url: str) -> None:
-        self._url = url
+    _url: str
 
     @property
     def scheme(self) -> str:
@@ -41,12 +37,6 @@ class Address:
 
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Address) and self._url == other._url
-
-    def __hash__(self) -> int:
-        return hash(self._url)
 
 
 Location: TypeAlias = "Path | Address"
@@ -71,26 +61,20 @@ def address_in(written: str | Path | Address) -> Address | None:
 
 
 def parse_location(written: str | Path | Address, folder: Path | None = None) -> Location:
-    """Return the location that a user wrote.
+    """Return the location that a user wrote; a relative path starts from the folder.
 
-    Parameters
-    ----------
-    written : str, Path or Address
-        An address has a scheme (``postgresql://...``); everything else is the path of a file.
-    folder : Path, optional
-        What a relative path starts from.
+    An address has a scheme (``postgresql://...``); everything else is the path of a file.
     """
+    if isinstance(written, Address):
+        return written
     if (address := address_in(written)) is not None:
         return address
-    assert not isinstance(written, Address)
     return folder / written if folder else Path(written)
 
 
 def shown(location: Location | str) -> str:
     """Return a location as messages show it: without a password, and paths as `pathlib` does."""
-    if isinstance(location, str):
-        location = Path(location)
-    return str(location)
+    return str(Path(location) if isinstance(location, str) else location)
 
 
 def is_loopback(host: str) -> bool:

@@ -20,9 +20,7 @@ STATEMENT_TIMEOUT_S = 300.0
 
 
 class Store:
-    """A store: samples, and snapshots of estimates.
-
-    Use it as a context manager, or call :meth:`close`.
+    """A store: samples, and snapshots of estimates. Use it as a context manager, or close it.
 
     Attributes
     ----------
@@ -57,25 +55,11 @@ class Store:
 
     def new_lease(self, role: Role) -> Lease:
         """Return a lease of a role, not acquired yet."""
-        return Lease(
-            lambda: (
-                open_store(
-                    self.location,
-                    mode="write",
-                    busy_timeout_s=DATABASE_TIMEOUT_S,
-                    statement_timeout_s=DATABASE_TIMEOUT_S,
-                ).database
-            ),
-            role,
-        )
+        soon = {"busy_timeout_s": DATABASE_TIMEOUT_S, "statement_timeout_s": DATABASE_TIMEOUT_S}
+        return Lease(lambda: open_store(self.location, mode="write", **soon).database, role)
 
     def check_lease(self) -> None:
-        """Raise if this store is written under a lease that may have run out.
-
-        Raises
-        ------
-        StoreError
-        """
+        """Raise StoreError if this store is written under a lease that may have run out."""
         if self._lease is not None:
             self._lease.check()
 
@@ -142,19 +126,16 @@ def open_if_there(where: Path | str | Address) -> Store | None:
 def _open_server(
     address: Address, mode: Mode, busy_timeout_s: float, statement_timeout_s: float
 ) -> Database:
+    remedy = "Give the path of a file, or postgresql://USER@HOST/DATABASE."
     if address.scheme in SERVICE_SCHEMES:
         raise failure(
             address,
             "is the address of a service, and this needs the store itself",
-            "Give the path of a file, or postgresql://USER@HOST/DATABASE. Commands that only "
-            "answer take a service too, and programs relayd.open(URL).",
+            f"{remedy} Commands that only answer take a service too, and programs "
+            "relayd.open(URL).",
         )
     if address.scheme not in ("postgresql", "postgres"):
-        raise failure(
-            address,
-            f"is an address of {address.scheme}, which no store is on",
-            "Give the path of a file, or postgresql://USER@HOST/DATABASE.",
-        )
+        raise failure(address, f"is an address of {address.scheme}, which no store is on", remedy)
     try:
         import psycopg  # noqa: F401
     except ImportError as error:

@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,22 +22,12 @@ ID_OF_OLDER_BUILDS = 0x72656C79
 """The mark of stores from before version 1 of the schema: ``rely``."""
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
 _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
-_OLDEST_SQLITE = (3, 37, 0)  # STRICT tables, https://www.sqlite.org/stricttables.html
-_WAL_KEPT_BYTES = 16 * 2**20
 CACHE_KIB = 65_536
 """Of a writer: the pages that a million samples touch, so that none is written twice."""
 
 
 class SqliteDatabase(Database):
-    """One connection to one database file.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        In autocommit mode (``isolation_level=None``).
-    path : Path
-        Of the file as the user spelled it, for errors.
-    """
+    """A connection to a file, in autocommit mode (``isolation_level=None``)."""
 
     engine = "sqlite"
     clock_sql = "((julianday('now') - 2440587.5) * 86400.0)"
@@ -81,14 +71,12 @@ class SqliteDatabase(Database):
         with self._one_transaction(), self.translating():
             return self.connection.executemany(sql, rows).rowcount
 
-    def insert(
-        self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
-    ) -> int:
+    def insert(self, table: str, rows: Sequence[Sequence[object]]) -> int:
         if not rows:
             return 0
-        placeholders = ", ".join("?" * len(rows[0]))
-        known = " ON CONFLICT DO NOTHING" if skip_known else ""
-        return self.change_many(f"INSERT INTO {table} VALUES ({placeholders}){known}", rows)  # noqa: S608
+        places = ", ".join("?" * len(rows[0]))
+        sql = f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608
+        return self.change_many(sql, rows)
 
     @property
     def in_transaction(self) -> bool:
@@ -120,36 +108,36 @@ def open_file(
     named: Path, mode: Literal["read", "write", "create"], busy_timeout_s: float
 ) -> SqliteDatabase:
     """Open a database file; the arguments and errors are those of :func:`open_store`."""
-    if tuple(map(int, sqlite3.sqlite_version.split("."))) < _OLDEST_SQLITE:
-        raise failure(
+    if tuple(map(int, sqlite3.sqlite_version.split("."))) < (3, 37):
+        raise failure(  # STRICT tables, https://www.sqlite.org/stricttables.html
             named,
             f"needs SQLite 3.37 or newer, and this Python has {sqlite3.sqlite_version}",
             "Use a Python that is built with a newer SQLite.",
         )
     try:
         target = Path(os.path.realpath(named))
-        found = _size_bytes(target, named)
-        if found is None and mode == "create":
+        size = _size_bytes(target, named)
+        if size is None and mode == "create":
             _create_file(target)
-            found = 0
+            size = 0
     except StoreError:
         raise
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ELOOP:
             error = OSError(None, f"Symlink loop from {error.filename!r}")
         raise of_file(named, error) from error
-    if found is None:
+    if size is None:
         raise missing(named)
-    if found == 0 and mode != "create":
+    if size == 0 and mode != "create":
         raise failure(
             named, "is an empty file", "`relayd import` makes a database of it; or name another."
         )
-    if found > 0:
-        _refuse_foreign(target, named)
     try:
+        if size > 0:
+            _refuse_foreign(target, named)
         if mode == "read":
             return _open_for_reading(target, named, busy_timeout_s)
-        return _open_for_writing(target, named, busy_timeout_s, empty=found == 0)
+        return _open_for_writing(target, named, busy_timeout_s)
     except sqlite3.DatabaseError as error:
         raise of_sqlite(named, error) from error
 
@@ -178,7 +166,7 @@ def _create_file(target: Path) -> None:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def _connect(target: Path, parameters: str, timeout_s: float) -> sqlite3.Connection:
+def _connect(target: Path, parameters: str, timeout_s: float = 0) -> sqlite3.Connection:
     # In a URI, unlike in a plain path, the mode can be set so that no file is ever created.
     uri = f"{target.as_uri()}?{parameters}"
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout_s)
@@ -193,25 +181,19 @@ def _refuse_foreign(target: Path, named: Path) -> None:
     https://www.sqlite.org/howtocorrupt.html, section 2.2.)
     """
     try:
-        connection = _connect(target, "mode=ro&immutable=1", 0)
-        try:
+        with closing(_connect(target, "mode=ro&immutable=1")) as connection:
             _check_mark(connection, named)
-        finally:
-            connection.close()
     except sqlite3.DatabaseError as error:
         # A writer that is just growing the file looks like damage to this look without locks;
         # if there is real damage, the real connection finds it.
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
-            raise of_sqlite(named, error) from error
+            raise
 
 
 def _check_mark(connection: sqlite3.Connection, named: Path) -> None:
-    """Raise StoreError unless a database has our mark."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
-    if found == ID_OF_OLDER_BUILDS:
-        raise known(named, "older")
     if found != APPLICATION_ID:
-        raise known(named, "foreign")
+        raise known(named, "older" if found == ID_OF_OLDER_BUILDS else "foreign")
 
 
 def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
@@ -230,15 +212,13 @@ def _refuse_cut_off(database: SqliteDatabase, target: Path) -> None:
 
 def _has_log(target: Path) -> bool:
     """Return whether the write-ahead log holds changes that are not in the file yet."""
-    try:
-        return Path(f"{target}-wal").stat().st_size > 0
-    except FileNotFoundError:
-        return False
+    log = Path(f"{target}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteDatabase:
     try:
-        database = _reader(target, named, "mode=ro", timeout_s)
+        return _reader(target, named, "mode=ro", timeout_s)
     except sqlite3.OperationalError as error:
         # A database in WAL mode needs two files next to it, which can't be made in a read-only
         # folder. Without a log there is no writer, and the file is complete.
@@ -252,8 +232,15 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
                 "be used in a folder that is read-only for this user",
                 "Copy both files to a folder of yours, or open it once as their owner.",
             ) from error
-        database = _reader(target, named, "mode=ro&immutable=1", timeout_s)
+        return _reader(target, named, "mode=ro&immutable=1", timeout_s)
+
+
+def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> SqliteDatabase:
+    database = SqliteDatabase(_connect(target, parameters, timeout_s), named)
     try:
+        _check_mark(database.connection, named)
+        database.rows("PRAGMA query_only = ON")
+        database.rows("PRAGMA trusted_schema = OFF")
         if database.schema_version() == 0:
             raise missing(named, interrupted=True)
         _refuse_cut_off(database, target)
@@ -263,36 +250,26 @@ def _open_for_reading(target: Path, named: Path, timeout_s: float) -> SqliteData
     return database
 
 
-def _reader(target: Path, named: Path, parameters: str, timeout_s: float) -> SqliteDatabase:
-    connection = _connect(target, parameters, timeout_s)
-    try:
-        _check_mark(connection, named)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-    except BaseException:
-        connection.close()
-        raise
-    return SqliteDatabase(connection, named)
-
-
-def _open_for_writing(
-    target: Path, named: Path, timeout_s: float, *, empty: bool
-) -> SqliteDatabase:
+def _open_for_writing(target: Path, named: Path, timeout_s: float) -> SqliteDatabase:
     if not (os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)):
         raise known(named, "read-only")
     database = SqliteDatabase(_connect(target, "mode=rw", timeout_s), named)
     try:
-        # A creation that was killed while it wrote our mark is rolled back as we look.
-        if empty or database.row("PRAGMA page_count")[0] == 0:
+        # A new file, or one whose creation was killed while it wrote our mark: that is rolled
+        # back as we look.
+        if database.row("PRAGMA page_count")[0] == 0:
             _mark_as_ours(database, target)
         _check_mark(database.connection, named)
         database.schema_version()  # refuses a newer one before anything is changed
         _refuse_cut_off(database, target)
-        database.rows("PRAGMA trusted_schema = OFF")
-        database.rows("PRAGMA foreign_keys = ON")
-        database.rows("PRAGMA synchronous = FULL")
-        database.rows(f"PRAGMA cache_size = -{CACHE_KIB}")
-        database.rows(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+        for setting in (
+            "trusted_schema = OFF",
+            "foreign_keys = ON",
+            "synchronous = FULL",
+            f"cache_size = -{CACHE_KIB}",
+            f"journal_size_limit = {16 * 2**20}",
+        ):
+            database.rows(f"PRAGMA {setting}")
         _use_wal(database.connection, timeout_s)
         database.lay_out()
     except BaseException:
@@ -305,8 +282,7 @@ def _mark_as_ours(database: SqliteDatabase, target: Path) -> None:
     """Write our mark into the header of an empty file, before anything else is in it."""
     with database.transaction():
         used = database.row("SELECT count(*) FROM sqlite_schema")[0]
-        marked = database.row("PRAGMA application_id")[0]
-        if not used and not marked:
+        if not used and not database.row("PRAGMA application_id")[0]:
             try:
                 target.chmod(0o600)
             except OSError as error:

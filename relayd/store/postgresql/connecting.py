@@ -21,8 +21,6 @@ OLDEST_SERVER = 13
 USUAL_STATEMENT_TIMEOUT_S = 300.0
 _OPENING_TIMEOUT_S = 10.0
 """Longest wait for each answer while a connection is set up, and for the connection itself."""
-_LEAST_CONNECT_S = 2
-"""libpq takes no shorter time to connect."""
 _BEYOND_TIMEOUT_S = 5.0
 """Time to wait for an answer beyond the time that the server allows a statement."""
 
@@ -55,13 +53,15 @@ SELECT set_config(name, value, false) FROM (VALUES
     ('synchronous_commit', 'on', 'off')
 ) AS instead (name, value, of) WHERE current_setting(name) = of
 """
-# In milliseconds, whatever units it was set in.
-_STATEMENT_TIMEOUT = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"
-_SCHEMA = "SELECT quote_ident(current_schema())::regnamespace::oid::bigint"
 # A server that recovers from a crash begins its statistics again; one that was shut down in order
 # keeps them (https://www.postgresql.org/docs/15/monitoring-stats.html). Every user may read this.
 SINCE_CRASH = "SELECT coalesce(extract(epoch FROM stats_reset)::text, '') FROM pg_stat_bgwriter"
 _LONG_AGO_S = 1e9
+# The limit in milliseconds, whatever units it was set in.
+_FOUND = (
+    "SELECT quote_ident(current_schema())::regnamespace::oid::bigint, "  # noqa: S608
+    f"({SINCE_CRASH}), (SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout')"
+)
 
 
 class SilentServerError(psycopg.OperationalError):
@@ -69,19 +69,12 @@ class SilentServerError(psycopg.OperationalError):
 
 
 class ServerConnection(psycopg.Connection[Any]):
-    """A connection that gives up a server which does not answer.
+    """A connection that gives up a server which does not answer for so many seconds.
 
     A server that is stopped, or whose disk hangs, still acknowledges packets: neither keepalives
-    nor ``tcp_user_timeout`` notice, and ``statement_timeout`` is its own.
-
-    Attributes
-    ----------
-    answer_timeout_s : float
-        Longest silence of a server that owes an answer.
-    schema : int
-        The number of the schema that holds the tables.
-    since_crash : str
-        Another after the server has crashed; empty where it could not be told.
+    nor ``tcp_user_timeout`` notice, and ``statement_timeout`` is its own. ``schema`` is the number
+    of the one that holds the tables; ``since_crash`` is another after the server has crashed,
+    empty where it could not be told.
     """
 
     answer_timeout_s: float = _OPENING_TIMEOUT_S
@@ -89,7 +82,7 @@ class ServerConnection(psycopg.Connection[Any]):
     since_crash: str
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
-        """Wait for the driver's steps on this connection, as all of its statements do."""
+        """Wait for the driver's steps, as all statements do."""
         return super().wait(self._unless_silent(gen), *arguments, **options)
 
     def _unless_silent(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
@@ -114,60 +107,61 @@ class ServerConnection(psycopg.Connection[Any]):
 def connect(
     address: Address, *, read_only: bool = False, statement_timeout_s: float
 ) -> ServerConnection:
-    """Connect to a server.
+    """Connect to a server, which refuses changes if `read_only`.
 
-    Parameters
-    ----------
-    read_only : bool
-        Let the server refuse changes.
-    statement_timeout_s : float
-        After which the server ends a statement. An answer is waited for somewhat longer. A limit
-        of the address or of the server's administrator goes before the usual one, and before a
-        shorter one if it is shorter still.
+    After `statement_timeout_s` the server ends a statement; an answer is waited for somewhat
+    longer. A limit of the address or of the server's administrator goes before the usual one, and
+    before a shorter one if it is shorter still.
 
     Raises
     ------
     StoreError
         If it can't be reached, or is no server that a store can be on.
     """
-    written = parameters_of(address)
+    settings = {**_USUAL, **parameters_of(address), "client_encoding": "utf8"}
+    if statement_timeout_s < _OPENING_TIMEOUT_S:  # the caller must know soon; libpq takes 2 s
+        settings["connect_timeout"] = max(2, round(statement_timeout_s))
     try:
-        settings: dict[str, Any] = {**_USUAL, **written, "client_encoding": "utf8"}
-        if statement_timeout_s < _OPENING_TIMEOUT_S:  # the caller must know soon
-            settings["connect_timeout"] = max(_LEAST_CONNECT_S, round(statement_timeout_s))
         connection = ServerConnection.connect(autocommit=True, **settings)
     except (psycopg.Error, OSError, UnicodeError, ValueError) as error:
         raise _unreachable(address, error) from None
     try:
         _check(address, connection)
-        _adapt(connection)
-        connection.execute(_SET_UP)
-        if read_only:
-            connection.execute("SET default_transaction_read_only = on")
-        (schema,) = connection.execute(_SCHEMA).fetchone() or (None,)
-        if schema is None:
-            raise failure(
-                address,
-                "has no schema to work in: none of its search_path exists",
-                "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
-            )
-        connection.schema = schema
-        (since_crash,) = connection.execute(SINCE_CRASH).fetchone() or ("",)
-        # Before the statistics are there, the server says that it is the year 2000.
-        connection.since_crash = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
-        (found_ms,) = connection.execute(_STATEMENT_TIMEOUT).fetchone() or (0,)
-        limit_s = found_ms / 1000
-        if limit_s == 0 or statement_timeout_s < min(limit_s, USUAL_STATEMENT_TIMEOUT_S):
-            limit_s = statement_timeout_s
-            connection.execute(f"SET statement_timeout = '{1000 * limit_s:.0f}ms'")
+        _set_up(address, connection, read_only, statement_timeout_s)
     except psycopg.Error as error:
         connection.close()
         raise _unreachable(address, error) from error
     except BaseException:
         connection.close()
         raise
-    connection.answer_timeout_s = limit_s + min(limit_s, _BEYOND_TIMEOUT_S)
     return connection
+
+
+def _set_up(
+    address: Address, connection: ServerConnection, read_only: bool, statement_timeout_s: float
+) -> None:
+    adapters = connection.adapters
+    adapters.register_dumper(bool, _Truth)
+    adapters.register_dumper(float, _Number)
+    adapters.register_loader("numeric", _Sum)
+    connection.execute(_SET_UP)
+    if read_only:
+        connection.execute("SET default_transaction_read_only = on")
+    schema, since_crash, found_ms = connection.execute(_FOUND).fetchall()[0]
+    if schema is None:
+        raise failure(
+            address,
+            "has no schema to work in: none of its search_path exists",
+            "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
+        )
+    connection.schema = schema
+    # Before the statistics are there, the server says that it is the year 2000.
+    connection.since_crash = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
+    limit_s = found_ms / 1000
+    if limit_s == 0 or statement_timeout_s < min(limit_s, USUAL_STATEMENT_TIMEOUT_S):
+        limit_s = statement_timeout_s
+        connection.execute(f"SET statement_timeout = '{1000 * limit_s:.0f}ms'")
+    connection.answer_timeout_s = limit_s + min(limit_s, _BEYOND_TIMEOUT_S)
 
 
 def _unreachable(address: Address, error: BaseException) -> StoreError:
@@ -243,9 +237,3 @@ class _Sum(Loader):
     def load(self, data: Buffer) -> int | float:
         text = bytes(data)
         return int(text) if text.lstrip(b"-").isdigit() else float(text)
-
-
-def _adapt(connection: psycopg.Connection[Any]) -> None:
-    connection.adapters.register_dumper(bool, _Truth)
-    connection.adapters.register_dumper(float, _Number)
-    connection.adapters.register_loader("numeric", _Sum)

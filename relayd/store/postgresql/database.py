@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from typing import Any
 from zlib import crc32
@@ -34,11 +35,10 @@ from relayd.store.postgresql.dialect import definition, with_placeholders
 
 MARK = "relayd_store"
 """The table that keeps the version of the schema, and marks the tables next to it as ours."""
-_MARK_OF_OLDER_BUILDS = "relayd_schema"
 # Our mark, and what else is there. In one statement: between two, another process might have laid
 # out a store, whose tables would then pass for another application's. What extensions put into a
 # schema is no sign of one.
-_WHAT_IS_THERE = """
+_WHAT_IS_THERE = f"""
 WITH relations AS (
     SELECT relname FROM pg_class
     WHERE relnamespace = CAST(:schema AS oid) AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
@@ -47,10 +47,10 @@ WITH relations AS (
         WHERE classid = CAST('pg_class' AS regclass) AND objid = pg_class.oid AND deptype = 'e'
     )
 )
-SELECT EXISTS (SELECT FROM relations WHERE relname = :mark),
-    EXISTS (SELECT FROM relations WHERE relname = :older),
+SELECT EXISTS (SELECT FROM relations WHERE relname = '{MARK}'),
+    EXISTS (SELECT FROM relations WHERE relname = 'relayd_schema'),
     (SELECT min(CAST(relname AS text)) FROM relations)
-"""
+"""  # noqa: S608
 _WRITER = crc32(b"relayd writer")
 """First number of the lock of writers. The second is the schema, so that two stores in one database
 do not wait for each other."""
@@ -81,16 +81,6 @@ class PostgresqlDatabase(Database):
 
     A statement on a connection that broke raises StoreError; the next one connects again. Inside
     a transaction there is no next one: all of its statements raise until it is left.
-
-    Parameters
-    ----------
-    address : Address
-    busy_timeout_s : float
-        How long to wait for another writer.
-    read_only : bool
-        Refuse changes.
-    statement_timeout_s : float
-        How long a statement may take, and somewhat later an answer.
     """
 
     engine = "postgresql"
@@ -109,7 +99,9 @@ class PostgresqlDatabase(Database):
         self.location: Address = address
         self._busy_timeout_s = busy_timeout_s
         self._read_only = read_only
-        self._statement_timeout_s = statement_timeout_s
+        self._connect = partial(
+            connect, address, read_only=read_only, statement_timeout_s=statement_timeout_s
+        )
         self._connection: ServerConnection | None = self._connect()
         # On which a transaction is open, and the number that the server gave it.
         self._writing: ServerConnection | None = None
@@ -132,10 +124,7 @@ class PostgresqlDatabase(Database):
         with self._cursor() as cursor:
             # Without values the driver takes several statements at once, and percent signs as they
             # are.
-            if values:
-                cursor.execute(with_placeholders(sql), values)
-            else:
-                cursor.execute(sql)
+            cursor.execute(with_placeholders(sql) if values else sql, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
@@ -156,22 +145,17 @@ class PostgresqlDatabase(Database):
             cursor.executemany(with_placeholders(sql), rows)
             return cursor.rowcount
 
-    def insert(
-        self, table: str, rows: Sequence[Sequence[object]], *, skip_known: bool = False
-    ) -> int:
-        if not rows:
-            return 0
+    def insert(self, table: str, rows: Sequence[Sequence[object]]) -> int:
+        # COPY knows no ON CONFLICT, and is several times as fast as INSERT.
+        incoming = f"pg_temp.incoming_{table}"
         with self._cursor() as cursor:
-            if not skip_known:
-                _copy(cursor, table, rows)
-                return len(rows)
-            # COPY knows no ON CONFLICT, and is several times as fast as INSERT.
-            incoming = f"pg_temp.incoming_{table}"
             cursor.execute(
                 f"CREATE TEMPORARY TABLE IF NOT EXISTS incoming_{table} (LIKE {table}) "
                 f"ON COMMIT DELETE ROWS; TRUNCATE {incoming}"
             )
-            _copy(cursor, incoming, rows)
+            with cursor.copy(f"COPY {incoming} FROM STDIN") as copying:
+                for row in rows:
+                    copying.write_row(row)
             cursor.execute(f"INSERT INTO {table} SELECT * FROM {incoming} ON CONFLICT DO NOTHING")  # noqa: S608
             return cursor.rowcount
 
@@ -190,11 +174,14 @@ class PostgresqlDatabase(Database):
             )
         connection = self._live()
         # One round trip. A timeout of 0 would be none at all.
+        wait_ms = max(1, round(1000 * self._busy_timeout_s))
+        role, schema = (  # as `integer` with the same bits
+            number - 2**32 if number >= 2**31 else number for number in (_WRITER, connection.schema)
+        )
         begin = (
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-            f"SET LOCAL lock_timeout = {max(1, round(1000 * self._busy_timeout_s))}; "
-            f"SELECT pg_advisory_xact_lock({_signed(_WRITER)}, {_signed(connection.schema)}), "
-            "pg_current_xact_id()::text"
+            f"SET LOCAL lock_timeout = {wait_ms}; "
+            f"SELECT pg_advisory_xact_lock({role}, {schema}), pg_current_xact_id()::text"
         )
         self._writing = connection
         try:
@@ -276,10 +263,7 @@ class PostgresqlDatabase(Database):
     # ---- the schema ----------------------------------------------------------------------------
 
     def _version(self) -> int:
-        marks = {"mark": MARK, "older": _MARK_OF_OLDER_BUILDS}
-        is_marked, is_older, relation = self.row(
-            _WHAT_IS_THERE, {"schema": self._live().schema, **marks}
-        )
+        is_marked, is_older, relation = self.row(_WHAT_IS_THERE, {"schema": self._live().schema})
         if is_marked:
             return int(self.row(f"SELECT version FROM {MARK}")[0])  # noqa: S608
         if is_older:
@@ -315,11 +299,6 @@ class PostgresqlDatabase(Database):
             self._connection = self._connect()
         return self._connection
 
-    def _connect(self) -> ServerConnection:
-        return connect(
-            self.location, read_only=self._read_only, statement_timeout_s=self._statement_timeout_s
-        )
-
     @contextmanager
     def _cursor(self) -> Iterator[psycopg.Cursor[Any]]:
         connection = self._live()
@@ -342,14 +321,3 @@ class PostgresqlDatabase(Database):
             if found is error:
                 raise
             raise found from error
-
-
-def _copy(cursor: psycopg.Cursor[Any], table: str, rows: Sequence[Sequence[object]]) -> None:
-    with cursor.copy(f"COPY {table} FROM STDIN") as copying:
-        for row in rows:
-            copying.write_row(row)
-
-
-def _signed(number: int) -> int:
-    """Return a number below 2^32 as PostgreSQL's ``integer`` with the same bits."""
-    return number - 2**32 if number >= 2**31 else number

@@ -59,10 +59,7 @@ def definition(sql: str) -> str:
 
 
 def _trigger(name: str, event: str, table: str, condition: str | None, message: str) -> str:
-    """Return a function that refuses a change, and the triggers that call it.
-
-    TRUNCATE passes the triggers of rows by, so where rows stay it has one of its own.
-    """
+    # TRUNCATE passes the triggers of rows by, so where rows stay it has one of its own.
     row = "OLD" if event == "DELETE" else "NEW"
     allowed = (
         f"IF TG_OP <> 'TRUNCATE' THEN IF ({condition}) IS NOT TRUE THEN RETURN {row}; "

@@ -173,7 +173,7 @@ class SampleWriter:
                 self._note_series(
                     set(zip(*(one.tolist() for one in (*ids[:3], private)), strict=True))
                 )
-            new = self._database.insert("samples", rows, skip_known=True)
+            new = self._database.insert("samples", rows)
         except self._database.refusals as error:
             wrong = next((one for one in given if not _is_storable(one)), None)
             raise InputError(
