@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from planner.model.errors import InputError, StoreError
 from relayd.store.database import SCHEMA_VERSION, Database
@@ -39,19 +40,13 @@ def backup(store: Store, target: Path) -> None:
         if isinstance(store.database, SqliteDatabase):
             _copy_to(store.database, part)
         else:
-            assert isinstance(store.location, Address)
-            _dump(store.database, store.location, part)
+            _dump(store.database, part)
 
 
 def restore(source: Path, where: Location) -> None:
-    """Make a store of a backup; all of it, or nothing.
+    """Make a store of what :func:`backup` wrote on the same engine; all of it, or nothing.
 
-    Parameters
-    ----------
-    source : Path
-        What :func:`backup` wrote, on the same engine; it is checked first.
-    where : Path or Address
-        A file that is not there yet, an empty database, or a store that nothing was stored in.
+    The backup is checked first. The store must not be there yet, or nothing be stored in it.
 
     Raises
     ------
@@ -108,20 +103,19 @@ def _copy_to(database: SqliteDatabase, target: Path) -> None:
 def _copy_into(source: Path, database: SqliteDatabase) -> None:
     """Replace what a database holds by a copy of a file, in one writing transaction."""
     with _connected(source) as copy:
-        (application,) = copy.execute("PRAGMA application_id").fetchone()
-        (version,) = copy.execute("PRAGMA user_version").fetchone()
+        application, version = (_pragma(copy, name) for name in ("application_id", "user_version"))
         if application == ID_OF_OLDER_BUILDS:
             raise known(source, "older")
         if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
-            raise InputError(
-                "FILE",
-                "is no backup of a store, or of a newer relayd",
-                value=str(source),
-                remedy="Name a file that `relayd store backup` wrote.",
-            )
+            raise _no_backup(source, "is no backup of a store, or of a newer relayd")
         _refuse_damaged(copy, source)
         with database.translating():
             copy.backup(database.connection)
+
+
+def _no_backup(source: Path, problem: str) -> InputError:
+    remedy = "Name a file that `relayd store backup` wrote."
+    return InputError("FILE", problem, value=str(source), remedy=remedy)
 
 
 @contextmanager
@@ -135,20 +129,17 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
+def _pragma(connection: sqlite3.Connection, name: str) -> Any:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
 def _refuse_damaged(copy: sqlite3.Connection, path: Path) -> None:
-    found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    (pages,), (page_bytes,) = (
-        copy.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size")
-    )
-    if path.stat().st_size < pages * page_bytes:  # SQLite reads zeros in place of what is missing
-        found = "the file is cut off"
+    found = _pragma(copy, "integrity_check(1)")
+    if path.stat().st_size < _pragma(copy, "page_count") * _pragma(copy, "page_size"):
+        found = "the file is cut off"  # SQLite reads zeros in place of what is missing
     if found != "ok":
-        raise StoreError(
-            "FILE",
-            f"is damaged: {found}",
-            value=str(path),
-            remedy="Use another backup, and `relayd store check` on the store.",
-        )
+        remedy = "Use another backup, and `relayd store check` on the store."
+        raise StoreError("FILE", f"is damaged: {found}", value=str(path), remedy=remedy)
 
 
 @contextmanager
@@ -160,9 +151,8 @@ def _new_file(target: Path) -> Iterator[Path]:
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         if target.exists():
-            raise InputError(
-                "FILE", "is there already", value=str(target), remedy="Name a new one."
-            )
+            remedy = "Name a new one."
+            raise InputError("FILE", "is there already", value=str(target), remedy=remedy)
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         yield part
         _sync(part)
@@ -189,13 +179,15 @@ def _sync(path: Path) -> None:
 # ---- servers, by pg_dump and pg_restore, which come with PostgreSQL ------------------------------
 
 
-def _dump(database: Database, address: Address, target: Path) -> None:
+def _dump(database: Database, target: Path) -> None:
     """Write the schema of a store into a file."""
+    address = database.location
+    assert isinstance(address, Address)
     name, server = database.row(_SCHEMA)
     _refuse_older(address, "pg_dump", int(server) // 10_000)
-    command = ["--format=custom", "--no-owner", "--no-privileges", f"--file={target}"]
     pattern = '"' + name.replace('"', '""') + '"'  # that fits this name alone
-    _run(address, "pg_dump", [*command, f"--schema={pattern}"])
+    options = ["--format=custom", "--no-owner", "--no-privileges", f"--schema={pattern}"]
+    _run(address, "pg_dump", [*options, f"--file={target}"])
 
 
 def _restore_dump(source: Path, address: Address) -> None:
@@ -204,12 +196,7 @@ def _restore_dump(source: Path, address: Address) -> None:
 
     listed = _run(address, "pg_restore", ["--list", str(source)], connected=False)
     if MARK not in listed:
-        raise InputError(
-            "FILE",
-            "is no backup of a store",
-            value=str(source),
-            remedy="Name a file that `relayd store backup` wrote.",
-        )
+        raise _no_backup(source, "is no backup of a store")
     # To its end, so that a file that is cut off or damaged is noticed before anything is changed.
     _run(address, "pg_restore", ["--file=/dev/null", str(source)], connected=False)
     with open_store(address, mode="create") as store:
@@ -240,10 +227,7 @@ def _refuse_older(address: Address, program: str, server: int) -> None:
 def _run(
     address: Address, program: str, arguments: Sequence[str], *, connected: bool = True
 ) -> str:
-    """Run a program and return what it printed.
-
-    The password goes by the environment: every user may read command lines.
-    """
+    """Run a program and return its output; every user may read a command line, so no password."""
     environment = dict(os.environ)
     if connected:
         from psycopg.conninfo import make_conninfo

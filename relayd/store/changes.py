@@ -14,18 +14,9 @@ _MOST_SUBJECT = 500
 
 
 class RecordedChange(NamedTuple):
-    """Something that was changed.
+    """A change: ``token create`` of the token with this number and name, by whom and from where.
 
-    Attributes
-    ----------
-    at_s : float
-        Unix time.
-    who : str
-        A token's name, or ``user@machine`` of a command.
-    address : str
-        That a request came from; ``""`` for a command.
-    action, subject : str
-        Such as ``token create`` and the token's number and name.
+    ``who`` is a token's name, or ``user@machine`` of a command, which has no address.
     """
 
     id: int
@@ -39,22 +30,14 @@ class RecordedChange(NamedTuple):
 def record_change(
     database: Database, action: str, subject: str, *, who: str | None = None, address: str = ""
 ) -> None:
-    """Record a change and its author, in a transaction of its own or in the caller's.
-
-    Parameters
-    ----------
-    who : str, optional
-        The user who runs this program, unless given.
-    """
+    """Record a change by this program's user or another, in a transaction or as one by itself."""
     by = {"at_s": time.time(), "who": who or this_user(), "address": address}
     database.add("changes", {**by, "action": action, "subject": subject[:_MOST_SUBJECT]})
 
 
 def changes(database: Database, *, limit: int) -> list[RecordedChange]:
     """Return the last changes, the newest first."""
-    columns = ", ".join(RecordedChange._fields)
-    sql = f"SELECT {columns} FROM changes ORDER BY id DESC LIMIT ?"  # noqa: S608
-    return [RecordedChange(*row) for row in database.rows(sql, (limit,))]
+    return database.records(RecordedChange, "changes ORDER BY id DESC LIMIT ?", (limit,))
 
 
 def this_user() -> str:

@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,14 +38,7 @@ _REFERENCES = {
 class Damage(NamedTuple):
     """Something that is not as it was stored, or as it should be.
 
-    Attributes
-    ----------
-    table : str
-        Empty where it is not in one table.
-    row : str
-        Where in it, such as ``rowid 17``; empty where it is not in one row.
-    problem : str
-        Such as ``refers to a row of regions that is missing``.
+    ``table`` and ``row`` (such as ``rowid 17``) are empty where it is not in one of them.
     """
 
     table: str
@@ -54,17 +47,7 @@ class Damage(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """The result of a check.
-
-    Attributes
-    ----------
-    schema : int
-        Version of the schema.
-    damage : list of Damage
-        At most :data:`MOST`.
-    notes : list of str
-        What could not be checked.
-    """
+    """The result of a check: at most :data:`MOST` findings, and what could not be checked."""
 
     schema: int
     damage: list[Damage]
@@ -74,19 +57,17 @@ class CheckResult(NamedTuple):
 def check(database: Database) -> CheckResult:
     """Check a database that is open."""
     checked = CheckResult(SCHEMA_VERSION, [], [])
+    damage = chain(
+        _of_sqlite(database)
+        if isinstance(database, SqliteDatabase)
+        else _of_postgresql(database, checked.notes),
+        _lost_references(database),
+    )
     try:
-        checked.damage.extend(islice(_damage(database, checked.notes), MOST))
+        checked.damage.extend(islice(damage, MOST))
     except StoreError as error:
         checked.damage.append(Damage("", "", f"can't be read: {error.problem}"))
     return checked
-
-
-def _damage(database: Database, notes: list[str]) -> Iterator[Damage]:
-    if isinstance(database, SqliteDatabase):
-        yield from _of_sqlite(database)
-    else:
-        yield from _of_postgresql(database, notes)
-    yield from _lost_references(database)
 
 
 def _lost_references(database: Database) -> Iterator[Damage]:
@@ -113,13 +94,12 @@ def _schema_damage(database: SqliteDatabase) -> Iterator[Damage]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         fresh = SqliteDatabase(connection, Path(":memory:"))
         fresh.lay_out()
-        due = {(name, kind): _plain(sql) for name, kind, sql in fresh.rows(_SCHEMA)}
+        due = fresh.rows(_SCHEMA)
     held = {(name, kind): _plain(sql) for name, kind, sql in database.rows(_SCHEMA)}
-    for (name, kind), sql in due.items():
-        if (name, kind) not in held:
-            yield Damage("sqlite_schema", f"{kind} {name}", "is missing")
-        elif held[name, kind] != sql:
-            yield Damage("sqlite_schema", f"{kind} {name}", "is not what relayd makes it")
+    for name, kind, sql in due:
+        if (found := held.get((name, kind))) != _plain(sql):
+            problem = "is not what relayd makes it" if found else "is missing"
+            yield Damage("sqlite_schema", f"{kind} {name}", problem)
 
 
 def _plain(sql: str) -> str:

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from relayd.store.failures import failure
 from relayd.store.location import Location
@@ -29,18 +29,10 @@ from relayd.store.location import Location
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 Fence: TypeAlias = tuple[str, int]
 """A role and the number of its holder, who writes."""
+_R = TypeVar("_R")
 
 SCHEMA_VERSION = 1
 """The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
-
-
-class _Record(Protocol):
-    """A named tuple whose fields are columns."""
-
-    _fields: ClassVar[tuple[str, ...]]
-
-
-_R = TypeVar("_R", bound=_Record)
 
 
 class Database(ABC):
@@ -87,7 +79,7 @@ class Database(ABC):
 
     def records(self, kind: type[_R], rest: str, values: Values = ()) -> list[_R]:
         """Read the columns that are fields of a named tuple; `rest` follows after ``FROM``."""
-        sql = f"SELECT {', '.join(kind._fields)} FROM {rest}"  # noqa: S608
+        sql = f"SELECT {', '.join(kind.__annotations__)} FROM {rest}"  # noqa: S608
         return [kind(*row) for row in self.rows(sql, values)]
 
     def last_id(self, table: str) -> int:

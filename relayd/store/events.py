@@ -8,25 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relayd.store.database import Database
+from relayd.store.database import Part
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened.
+    """Something that happened at a Unix time; ids ascend.
 
-    Attributes
-    ----------
-    id : int
-        Ascending; a reader goes on after the last that it has seen.
-    at_s : float
-        Unix time.
-    kind : str
-        Such as ``snapshot``, ``campaign``, ``link``.
-    subject : str
-        What it is about, such as a snapshot's id or ``src>dst``.
-    detail : dict
-        Plain values, as JSON has them.
+    ``kind`` is such as ``snapshot``, ``campaign``, ``link``; ``subject`` is what it is about, such
+    as a snapshot's id or ``src>dst``; ``detail`` has values of JSON types.
     """
 
     id: int
@@ -36,24 +26,14 @@ class Event:
     detail: dict[str, Any]
 
 
-class Events:
-    """The events of a store.
-
-    Parameters
-    ----------
-    database : Database
-        Open for writing if events are to be added.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class Events(Part):
+    """The events of a store."""
 
     def add(self, kind: str, subject: str, detail: Mapping[str, Any]) -> int:
         """Store an event, in a transaction of its own or in the caller's; return its id."""
-        return self._database.change(
-            "INSERT INTO events (at_s, kind, subject, detail) VALUES (?, ?, ?, ?) RETURNING id",
-            (time.time(), kind, subject, json.dumps(dict(detail), sort_keys=True)),
-        )
+        text = json.dumps(dict(detail), sort_keys=True)
+        row = {"at_s": time.time(), "kind": kind, "subject": subject, "detail": text}
+        return self._database.add("events", row, "id")
 
     def after(self, last_id: int, *, limit: int = 1000) -> list[Event]:
         """Return the events after one, oldest first."""
@@ -72,7 +52,7 @@ class Events:
 
     def last_id(self) -> int:
         """Return the id of the newest event; 0 where there is none."""
-        return int(self._database.row("SELECT coalesce(max(id), 0) FROM events")[0])
+        return self._database.last_id("events")
 
     def _read(self, where: str, values: Sequence[object]) -> list[Event]:
         sql = f"SELECT id, at_s, kind, subject, detail FROM events WHERE {where}"  # noqa: S608

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from math import inf
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from probes.analysis.binning import Points, points
 from probes.estimation.current_samples import WITH_A_LEVEL, LinkShift, current_samples
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Metric
-from relayd.store.database import Database
+from relayd.store.database import Database, Part
 from relayd.store.samples.reading import StoredSamples
 from relayd.times import utc_text
 
@@ -34,14 +35,6 @@ _STATES_NOW = (
     "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "  # noqa: S608
     f"valid_until_s, health FROM link_states {_NAMED}"
 )
-_KEEP = (
-    "INSERT INTO link_states (src_id, dst_id, condition, since_s, reason, rtt_ms, loss_share, "
-    "rate_share, valid_until_s, health) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (src_id, dst_id) DO UPDATE SET condition = excluded.condition, "
-    "since_s = excluded.since_s, reason = excluded.reason, rtt_ms = excluded.rtt_ms, "
-    "loss_share = excluded.loss_share, rate_share = excluded.rate_share, "
-    "valid_until_s = excluded.valid_until_s, health = excluded.health"
-)
 
 
 class Kept(NamedTuple):
@@ -53,17 +46,8 @@ class Kept(NamedTuple):
     valid_until_s: float
 
 
-class LinkStates:
-    """The states of a store.
-
-    Parameters
-    ----------
-    database : Database
-        Open for writing if states are to be kept.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class LinkStates(Part):
+    """The states of a store."""
 
     def now(self, now_s: float) -> dict[Pair, LinkState]:
         """Return the links that are down or degraded, without states that have expired."""
@@ -81,34 +65,36 @@ class LinkStates:
     def keep(
         self, healths: Mapping[Pair, LinkHealth], usual: Iterable[Pair], until_s: float
     ) -> None:
-        """Store the health of some links and remove that of others, in the caller's transaction.
+        """Store the health of links that are not up, and remove that of those as usual again.
 
-        Parameters
-        ----------
-        healths : mapping
-            Links that are not up.
-        usual : iterable of (src, dst)
-            Links that are as usual again.
-        until_s : float
-            Until when they are to be believed unless they are kept again.
+        In the caller's transaction. The former are believed until a time, unless kept again.
         """
         for pair, health in healths.items():
             # A round trip counts against the link only where it is what is wrong.
             slow = health.rtt_ms if "round trips" in health.reason else None
-            shares = min(1.0, health.loss_share), min(1.0, health.rate_share)
-            state = (health.condition, health.since_s, health.reason, slow, *shares, until_s)
-            row = (*self._ids(pair), *state, json.dumps(asdict(health), sort_keys=True))
-            self._database.change(_KEEP, row)
+            row = {
+                **self._ids(pair),
+                "condition": health.condition,
+                "since_s": health.since_s,
+                "reason": health.reason,
+                "rtt_ms": slow,
+                "loss_share": min(1.0, health.loss_share),
+                "rate_share": min(1.0, health.rate_share),
+                "valid_until_s": until_s,
+                "health": json.dumps(asdict(health), sort_keys=True),
+            }
+            self._database.put("link_states", row, ["src_id", "dst_id"])
         for pair in usual:
-            sql = "DELETE FROM link_states WHERE src_id = ? AND dst_id = ?"
+            sql = "DELETE FROM link_states WHERE src_id = :src_id AND dst_id = :dst_id"
             self._database.change(sql, self._ids(pair))
 
     def forget_before(self, at_s: float) -> None:
         """Remove states that have expired: no watcher refreshes them."""
         self._database.change("DELETE FROM link_states WHERE valid_until_s < ?", (at_s,))
 
-    def _ids(self, pair: Pair) -> tuple[int, ...]:
-        return tuple(self._database.region_id(name) for name in pair)
+    def _ids(self, pair: Pair) -> dict[str, int]:
+        ends = zip(("src_id", "dst_id"), pair, strict=True)
+        return {column: self._database.region_id(name) for column, name in ends}
 
 
 # ---- lasting changes of level, each recorded once -----------------------------------------------
@@ -119,17 +105,8 @@ _SHIFTS = (
 )
 
 
-class LevelShifts:
-    """The changes of a store; each is open until throughput was measured again.
-
-    Parameters
-    ----------
-    database : Database
-        Open for writing.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class LevelShifts(Part):
+    """The changes of a store; each is open until throughput was measured again."""
 
     def add(self, shift: LinkShift) -> bool:
         """Record a change, in the caller's transaction; return whether it is new.
@@ -150,8 +127,8 @@ class LevelShifts:
         )
         if known_s is not None and shift.at_s <= known_s:
             return False
-        figures = {"at_s": shift.at_s, "before": shift.before, "after": shift.after}
-        database.add("level_shifts", {**key, **figures, "found_at_s": shift.found_at_s})
+        figures = {name: getattr(shift, name) for name in ("at_s", "before", "after", "found_at_s")}
+        database.add("level_shifts", key | figures)
         return True
 
     def open(self) -> list[Pair]:
@@ -188,6 +165,9 @@ _CONDITIONS = (
 )
 
 
+_FIGURES = attrgetter("found_at_s", "metric", "before", "after")
+
+
 class Position(NamedTuple):
     """Where a page ended: times fall, and at one time states come before changes of level."""
 
@@ -200,25 +180,11 @@ NEWEST = Position(inf, 2**62)
 
 @dataclass(frozen=True, slots=True)
 class LinkEvent:
-    """Something that happened to a link.
+    """A change of a link's level, or of its condition: ``up``, ``degraded`` or ``down``.
 
-    Attributes
-    ----------
-    at_s : float
-        Of a change: when the first sample of the new level was measured.
-    kind : {"shift", "leg"}
-        A change of level, or of the link's condition.
-    number : int
-        Tells those of one time apart; negative for changes of level.
-    found_at_s : float | None
-        Of a change: when the sample was measured that settled it.
-    metric : str | None
-    before, after : float | None
-        The levels, in the metric's unit.
-    condition, condition_before : str | None
-        ``up``, ``degraded`` or ``down``.
-    reason : str
-        Why the condition changed, as a clause.
+    Of a change of level, ``at_s`` is when the first sample of the new level was measured, and
+    ``found_at_s`` when the one that settled it; levels are in the metric's unit. ``number`` tells
+    those of one time apart, and is negative for changes of level. ``reason`` is a clause.
     """
 
     at_s: float
@@ -241,15 +207,10 @@ class LinkEvent:
 def link_events(
     database: Database, src: str, dst: str, *, after: Position = NEWEST, limit: int
 ) -> list[LinkEvent]:
-    """Return changes of a link's level and condition, the newest first.
+    """Return changes of a link's level and condition after a position, the newest first.
 
     Changes of level are those that were kept while the link was watched, and those that are found
     in its newest samples now, which are the ones that the next estimates will respect.
-
-    Parameters
-    ----------
-    after : Position
-        Only what comes after this one on the list.
     """
     until_s = min(after.at_s, _BEYOND)
     found = [event for event in _shifts(database, src, dst) if event.position < after]
@@ -274,15 +235,7 @@ def _shifts(database: Database, src: str, dst: str) -> list[LinkEvent]:
         found += [shift for shift in new if shift.at_s > known_s]
     order = {metric: -number for number, metric in enumerate(WITH_A_LEVEL, 1)}
     return [
-        LinkEvent(
-            shift.at_s,
-            "shift",
-            order.get(shift.metric, -9),
-            shift.found_at_s,
-            shift.metric,
-            shift.before,
-            shift.after,
-        )
+        LinkEvent(shift.at_s, "shift", order.get(shift.metric, -9), *_FIGURES(shift))
         for shift in (*kept, *found)
     ]
 
@@ -315,16 +268,9 @@ class MetricSeen(NamedTuple):
 
 
 class LinkSeries(NamedTuple):
-    """The measurements of one metric of a link, over some time.
+    """One metric of a link over some time: samples, the oldest first, and summaries of old ones.
 
-    Attributes
-    ----------
-    samples : Points
-        The oldest first.
-    connections : array
-        Of each sample; 0 where the notion does not apply.
-    compacted : Points
-        What samples that are no longer kept one by one were made into.
+    ``connections`` has an entry for each sample; 0 where the notion does not apply.
     """
 
     samples: Points
@@ -347,13 +293,7 @@ def link_series(
     since_s: float = -inf,
     until_s: float = inf,
 ) -> LinkSeries:
-    """Read one metric of a link.
-
-    Parameters
-    ----------
-    since_s, until_s : float
-        Both ends count; seconds since 1970 (UTC).
-    """
+    """Read one metric of a link between two times, both ends included; seconds since 1970."""
     since_s, until_s = max(since_s, -_BEYOND), min(until_s, _BEYOND)
     samples = StoredSamples(database)
     rows = samples.read(src=src, dst=dst, metric=metric, since_s=since_s, details=False).rows

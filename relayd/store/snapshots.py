@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from planner.model.document import network_columns, network_of_columns
 from planner.model.errors import FormatError, InputError, StoreError
 from planner.model.network import Network
-from relayd.store.database import Database
+from relayd.store.database import Part
 from relayd.store.events import Events
 from relayd.times import utc_date
+
+_KEPT = "snapshots WHERE pruned_at_s IS NULL"
 
 
 class SnapshotRow(NamedTuple):
@@ -29,8 +31,6 @@ class SnapshotRow(NamedTuple):
         Up to when measurements count, and when it was made; seconds since 1970 (UTC).
     source : str
         ``measured``, ``baseline`` or ``mixed``.
-    catalogue_digest : str
-        Of the catalogue whose caps and coordinates it uses.
     samples_through : int
         Id of the newest sample that it takes into account; 0 for none.
     links, sites : int
@@ -47,24 +47,13 @@ class SnapshotRow(NamedTuple):
     sites: int = 0
 
 
-class Snapshots:
+class Snapshots(Part):
     """The snapshots of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def save(
         self, snapshot: SnapshotRow, network: Network, event: Mapping[str, object] | None = None
     ) -> SnapshotRow:
-        """Save a snapshot; return its row with the counts.
-
-        Parameters
-        ----------
-        snapshot : SnapshotRow
-        network : Network
-            With the links over both kinds of address.
-        event : mapping, optional
-            Detail of the event that tells of the snapshot, stored with it.
+        """Save a snapshot and the detail of its event; return its row with the counts.
 
         Raises
         ------
@@ -111,48 +100,37 @@ class Snapshots:
 
     def latest(self) -> SnapshotRow | None:
         """Return the snapshot that was saved last; None if there is none."""
-        return self._head("ORDER BY key DESC LIMIT 1")
+        return self._first("ORDER BY key DESC")
 
     def current_at(self, at_s: float) -> SnapshotRow | None:
         """Return the snapshot that was the newest at a time; None if none is as old."""
-        return self._head("AND created_at_s <= ? ORDER BY key DESC LIMIT 1", (at_s,))
+        return self._first("AND created_at_s <= ? ORDER BY key DESC", at_s)
 
     def oldest(self) -> SnapshotRow | None:
         """Return the oldest snapshot that is kept; None if there is none."""
-        return self._head("ORDER BY key LIMIT 1")
+        return self._first("ORDER BY key")
 
     def get(self, snapshot_id: str) -> SnapshotRow:
-        """Return one snapshot.
-
-        Raises
-        ------
-        InputError
-            If it was never saved here, or was pruned.
-        """
-        if found := self._head("AND id = ?", (snapshot_id,)):
+        """Return one snapshot; raise InputError if it was never saved here, or was pruned."""
+        if found := self._first("AND id = ?", snapshot_id):
             return found
         pruned = self._database.row(
             "SELECT pruned_at_s FROM snapshots WHERE id = ?", (snapshot_id,)
         )
-        on = utc_date(pruned[0]) if pruned else ""
         raise InputError(
             "snapshot",
-            f"was pruned on {on}" if pruned else "is not in this store",
+            f"was pruned on {utc_date(pruned[0])}" if pruned else "is not in this store",
             value=snapshot_id,
             remedy="Name another one, or none for the newest.",
         )
 
     def list(self) -> Sequence[SnapshotRow]:
         """Return every snapshot, the one that was saved last first."""
-        return list(self._heads("ORDER BY key DESC"))
+        return self._database.records(SnapshotRow, f"{_KEPT} ORDER BY key DESC")
 
-    def _head(self, which: str, values: Sequence[object] = ()) -> SnapshotRow | None:
-        return next(self._heads(which, values), None)
-
-    def _heads(self, which: str, values: Sequence[object] = ()) -> Iterator[SnapshotRow]:
-        columns = ", ".join(SnapshotRow._fields)
-        sql = f"SELECT {columns} FROM snapshots WHERE pruned_at_s IS NULL {which}"  # noqa: S608
-        yield from map(SnapshotRow._make, self._database.rows(sql, values))
+    def _first(self, which: str, *values: object) -> SnapshotRow | None:
+        found = self._database.records(SnapshotRow, f"{_KEPT} {which} LIMIT 1", values)
+        return found[0] if found else None
 
     def prune(self, keep: int) -> Sequence[str]:
         """Remove all but the newest snapshots; return the ids of those removed.

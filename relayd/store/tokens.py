@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from planner.model.errors import InputError
 from relayd.store.changes import record_change
-from relayd.store.database import Database
+from relayd.store.database import Part
 from relayd.store.location import default_path, is_loopback
 
 Scope: TypeAlias = Literal["read", "plan", "ingest", "probe", "admin"]
@@ -70,13 +70,9 @@ class Token(NamedTuple):
         """Return all but the digest, as JSON types: this may be shown."""
         shown = self._asdict()
         del shown["digest"]
-        state = "revoked" if self.revoked_at_s is not None else "expired"
-        return {
-            "number": shown.pop("id"),
-            **shown,
-            "scopes": sorted(self.scopes),
-            "state": "valid" if self.is_valid(time.time()) else state,
-        }
+        ended = "revoked" if self.revoked_at_s is not None else "expired"
+        state = "valid" if self.is_valid(time.time()) else ended
+        return {"number": shown.pop("id"), **shown, "scopes": sorted(self.scopes), "state": state}
 
 
 def digest_of(token: str) -> str:
@@ -89,17 +85,8 @@ def new_secret() -> str:
     return PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
-class Tokens:
-    """The tokens of a store.
-
-    Parameters
-    ----------
-    database : Database
-        Open for writing if tokens are to be made or revoked.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class Tokens(Part):
+    """The tokens of a store."""
 
     def create(
         self,
@@ -142,12 +129,8 @@ class Tokens:
         limits = {"requests_per_s": requests_per_s, "max_series": max_series}
         for field, value in limits.items():
             if value is not None and not 0 <= value < 2**53:
-                raise InputError(
-                    field,
-                    "must be 0 or more",
-                    value=value,
-                    remedy="0 is no limit; leave it out for that of the service.",
-                )
+                remedy = "0 is no limit; leave it out for that of the service."
+                raise InputError(field, "must be 0 or more", value=value, remedy=remedy)
         token = secret or new_secret()
         ordered = [scope for scope in SCOPES if scope in scopes]
         with self._database.transaction():
@@ -159,12 +142,8 @@ class Tokens:
 
     def list(self) -> list[Token]:
         """Return all tokens, revoked and expired ones too, the oldest first."""
-        columns = ", ".join(Token._fields)
-        rows = self._database.rows(f"SELECT {columns} FROM tokens ORDER BY id")  # noqa: S608
-        return [
-            Token(number, name, digest, frozenset(json.loads(scopes)), *rest)
-            for number, name, digest, scopes, *rest in rows
-        ]
+        rows = self._database.records(Token, "tokens ORDER BY id")
+        return [row._replace(scopes=frozenset(json.loads(str(row.scopes)))) for row in rows]
 
     def note_used(self, at_s: Mapping[int, float]) -> None:
         """Store when tokens were used last, by their numbers; seconds since 1970 (UTC)."""
@@ -174,13 +153,7 @@ class Tokens:
         )
 
     def revoke(self, token_id: int) -> Token:
-        """Revoke a token; it stays in the list.
-
-        Raises
-        ------
-        InputError
-            If there is none with this number.
-        """
+        """Revoke a token, which stays in the list; raise InputError if there is none."""
         found = next((token for token in self.list() if token.id == token_id), None)
         if found is None:
             raise InputError(
@@ -193,9 +166,8 @@ class Tokens:
             return found
         now_s = time.time()
         with self._database.transaction():
-            self._database.change(
-                "UPDATE tokens SET revoked_at_s = ? WHERE id = ?", (now_s, token_id)
-            )
+            sql = "UPDATE tokens SET revoked_at_s = ? WHERE id = ?"
+            self._database.change(sql, (now_s, token_id))
             record_change(self._database, "token revoke", f"{token_id} {found.name}")
         return found._replace(revoked_at_s=now_s)
 
@@ -212,12 +184,8 @@ _NAME = "first start"
 class FirstToken(NamedTuple):
     """The token that a store got when a service first started on it.
 
-    Attributes
-    ----------
-    path : Path | None
-        Where it is kept; None if it could not be.
-    is_new : bool
-        Whether it was made for this store; else another service of the same user has it, too.
+    ``path`` is where it is kept, None if it could not be. One that is not new was made for another
+    store of the same user.
     """
 
     secret: str

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from planner.model.link_states import Pair
 from planner.model.verification import Verified, VerifiedPath
 from probes.samples import Sample
-from relayd.store.database import Database
+from relayd.store.database import Part
 from relayd.store.events import Events
 from relayd.store.samples.ingest import write_live
 
@@ -63,17 +63,11 @@ class VerificationRow(NamedTuple):
     at_s: float
 
 
-class Verifications:
-    """The verifications of a store.
+Rows: TypeAlias = list[VerificationRow]
 
-    Parameters
-    ----------
-    database : Database
-        Open for writing if some are to be kept.
-    """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class Verifications(Part):
+    """The verifications of a store."""
 
     def record(
         self,
@@ -81,20 +75,10 @@ class Verifications:
         samples: Sequence[Sample],
         events: Sequence[tuple[str, Mapping[str, object]]] = (),
     ) -> int:
-        """Store a verification with the samples that follow from it: all or nothing.
+        """Store a verification with the samples and events that follow from it: all or nothing.
 
-        Parameters
-        ----------
-        rows : sequence of VerificationRow
-            Those of a transfer's plan as a whole become an event each.
-        samples : sequence of Sample
-        events : sequence of (str, mapping)
-            Further events: subject and detail.
-
-        Returns
-        -------
-        int
-            How many samples were new.
+        The row of a transfer's plan as a whole becomes an event, too; further ones are given as
+        subject and detail. Returns how many samples were new.
         """
         database = self._database
         with database.transaction():
@@ -114,23 +98,19 @@ class Verifications:
                 Events(database).add("verification", subject, one)
         return accepted
 
-    def list(self) -> list[VerificationRow]:
+    def list(self) -> Rows:
         """Return all that is kept, oldest first."""
-        rows = self._database.rows(f"{_SELECT} ORDER BY verifications.id")
-        return [_row(row) for row in rows]
+        return self._read("ORDER BY verifications.id")
 
     def last_id(self) -> int:
         """Return the id of the newest row; 0 if there is none."""
-        return int(self._database.row("SELECT coalesce(max(id), 0) FROM verifications")[0])
+        return self._database.last_id("verifications")
 
     def by_pair(self) -> dict[Pair, Verified]:
         """Return the last verification of each pair of regions, and its paths that ran alone."""
-        rows = self._database.rows(
-            f"{_SELECT} ORDER BY at_s DESC, verifications.id DESC LIMIT ?", (MOST_READ,)
-        )
         last: dict[Pair, VerificationRow] = {}
         paths: dict[Pair, dict[str, VerifiedPath]] = defaultdict(dict)
-        for row in map(_row, rows):
+        for row in self._read("ORDER BY at_s DESC, verifications.id DESC LIMIT ?", MOST_READ):
             pair = (row.src, row.dst)
             if row.run == "plan" and not row.path:
                 last.setdefault(pair, row)
@@ -140,9 +120,8 @@ class Verifications:
                     tuple(row.path.split(">")), each, row.achieved_gbps / row.vm_pairs, row.at_s
                 )
         return {
-            (src, dst): Verified(
-                src,
-                dst,
+            pair: Verified(
+                *pair,
                 row.verdict,
                 row.snapshot_id,
                 row.low_gbps,
@@ -150,12 +129,11 @@ class Verifications:
                 row.high_gbps,
                 row.achieved_gbps,
                 row.at_s,
-                tuple(paths[src, dst].values()),
+                tuple(paths[pair].values()),
             )
-            for (src, dst), row in last.items()
+            for pair, row in last.items()
         }
 
-
-def _row(row: Sequence[object]) -> VerificationRow:
-    found = VerificationRow(*row)  # type: ignore[arg-type]
-    return found._replace(alone=bool(found.alone))
+    def _read(self, order: str, *values: object) -> Rows:
+        rows = map(VerificationRow._make, self._database.rows(f"{_SELECT} {order}", values))
+        return [row._replace(alone=bool(row.alone)) for row in rows]

@@ -21,13 +21,12 @@ from relayd.store.changes import this_user
 from relayd.store.samples.decisions import (
     QuarantineFilter,
     Selection,
-    accept,
     decide,
     decisions,
     in_words,
     quarantined,
-    reject,
     selected,
+    settle,
     to_decide,
 )
 from relayd.store.samples.reading import Decision
@@ -157,8 +156,8 @@ def run_on_quarantine(options: argparse.Namespace) -> int:
         changed = effects_of(store, catalogue, accepted=samples) if accepting else []
         is_done, batch = _agreed(options, len(samples), changed), None
         if is_done:
-            decide_on = accept if accepting else reject
-            batch = decide_on(store.database, numbers, who=this_user(), reason=options.reason)
+            by = {"who": this_user(), "reason": options.reason}
+            batch = settle(store.database, options.decision, numbers, **by)
         snapshot = make_snapshot(store, catalogue) if batch else None
     where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
     told = f"{len(samples):,} samples {options.decision}ed{where}." if is_done else ""

@@ -57,11 +57,10 @@ from relayd.store.samples.decisions import (
     ReasonCount,
     Selection,
     State,
-    accept,
     decide,
     quarantine_reasons,
     quarantined,
-    reject,
+    settle,
 )
 from relayd.store.samples.ingest import Batch, Limits, ingest
 from relayd.store.tokens import Token
@@ -582,10 +581,7 @@ def _decided(
     """Make a decision; return how many samples it was about, and the batch of those accepted."""
     database, decision, numbers = store.database, request["decision"], request["quarantined"]
     by = {"who": who, "reason": request["reason"], "address": address}
-    if decision == "accept":
-        return len(set(numbers)), accept(database, numbers, **by)
-    if decision == "reject":
-        reject(database, numbers, **by)
-        return len(set(numbers)), None
+    if decision in ("accept", "reject"):
+        return len(set(numbers)), settle(database, decision, numbers, **by)
     selection, through = Selection(**request["selection"]), request["through"]
     return decide(database, decision, selection, **by, through=through), None

@@ -26,18 +26,10 @@ _MOST_MONTHS = 10_000
 
 
 def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | None = None) -> int:
-    """Write the samples that count into a new folder, and return their number.
+    """Write the samples that count into a new or empty folder, and return their number.
 
     The folder is there when it is whole: what is written is in another one until then. Retracted
-    samples are left out, and those that were summarised.
-
-    Parameters
-    ----------
-    samples : StoredSamples
-    folder : Path
-        That does not exist, or is empty.
-    since_s : float, optional
-        Only what was measured at or after this time, seconds since 1970.
+    samples are left out, those that were summarised, and those measured before `since_s`.
 
     Raises
     ------
@@ -48,13 +40,10 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
         import pyarrow  # noqa: F401
     except ImportError:
         raise not_installed("pyarrow", "parquet", "write Parquet") from None
-    if folder.is_symlink() or (folder.exists() and not _is_empty(folder)):
-        raise InputError(
-            "--output",
-            "is there already",
-            value=str(folder),
-            remedy="Name a new folder, or remove this one.",
-        )
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if folder.is_symlink() or (folder.exists() and not is_empty):
+        remedy = "Name a new folder, or remove this one."
+        raise InputError("--output", "is there already", value=str(folder), remedy=remedy)
     found = samples.read(since_s=-inf if since_s is None else since_s)
     try:
         parent, prefix = folder.absolute().parent, f".{folder.name}."
@@ -98,13 +87,7 @@ def _write(samples: Samples, folder: Path) -> None:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a data set, by name.
-
-    Raises
-    ------
-    InputError
-        If there are none, or one has a name that can't be shown.
-    """
+    """Return the files of a data set, by name; raise InputError if there are none, or odd names."""
     found = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
     inside = [file.relative_to(folder) for file in found]
     # As data sets have them: what begins so is no part of one.
@@ -115,10 +98,6 @@ def files_of(folder: Path) -> list[Path]:
         if not str(file).isprintable():
             raise InputError(ascii(str(file)), "is no name to be shown", remedy="Rename the file.")
     return [folder / file for file in of]
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _batches(samples: Samples, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:

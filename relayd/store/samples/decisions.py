@@ -55,22 +55,8 @@ _CONDITIONS = {
 class Selection:
     """Which samples are meant: those to which all that is stated applies.
 
-    Attributes
-    ----------
-    source : str | None
-        Who reported them, as of batches: ``files``, ``token NAME``, ``address IP``.
-    token : str | None
-        Name of the token that sent them.
-    address : str | None
-        From where.
-    tool : str | None
-        With or without its version.
-    src, dst : str | None
-        Region ids.
-    metric : Metric | None
-    batch : int | None
-    since_s, until_s : float | None
-        When they were measured, both ends included; seconds since 1970 (UTC).
+    ``source`` is who reported them, as of batches: ``files``, ``token NAME``, ``address IP``. A
+    tool is with or without its version. Both times are included; seconds since 1970 (UTC).
     """
 
     source: str | None = None
@@ -140,14 +126,8 @@ def decide(
 ) -> int:
     """Make a decision about all samples of a selection; return how many it changed.
 
-    It is recorded with the changes, too.
-
-    Parameters
-    ----------
-    address : str
-        From where it was asked for; ``""`` for a command.
-    through : int, optional
-        The last sample that is meant: not those that came after a look at them.
+    It is recorded with the changes, too. `address` is from where it was asked for; after `through`
+    no sample is meant, such as those that came after a look at them.
 
     Raises
     ------
@@ -187,7 +167,7 @@ def in_words(stated: Mapping[str, object]) -> str:
 
 def last_decision(database: Database) -> int:
     """Return the id of the last decision; 0 where there is none."""
-    return int(database.row("SELECT coalesce(max(id), 0) FROM sample_decisions")[0])
+    return database.last_id("sample_decisions")
 
 
 def all_heeded(database: Database) -> bool:
@@ -197,12 +177,8 @@ def all_heeded(database: Database) -> bool:
 
 def decisions(database: Database) -> list[DecisionRow]:
     """Return all decisions, the newest first."""
-    columns = ", ".join(DecisionRow._fields)
-    rows = database.rows(f"SELECT {columns} FROM sample_decisions ORDER BY id DESC")  # noqa: S608
-    return [
-        DecisionRow(number, decision, at_s, who, reason, json.loads(selection), samples)
-        for number, decision, at_s, who, reason, selection, samples in rows
-    ]
+    rows = database.records(DecisionRow, "sample_decisions ORDER BY id DESC")
+    return [row._replace(selection=json.loads(str(row.selection))) for row in rows]
 
 
 # ---- samples in quarantine -----------------------------------------------------------------------
@@ -225,21 +201,10 @@ _OF_BATCHES = "JOIN batches ON batches.id = quarantined_samples.batch_id "
 
 
 class QuarantinedRow(NamedTuple):
-    """A sample in quarantine.
+    """A sample in quarantine: the batch that brought it, its name, and who sent it from where.
 
-    Attributes
-    ----------
-    batch_id : int
-        The batch that brought it.
-    batch : str
-        That batch's name.
-    reporter, address : str
-        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
-    arrived_at_s : float
-        Seconds since 1970 (UTC).
-    decided_by, decided_at_s, decided_because, accepted_in
-        Who accepted or rejected it, when and why, and the batch that has it since; None while it
-        is open.
+    Who accepted or rejected it, when and why, and the batch that has it since, are None while it is
+    open.
     """
 
     id: int
@@ -264,16 +229,9 @@ class ReasonCount(NamedTuple):
 
 
 class QuarantineFilter(NamedTuple):
-    """A choice of samples in quarantine.
+    """A choice of samples in quarantine: of a state, a kind of fault, and links between regions.
 
-    Attributes
-    ----------
-    state : {"open", "accepted", "rejected"}
-        Those without a decision, or those that were accepted or rejected.
-    kind : str
-        Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
-    src, dst : str
-        Only those of links from and to a region.
+    Kinds are those of :data:`~probes.importers.physics.FAULTS`; ``""`` is all.
     """
 
     state: State = "open"
@@ -283,14 +241,14 @@ class QuarantineFilter(NamedTuple):
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the condition, and the values in it."""
-        where: dict[str, object] = {"coalesce(decided.decision, '') = ?": _DECISIONS[self.state]}
-        if self.kind:
-            where["quarantined_samples.reason LIKE ?"] = f"%{self.kind}%"
-        if self.src:
-            where["src = ?"] = self.src
-        if self.dst:
-            where["dst = ?"] = self.dst
-        return " AND ".join(where), list(where.values())
+        where = {
+            "coalesce(decided.decision, '') = ?": _DECISIONS[self.state],
+            "quarantined_samples.reason LIKE ?": self.kind and f"%{self.kind}%",
+            "src = ?": self.src,
+            "dst = ?": self.dst,
+        }
+        stated = {sql: value for sql, value in where.items() if value or "decision" in sql}
+        return " AND ".join(stated), list(stated.values())
 
 
 ALL_OPEN = QuarantineFilter()
@@ -303,14 +261,9 @@ def quarantined(
     limit: int,
     before_id: int | None = None,
 ) -> list[QuarantinedRow]:
-    """Return the samples that came into quarantine last, the newest first.
+    """Return a page of samples that came into quarantine, the newest first.
 
-    Parameters
-    ----------
-    limit : int
-        Of one page.
-    before_id : int, optional
-        The last ``id`` of the page before; without it, the first page.
+    `before_id` is the last ``id`` of the page before; without it, it is the first page.
     """
     condition, values = wanted.condition()
     if before_id:
@@ -399,60 +352,38 @@ def _batch_with(database: Database, sample: Sample) -> int | None:
     return None if row is None else int(row[0])
 
 
-def reject(
-    database: Database, numbers: Collection[int], *, who: str, reason: str, address: str = ""
-) -> None:
-    """Note that samples in quarantine stay there for good; recorded with the changes, too.
-
-    Raises
-    ------
-    InputError
-        See :func:`to_decide`.
-    """
-    with database.transaction():
-        to_decide(database, numbers, accepting=False)
-        _note(database, "reject", numbers, who, reason, address, None)
-
-
-def accept(
-    database: Database, numbers: Collection[int], *, who: str, reason: str, address: str = ""
-) -> int:
-    """Let samples in quarantine count as the own prober's; return the batch that has them now.
+def settle(
+    database: Database,
+    decision: Literal["accept", "reject"],
+    numbers: Collection[int],
+    *,
+    who: str,
+    reason: str,
+    address: str = "",
+) -> int | None:
+    """Let samples in quarantine count as the own prober's, or never; return their batch now.
 
     They stay in quarantine, too, with the decision: nothing is removed. It is recorded with the
-    changes; ``address`` is from where it was asked for.
+    changes; `address` is from where it was asked for.
 
     Raises
     ------
     InputError
         See :func:`to_decide`; or if the store may not hold more of their names.
     """
+    decided, batch_id = sorted(set(numbers)), None
     with database.transaction():
-        samples = to_decide(database, numbers, accepting=True)
-        options = {"trust": True, "accepted": sorted(set(numbers))}
-        writer = SampleWriter(database, Batch("quarantine", "accepted", None, options))
-        writer.add(samples)
-        batch_id = writer.seal()
-        _note(database, "accept", numbers, who, reason, address, batch_id)
+        samples = to_decide(database, decided, accepting=decision == "accept")
+        if decision == "accept":
+            options = {"trust": True, "accepted": decided}
+            writer = SampleWriter(database, Batch("quarantine", "accepted", None, options))
+            writer.add(samples)
+            batch_id = writer.seal()
+        by = (time.time(), who, reason, batch_id)
+        database.insert("quarantine_decisions", [(number, decision, *by) for number in decided])
+        subject = f"{len(decided)} of quarantine: {', '.join(map(str, decided))}"
+        record_change(database, f"samples {decision}", subject, who=who, address=address)
     return batch_id
-
-
-def _note(
-    database: Database,
-    decision: str,
-    numbers: Collection[int],
-    who: str,
-    reason: str,
-    address: str,
-    batch_id: int | None,
-) -> None:
-    now_s, decided = time.time(), sorted(set(numbers))
-    database.insert(
-        "quarantine_decisions",
-        [(number, decision, now_s, who, reason, batch_id) for number in decided],
-    )
-    subject = f"{len(decided)} of quarantine: {', '.join(map(str, decided))}"
-    record_change(database, f"samples {decision}", subject, who=who, address=address)
 
 
 def quarantine_reasons(

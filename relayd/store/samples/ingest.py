@@ -30,22 +30,18 @@ _FIRST_ROWS = 5
 _MOST_REASONS = 100
 _MOST = 1e300
 """Of a value or a time; the table refuses more."""
+_NAMES = {"regions": ("name",), "metrics": ("name",), "setups": SETUP}
+"""Tables of names, and the columns that make one."""
 _Ids: TypeAlias = NDArray[np.int64]
 
 
 class Limits(NamedTuple):
     """The most names that a store may hold: each takes memory and time for ever.
 
-    Attributes
-    ----------
-    regions : int
-        A snapshot has a link for each pair of them.
-    setups : int
-        Tools, zones and VM types that samples were taken with, in all combinations. Tokens may
-        fill half of them, so that the own prober can always store what it measures.
-    series : int
-        Metrics of links, over each kind of address, of one token (or address without one); 0 for
-        no limit. Three metrics of all pairs of 140 regions are 58,380.
+    A snapshot has a link for each pair of regions. Setups are tools, zones and VM types in all
+    combinations; tokens may fill half of them, so that the own prober can always store what it
+    measures. Series are metrics of links, over each kind of address, of one token (or address
+    without one); 0 for no limit. Three metrics of all pairs of 140 regions are 58,380.
     """
 
     regions: int = 1_000
@@ -57,12 +53,10 @@ LIMITS = Limits()
 
 
 class Batch(NamedTuple):
-    """The origin of a group of samples.
+    """The origin of a group of samples: a file with its digest, or what was measured live.
 
     Attributes
     ----------
-    name : str
-        The file's name, or what was measured.
     format : str
         Name of the importer, or ``live``.
     digest : str | None
@@ -105,17 +99,8 @@ class SkippedRows(NamedTuple):
 class ImportReport(NamedTuple):
     """Counts of the stored and skipped rows of a file.
 
-    Attributes
-    ----------
-    accepted, duplicates : int
-        Samples that are new, and that were there already (or twice in the file).
-    quarantined : int
-        Samples that can't be measurements and are new: kept apart.
-    skipped : Mapping of str to SkippedRows
-        By reason, what the importer left out.
-    batch_id : int | None
-        Under which the new samples are kept; None if there was nothing new, and nothing at all
-        was stored.
+    Duplicates were there already, or twice in the file; quarantined samples can't be measurements,
+    and are new. ``skipped`` is by reason; ``batch_id`` is None if nothing was new, or stored.
     """
 
     accepted: int
@@ -129,14 +114,8 @@ class SampleWriter:
     """Adds samples of one batch; lives inside one transaction, which an error must undo.
 
     The ids of names that it looks up may vanish with the transaction, so nothing of it is kept
-    for the next one.
-
-    Attributes
-    ----------
-    batch_id : int
-    accepted, duplicates, quarantined : int
-        Of the samples so far: those that are new, that were there already, and that were kept apart
-        and are new.
+    for the next one. It counts the samples so far: new ones, those that were there already, and
+    new ones that were kept apart.
     """
 
     def __init__(self, database: Database, batch: Batch, limits: Limits = LIMITS) -> None:
@@ -145,14 +124,21 @@ class SampleWriter:
         self._limited_source = batch.source if batch.reporter or batch.address else ""
         self._last_id = StoredSamples(database).last_id()
         self.accepted = self.duplicates = self.quarantined = 0
-        options = json.dumps(dict(batch.options), sort_keys=True)
-        row = {**batch._asdict(), "options": options, "source": batch.source}
-        about = {"relayd_version": __version__, "imported_at_s": time.time()}
-        self.batch_id = database.add("batches", {**row, **about}, "id")
-        self._regions: dict[str, int] = dict(database.rows("SELECT name, id FROM regions"))
-        self._metrics: dict[str, int] = dict(database.rows("SELECT name, id FROM metrics"))
-        setups = database.rows(f"SELECT {', '.join(SETUP)}, id FROM setups")  # noqa: S608
-        self._setups: dict[tuple[str, ...], int] = {tuple(one): at for *one, at in setups}
+        row = {
+            **batch._asdict(),
+            "options": json.dumps(dict(batch.options), sort_keys=True),
+            "source": batch.source,
+            "relayd_version": __version__,
+            "imported_at_s": time.time(),
+        }
+        self.batch_id = database.add("batches", row, "id")
+        self._known: dict[str, dict[tuple[str, ...], int]] = {
+            table: {
+                tuple(name): number
+                for number, *name in database.rows(f"SELECT id, {', '.join(columns)} FROM {table}")  # noqa: S608
+            }
+            for table, columns in _NAMES.items()
+        }
 
     def add(self, given: Sequence[Sample] | Samples) -> int:
         """Add samples; return how many of them were new.
@@ -190,50 +176,44 @@ class SampleWriter:
         rows, names = samples.rows, list(samples.names)
         # In the order of the file: who imports it anywhere gets the same numbers.
         ends = np.stack([rows["src"], rows["dst"]], axis=1)
-        region_ids = np.zeros(len(names), np.int64)
+        region_ids, metric_ids = np.zeros(len(names), np.int64), np.zeros(len(METRICS), np.int64)
         for number in dict.fromkeys(ends.ravel().tolist()):
-            name = names[number]
-            region_ids[number] = self._regions.get(name) or self._new_region(name)
-        metric_ids = np.zeros(len(METRICS), np.int64)
+            region_ids[number] = self._number("regions", names[number])
         for number in dict.fromkeys(rows["metric"].tolist()):
-            metric = METRICS[number]
-            if metric not in self._metrics:
-                self._metrics[metric] = self._database.add("metrics", {"name": metric}, "id")
-            metric_ids[number] = self._metrics[metric]
-        setups = [
-            self._setups.get(setup) or self._new_setup(setup)
-            for setup in zip(*map(samples.column, SETUP), strict=True)
-        ]
+            metric_ids[number] = self._number("metrics", METRICS[number])
+        setups = zip(*map(samples.column, SETUP), strict=True)
+        setup_ids = [self._number("setups", *setup) for setup in setups]
         src, dst = region_ids[ends].T
-        return src, dst, metric_ids[rows["metric"]], np.array(setups, np.int64)
+        return src, dst, metric_ids[rows["metric"]], np.array(setup_ids, np.int64)
 
-    def _new_region(self, name: str) -> int:
-        _refuse_nul(name)
-        if len(self._regions) >= self._limits.regions:
-            raise InputError(
+    def _number(self, table: str, *name: str) -> int:
+        """Return the id of a name, a new one if the limits allow it."""
+        known = self._known[table]
+        if (found := known.get(name)) is not None:
+            return found
+        _refuse_nul(*name)
+        most, held = {"regions": self._limits.regions, "setups": self._limits.setups}, len(known)
+        if table == "regions" and held >= most[table]:
+            raise _too_many(
                 "region",
-                f"would be one more than the {self._limits.regions} that the store may hold",
-                value=name,
-                remedy="Nothing of the batch was stored. Check its regions; start another store.",
+                f"one more than the {most[table]} that the store may hold",
+                name[0],
+                "Check its regions; start another store.",
             )
-        self._regions[name] = number = self._database.add("regions", {"name": name}, "id")
-        return number
-
-    def _new_setup(self, setup: tuple[str, ...]) -> int:
-        _refuse_nul(*setup)
-        most, holder = self._limits.setups, "the store may hold"
         if self._limited_source:
-            most, holder = (most + 1) // 2, "tokens may bring the store to"
-        if len(self._setups) >= most:
-            raise InputError(
-                "tool, zones and VM types",
-                f"would be one more way to measure than the {most} that {holder}",
-                value=" ".join(filter(None, setup)),
-                remedy="Nothing of the batch was stored. Use few names of tools, zones and VM "
-                "types.",
+            most["setups"] = (most["setups"] + 1) // 2
+        if table == "setups" and held >= most[table]:
+            holder = (
+                "tokens may bring the store to" if self._limited_source else "the store may hold"
             )
-        row = dict(zip(SETUP, setup, strict=True))
-        self._setups[setup] = number = self._database.add("setups", row, "id")
+            raise _too_many(
+                "tool, zones and VM types",
+                f"one more way to measure than the {most[table]} that {holder}",
+                " ".join(filter(None, name)),
+                "Use few names of tools, zones and VM types.",
+            )
+        row = dict(zip(_NAMES[table], name, strict=True))
+        known[name] = number = self._database.add(table, row, "id")
         return number
 
     def _table_rows(self, samples: Samples, ids: Sequence[_Ids]) -> list[tuple[Any, ...]]:
@@ -270,23 +250,19 @@ class SampleWriter:
         Those of commands on the store itself are not counted.
         """
         source, most = self._limited_source, self._limits.series
-        new = self._database.change_many(
-            "INSERT INTO reported_series VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            sorted((source, *ids, int(private)) for *ids, private in found),
-        )
-        if not new or not most:
+        rows = sorted((source, *ids, int(private)) for *ids, private in found)
+        if not self._database.insert("reported_series", rows) or not most:
             return
-        (count,) = self._database.row(
-            "SELECT count(*) FROM reported_series WHERE source = ?", (source,)
-        )
+        sql = "SELECT count(*) FROM reported_series WHERE source = ?"
+        (count,) = self._database.row(sql, (source,))
         if count > most:
-            raise InputError(
+            raise _too_many(
                 "series",
-                f"would be {count:,}, more than the {most:,} that it may report",
-                value=source,
-                remedy="Nothing of the batch was stored. A series is one metric of a link: send "
-                "fewer, or let the operator raise `max_series` of the service, or make a token "
-                "that may send more (`relayd token create NAME --max-series N`).",
+                f"{count:,}, more than the {most:,} that it may report",
+                source,
+                "A series is one metric of a link: send fewer, or let the operator raise "
+                "`max_series` of the service, or make a token that may send more (`relayd token "
+                "create NAME --max-series N`).",
             )
 
     def keep_apart(self, rows: Iterable[Quarantined]) -> None:
@@ -316,6 +292,11 @@ class SampleWriter:
         return self.batch_id
 
 
+def _too_many(field: str, what: str, value: str, remedy: str) -> InputError:
+    remedy = f"Nothing of the batch was stored. {remedy}"
+    return InputError(field, f"would be {what}", value=value, remedy=remedy)
+
+
 @lru_cache(maxsize=4096)  # many samples of a file say the same
 def detail_digest(
     detail: str, address: AddressKind | None, new_level: bool, intervals: int | None
@@ -325,11 +306,8 @@ def detail_digest(
     stated = detail
     if address or new_level or intervals:
         stated += f"\n{address} {new_level} {intervals}"
-    if not stated:
-        return 0
-    return int.from_bytes(
-        hashlib.blake2b(stated.encode(), digest_size=8).digest(), "big", signed=True
-    )
+    digest = hashlib.blake2b(stated.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True) if stated else 0
 
 
 def _refuse_nul(*texts: str) -> None:
@@ -380,14 +358,8 @@ def ingest(
     and one that has grown adds its new rows. Memory is bounded however long the file is. When
     this returns, the samples survive a loss of power.
 
-    Parameters
-    ----------
-    rows : iterable
-        May raise, and then nothing is stored.
-    progress : callable, optional
-        Called now and then with the number of samples and skipped rows so far.
-    limits : Limits, optional
-        How many names the store may come to hold.
+    Rows may raise, and then nothing is stored. `progress` is called now and then with the number of
+    samples and skipped rows so far.
 
     Raises
     ------
@@ -424,13 +396,7 @@ def append(store: Store, samples: Sequence[Sample], origin: str = "live") -> Imp
 
 
 def content_digest(path: Path) -> str:
-    """Return the BLAKE2b-256 of a file's content, hexadecimal.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read.
-    """
+    """Return the BLAKE2b-256 of a file's content, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 

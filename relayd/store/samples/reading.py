@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planner.model.network import NewerSamples
 from probes.samples import METRICS, OWN, ROW, Metric, Samples
-from relayd.store.database import Database
+from relayd.store.database import Database, Part
 
 Decision: TypeAlias = Literal["retract", "restore", "confirm"]
 SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
@@ -63,26 +63,9 @@ JOIN (
 class StoredBatch(NamedTuple):
     """A group of samples that arrived together: its provenance and its counts.
 
-    Attributes
-    ----------
-    name : str
-        The file's name.
-    format : str
-        Name of the importer, or ``live``.
-    digest : str | None
-        BLAKE2b-256 of the file's content, hexadecimal.
-    options : str
-        JSON object: how it was imported.
-    imported_at_s : float
-        Seconds since 1970 (UTC).
-    skipped : str
-        JSON object: reason to ``{"total": ..., "first_rows": [...]}``.
-    quarantined : int
-        Samples that were kept apart: nothing rests on them.
-    reporter, address : str
-        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
-    source : str
-        Who reported its samples; ``""`` for the own prober and what the operator trusts.
+    ``options`` (how it was imported) and ``skipped`` (reason to ``{"total": ..., "first_rows":
+    [...]}``) are JSON objects; ``source`` is who reported its samples, ``""`` for the own prober
+    and what the operator trusts. The rest is as of :class:`.Batch` and :class:`.ImportReport`.
     """
 
     id: int
@@ -109,11 +92,8 @@ class Counts(NamedTuple):
     snapshots: int
 
 
-class StoredSamples:
+class StoredSamples(Part):
     """The samples of a store: append-only. Retracted ones are left out wherever they are read."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def counts(self) -> Counts:
         """Count samples, batches and snapshots."""
@@ -132,8 +112,7 @@ class StoredSamples:
 
     def batches(self) -> list[StoredBatch]:
         """Return every batch, the oldest first."""
-        sql = f"SELECT {', '.join(StoredBatch._fields)} FROM batches ORDER BY id"  # noqa: S608
-        return [StoredBatch(*row) for row in self._database.rows(sql)]
+        return self._database.records(StoredBatch, "batches ORDER BY id")
 
     def read(
         self,
@@ -149,18 +128,13 @@ class StoredSamples:
     ) -> Samples:
         """Return samples by source, destination and metric, the oldest first.
 
-        With the ``samples_through`` of a snapshot, these are the samples behind its figures.
-
         Parameters
         ----------
-        src, dst : str, optional
-            Region ids; a region without samples has none.
-        metric : Metric, optional
-            Only this metric.
         since_s, until_s : float
             Only what was measured at or after one time and before another, seconds since 1970.
         through : int, optional
-            Only samples with this id or a lower one: what a snapshot was built from.
+            Only samples with this id or a lower one: with the ``samples_through`` of a snapshot,
+            these are the samples behind its figures.
         details : bool
             With what their tools said, which may be long.
         change : (decision, ids of samples), optional
@@ -192,29 +166,13 @@ class StoredSamples:
     def page(
         self, src: str, dst: str, metric: Metric | None, *, after_id: int, limit: int
     ) -> Samples:
-        """Return the samples of a link that arrived after one of them, in order of arrival.
-
-        Parameters
-        ----------
-        src, dst : str
-            Region ids; regions without samples have an empty page.
-        metric : Metric, optional
-            Only this metric.
-        after_id : int
-            0 for the first page.
-        """
+        """Return the samples of a link that arrived after one of them, in order of arrival."""
         where, values = _condition(src, dst, metric)
         of = f"{where} AND samples.id > ? ORDER BY samples.id LIMIT ?"
         return self._samples(of, [*values, after_id, limit])
 
     def newest(self, after_s: float, until_s: float) -> Samples:
-        """Return the newest samples of each link in a span of time.
-
-        Parameters
-        ----------
-        after_s, until_s : float
-            Seconds since 1970; the end counts, the beginning does not.
-        """
+        """Return the newest samples of each link after one time and until another, seconds."""
         return self._samples(_NEWEST, (after_s, until_s))
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
@@ -235,12 +193,7 @@ class StoredSamples:
     def newer(self, through: int, made_at_s: float, now_s: float) -> NewerSamples | None:
         """Return the samples that a snapshot should have by now; None if nothing is amiss.
 
-        Parameters
-        ----------
-        through : int
-            Id of the newest sample that it takes into account; 0 without a snapshot.
-        made_at_s, now_s : float
-            When it was made, and the time now; seconds since 1970 (UTC).
+        `through` is the newest sample that it takes into account, 0 without a snapshot.
         """
         samples, since_s = self._database.row(
             "SELECT sum(accepted), min(imported_at_s) FROM batches WHERE last_sample_id > ?",
@@ -268,14 +221,7 @@ class StoredSamples:
     ) -> Samples:
         """Return samples with who reported them: confirmed ones are the own prober's.
 
-        Parameters
-        ----------
-        of : str
-            The rest of the query after ``FROM``: which samples, in which order.
-        table : str
-            What is read; it is called ``samples`` in the query.
-        details : bool
-            With what their tools said.
+        `of` is the rest of the query after ``FROM``, in which `table` is called ``samples``.
         """
         select = _SELECT if details else _SELECT.replace("samples.detail", "''")
         stream = self._database.stream(f"{select} FROM {table} {of}", values)
@@ -298,16 +244,17 @@ class StoredSamples:
 
 def _condition(src: str | None, dst: str | None, metric: Metric | None) -> tuple[str, list[object]]:
     """Return the condition for samples of a link and metric, and the values in it."""
-    where, values = "WHERE 1 = 1", list[object]()
-    for column, table, name in (
-        ("src_id", "regions", src),
-        ("dst_id", "regions", dst),
-        ("metric_id", "metrics", metric),
-    ):
-        if name is not None:
-            where += f" AND samples.{column} = (SELECT id FROM {table} WHERE name = ?)"  # noqa: S608
-            values.append(name)
-    return where, values
+    named = {
+        ("src_id", "regions"): src,
+        ("dst_id", "regions"): dst,
+        ("metric_id", "metrics"): metric,
+    }
+    stated = {key: name for key, name in named.items() if name is not None}
+    conditions = [
+        f"samples.{column} = (SELECT id FROM {table} WHERE name = ?)"  # noqa: S608
+        for column, table in stated
+    ]
+    return f"WHERE {' AND '.join(['1 = 1', *conditions])}", list(stated.values())
 
 
 def _name(database: Database, samples: Samples) -> None:
@@ -320,13 +267,10 @@ def _name(database: Database, samples: Samples) -> None:
         rows[end] = _looked_up(rows[end], regions, lambda name: names[name])
     metrics = dict(database.rows("SELECT id, name FROM metrics"))
     rows["metric"] = _looked_up(rows["source"], metrics, METRICS.index)
-    setups = {
-        one[0]: one[1:]
-        for one in database.rows("SELECT id, tool, src_zone, dst_zone, src_vm, dst_vm FROM setups")
-    }
+    setups = database.rows(f"SELECT id, {', '.join(SETUP)} FROM setups")  # noqa: S608
     setup = rows["tool"].copy()
-    for place, name in enumerate(SETUP):
-        of_name = {number: one[place] for number, one in setups.items()}
+    for place, name in enumerate(SETUP, 1):
+        of_name = {one[0]: one[place] for one in setups}
         rows[name] = _looked_up(setup, of_name, lambda one: names[one])
 
 
@@ -349,11 +293,8 @@ def _add_sources(database: Database, samples: Samples) -> None:
             (_TRUSTED_IMPORT, int(used[0]), int(used[-1])),
         )
     }
-    for field, column in zip(
-        ("source", "arrived_at_s", "vouched"),
-        zip(*(by[number] for number in used.tolist()), strict=True),
-        strict=False,
-    ):
+    columns = zip(*(by[number] for number in used.tolist()), strict=True)
+    for field, column in zip(("source", "arrived_at_s", "vouched"), columns, strict=True):
         rows[field] = np.array(column)[place]
     confirmed = [number for (number,) in database.rows("SELECT sample_id FROM confirmed_samples")]
     if confirmed:

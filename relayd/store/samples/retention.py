@@ -65,16 +65,9 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """Counts of summarised and kept old samples.
+    """Counts of the samples that were summarised, of the rows made of them, and of old ones left.
 
-    Attributes
-    ----------
-    samples : int
-        How many were summarised.
-    summaries : int
-        Into how many rows.
-    kept : int
-        Old ones that stay, because estimates rest on them or they are of imported files.
+    The last stay because estimates rest on them, or they are of imported files.
     """
 
     samples: int
@@ -90,19 +83,10 @@ def compact(
     files_too: bool = False,
     now_s: float | None = None,
 ) -> CompactionResult:
-    """Summarise samples older than a time span.
+    """Summarise samples older than a time span of at least a day; a row stands for each period.
 
-    Parameters
-    ----------
-    store : Store
-        Open for writing.
-    older_than_s : float
-        Age, at least a day.
-    period : {"hour", "day"}
-        What one row is to stand for.
-    files_too : bool
-        Whether samples of imported files go too; importing such a file again would then count
-        its samples again.
+    If `files_too`, samples of imported files go too; importing such a file again would then count
+    its samples again.
 
     Raises
     ------
@@ -141,9 +125,9 @@ def vm_votes(store: Store) -> Iterator[VmVote]:
 
     Estimates count which VM type most samples of a region name; these still have their vote.
     """
-    for src, dst, src_vm, dst_vm, source, samples in store.database.rows(
-        "SELECT src.name, dst.name, src_vm, dst_vm, compactions.source, "  # noqa: S608
-        "sum(sample_summaries.samples) "
+    rows = store.database.rows(
+        "SELECT src.name, dst.name, src_vm, dst_vm, "  # noqa: S608
+        "sum(sample_summaries.samples), compactions.source "
         "FROM sample_summaries JOIN setups ON setups.id = setup_id "
         "JOIN compactions ON compactions.id = compaction_id "
         "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id "
@@ -151,8 +135,8 @@ def vm_votes(store: Store) -> Iterator[VmVote]:
         f"WHERE metrics.name IN ({', '.join('?' * len(THROUGHPUT))}) "
         "GROUP BY src.name, dst.name, src_vm, dst_vm, compactions.source",
         sorted(THROUGHPUT),
-    ):
-        yield VmVote(src, dst, src_vm, dst_vm, int(samples), source)
+    )
+    yield from (VmVote(*row) for row in rows)
 
 
 def _compact(

@@ -14,12 +14,11 @@ from relayd.store import open_store
 from relayd.store.samples.decisions import (
     QuarantineFilter,
     Selection,
-    accept,
     decide,
     quarantine_reasons,
     quarantined,
-    reject,
     selected,
+    settle,
     to_decide,
 )
 from relayd.store.samples.ingest import Batch, append, ingest
@@ -78,8 +77,10 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
             ("aws:us-west-2", "aws:sa-east-1", "rtt_ms"),
         }
         before = estimated(store, catalogue, through=store.samples.last_id()).network
-        reject(database, numbers[:1], who="ana", reason="odd")
-        accepted_in = accept(database, numbers[:4], who="bob", reason="a cable laid in 2026")
+        settle(database, "reject", numbers[:1], who="ana", reason="odd")
+        accepted_in = settle(
+            database, "accept", numbers[:4], who="bob", reason="a cable laid in 2026"
+        )
         after = estimated(store, catalogue, through=store.samples.last_id()).network
         assert effects(before, after) == foreseen
         # Also in the snapshot, which reads as few samples as it can.
@@ -93,16 +94,16 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
         assert {row[8:] for row in shown} == {
             ("bob", shown[0].decided_at_s, "a cable laid in 2026", accepted_in)
         }
-        for change, chosen, said in (
-            (accept, numbers[3:4], "was accepted before"),
-            (accept, numbers[4:], "in the future"),
-            (reject, [77], "is not in quarantine"),
+        for decision, chosen, said in (
+            ("accept", numbers[3:4], "was accepted before"),
+            ("accept", numbers[4:], "in the future"),
+            ("reject", [77], "is not in quarantine"),
         ):
             with pytest.raises(InputError, match=said):
-                change(database, chosen, who="bob", reason="")
-        reject(database, numbers[4:], who="ana", reason="")
+                settle(database, decision, chosen, who="bob", reason="")  # type: ignore[arg-type]
+        settle(database, "reject", numbers[4:], who="ana", reason="")
         with pytest.raises(InputError, match="was rejected before"):
-            reject(database, numbers[4:], who="ana", reason="")
+            settle(database, "reject", numbers[4:], who="ana", reason="")
         assert decide(database, "retract", Selection(batch=accepted_in), who="b", reason="") == 4
         undone = estimated(store, catalogue, through=store.samples.last_id()).network
         assert effects(before, undone) == []
@@ -142,5 +143,5 @@ def test_what_the_store_has_already_is_not_accepted_in_vain(spot: Spot) -> None:
         decide(store.database, "retract", Selection(metric="rtt_ms"), who="ana", reason="")
         for row in quarantined(store.database, limit=9):
             with pytest.raises(InputError, match="in the store already, in batch 1"):
-                accept(store.database, [row.id], who="bob", reason="")
-            reject(store.database, [row.id], who="bob", reason="")
+                settle(store.database, "accept", [row.id], who="bob", reason="")
+            settle(store.database, "reject", [row.id], who="bob", reason="")
