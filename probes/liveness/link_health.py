@@ -34,97 +34,45 @@ _KEPT = log((1 - LOSS_BAD) / (1 - LOSS_USUAL))
 
 @dataclass(frozen=True, slots=True)
 class LivenessProbe:
-    """The result of one liveness probe.
+    """The result of one liveness probe."""
 
-    Attributes
-    ----------
-    at_s : float
-        Time at which it was sent, seconds since 1970.
-    sent, received : int
-        Packets.
-    rtt_ms : float | None
-        The shortest round trip of those that came back.
-    """
-
-    at_s: float
-    sent: int
+    at_s: float  # time at which it was sent, seconds since 1970
+    sent: int  # packets
     received: int
-    rtt_ms: float | None = None
+    rtt_ms: float | None = None  # the shortest round trip of those that came back
 
 
 @dataclass(frozen=True, slots=True)
 class HealthPolicy:
-    """The thresholds between a link's conditions.
+    """The thresholds between a link's conditions."""
 
-    Attributes
-    ----------
-    confirmations : int
-        Liveness probes in a row without a reply before a link is down, or slow before it is slow.
-    hold_s : float
-        Time for which a link must be well before it is up again.
-    slow_factor, slow_ms : float
-        Round trips are slow beyond both this times the usual, and the usual plus this.
-    low_share : float
-        Throughput under this share of the expected low bound is a collapse.
-    trust_rate_s : float
-        Time for which a throughput sample counts; a collapse that is not measured again by then is
-        dropped.
-    """
-
-    confirmations: int = 3
-    hold_s: float = 150.0
-    slow_factor: float = 1.5
-    slow_ms: float = 15.0
-    low_share: float = 0.5
-    trust_rate_s: float = 6 * 3600.0
+    confirmations: int = 3  # probes in a row without a reply until it is down, or slow until it is
+    hold_s: float = 150.0  # for which a link must be well before it is up again
+    slow_factor: float = 1.5  # round trips are slow beyond both this times the usual,
+    slow_ms: float = 15.0  # and the usual plus this
+    low_share: float = 0.5  # of the expected low bound, under which throughput has collapsed
+    trust_rate_s: float = 6 * 3600.0  # for which a sample counts, unless it is measured again
 
 
 @dataclass(frozen=True, slots=True)
 class LinkHealth:
-    """The condition of a link and the evidence for it.
-
-    Attributes
-    ----------
-    condition : {"up", "degraded", "down"}
-    since_s : float
-        Begin of the condition; for an outage the first probe without a reply.
-    reason : str
-        The reason why it is not up, as a clause.
-    silent, slow : int
-        Probes in a row without a reply, and with a slow one.
-    silent_sent, silent_lost : int
-        Packets of the silent ones, and the number that counts as lost once there is a reply.
-    bad_since_s : float
-        Time of the first of these.
-    well_since_s : float | None
-        Time since when all is well again, while it is not yet up.
-    rtt_ms : float | None
-        Of the latest probe with a reply.
-    loss_score : float
-        Evidence of loss; an alarm from ``LOSS_ALARM``.
-    loss_sent, loss_lost : int
-        Packets since there is any.
-    rate_share : float
-        Throughput over the expected one; 1 where it did not fall.
-    rate_at_s : float
-        Time of its measurement.
-    """
+    """The condition of a link and the evidence for it; times are in seconds since 1970."""
 
     condition: Condition = "up"
-    since_s: float = 0.0
-    reason: str = ""
-    silent: int = 0
-    silent_sent: int = 0
-    silent_lost: int = 0
-    slow: int = 0
-    bad_since_s: float = 0.0
-    well_since_s: float | None = None
-    rtt_ms: float | None = None
-    loss_score: float = 0.0
-    loss_sent: int = 0
+    since_s: float = 0.0  # for an outage the first probe without a reply
+    reason: str = ""  # why it is not up, as a clause
+    silent: int = 0  # probes in a row without a reply
+    silent_sent: int = 0  # packets of these
+    silent_lost: int = 0  # and the number that counts as lost once there is a reply
+    slow: int = 0  # probes in a row with a slow reply
+    bad_since_s: float = 0.0  # the first of the silent or slow ones
+    well_since_s: float | None = None  # since when all is well again, while it is not yet up
+    rtt_ms: float | None = None  # of the latest probe with a reply
+    loss_score: float = 0.0  # evidence of loss; an alarm from LOSS_ALARM
+    loss_sent: int = 0  # packets since there is any
     loss_lost: int = 0
-    rate_share: float = 1.0
-    rate_at_s: float = 0.0
+    rate_share: float = 1.0  # throughput over the expected one; 1 where it did not fall
+    rate_at_s: float = 0.0  # time of its measurement
 
     @property
     def loss_share(self) -> float:
@@ -152,12 +100,8 @@ def after_probe(
 ) -> LinkHealth:
     """Return the health of a link after a liveness probe.
 
-    Parameters
-    ----------
-    usual_rtt_ms : float | None
-        None where it was never measured: then no round trip is slow.
-    loaded : bool
-        Whether a throughput probe is filling queues now: then only silence counts.
+    Without a usual round-trip time none is slow. While throughput probes fill the queues of a
+    ``loaded`` link, only silence counts.
     """
     if probe.received == 0:
         health = replace(
@@ -191,10 +135,7 @@ def after_throughput(
 ) -> LinkHealth:
     """Return the health of a link after a throughput sample.
 
-    Parameters
-    ----------
-    measured, low, expected : float
-        In one unit; the latter two of the estimate before this sample.
+    ``low`` and ``expected`` are of the estimate before this sample, in its unit.
     """
     if at_s < health.rate_at_s or expected <= 0:
         return health

@@ -55,15 +55,7 @@ wait
 
 @dataclass(frozen=True, slots=True)
 class ProbeParameters:
-    """Parameters of a liveness probe.
-
-    Attributes
-    ----------
-    packets : int
-        Sent by one probe.
-    wait_s : float
-        Time to wait for the last reply.
-    """
+    """Parameters of a liveness probe: packets sent, and time to wait for the last reply."""
 
     packets: int = 3
     wait_s: float = 1.0
@@ -83,12 +75,7 @@ class ProbeParameters:
 class LivenessProber:
     """Sends liveness probes from hosts to their neighbours; remembers each pair's protocol.
 
-    Parameters
-    ----------
-    sessions : Sessions
-    parameters : ProbeParameters
-    usual_ms : callable
-        Source and destination host to the round-trip time measured before; 0 for none.
+    ``usual_ms`` gives the round-trip time measured before between two hosts; 0 for none.
     """
 
     sessions: Sessions
@@ -107,15 +94,7 @@ class LivenessProber:
     async def probe(
         self, src: str, targets: Sequence[str], silent: frozenset[str] = frozenset()
     ) -> dict[str, LivenessProbe]:
-        """Probe hosts from one host; return the result for each.
-
-        Parameters
-        ----------
-        src : str
-        targets : sequence of str
-            Hosts of the fleet.
-        silent : frozenset of str
-            Those of them to probe over both protocols.
+        """Probe hosts from one host, ``silent`` ones over both protocols; return their results.
 
         Raises
         ------

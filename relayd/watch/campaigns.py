@@ -12,17 +12,18 @@ from typing import Any
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
+from planner.model.link_states import Pair
 from probes.campaign.engine import StageProgress
+from probes.campaign.selection import first_hosts
 from probes.campaign.specification import AS_ASKED, CampaignSpec
 from probes.campaign.stages import CampaignReport
 from probes.campaign.tasks import CampaignLimits
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import SUBJECT, CampaignRunner
-from relayd.store import Location, Store, open_store
+from relayd.store import Store, open_store
 from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
 from relayd.store.campaigns.spending import Spending
 from relayd.store.events import Events
-from relayd.store.leases import Lease
 from relayd.store.links import LevelShifts
 from relayd.times import utc_date
 from relayd.watch.settings import DAY_S, WatchOptions, day_left_s
@@ -46,47 +47,49 @@ LEAST_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class DueCampaign:
-    """A campaign to run now.
-
-    Attributes
-    ----------
-    why : str
-        As a clause.
-    spec : CampaignSpec
-    changed : tuple of (source region, destination region)
-        The changed links that it measures again.
-    is_resumed : bool
-        Whether it is the store's unfinished campaign.
-    """
+    """A campaign to run now, and why as a clause."""
 
     why: str
     spec: CampaignSpec
-    changed: tuple[tuple[str, str], ...] = ()
-    is_resumed: bool = False
+    changed: tuple[Pair, ...] = ()  # links of regions that have changed, and are measured again
+    is_resumed: bool = False  # whether it is the store's unfinished campaign
+
+
+@dataclass
+class CampaignRun:
+    """What a campaign in its thread has come to."""
+
+    id: int | None = None
+    usd: float = 0.0
+    sent_gb: float = 0.0
+    left_out: int = 0
+    ended: bool = False
+    problem: str = ""
+    cancel: Callable[[], object] | None = None
+
+    @property
+    def status(self) -> str:
+        """The final status of the campaign, as the service names it."""
+        if self.problem:
+            return "failed"
+        if self.ended:
+            return "done"
+        return "partly done" if self.left_out else "interrupted"
 
 
 @dataclass
 class CampaignScheduler:
     """Runs campaigns when they are due.
 
-    Parameters
-    ----------
-    storage : StoreThread
-    fleet : Fleet
-    catalogue : Catalogue
-    options : WatchOptions
-    liveness_usd_per_day : float
-        Share of liveness probes in the budget, USD.
-    collapsed : callable
-        Returns the links whose throughput had collapsed when measured before a time.
+    ``collapsed`` gives the links whose throughput had collapsed when measured before a time.
     """
 
     storage: StoreThread
     fleet: Fleet
     catalogue: Catalogue
     options: WatchOptions
-    liveness_usd_per_day: float
-    collapsed: Callable[[float], list[tuple[str, str]]] = lambda _: []
+    liveness_usd_per_day: float  # share of liveness probes in the budget
+    collapsed: Callable[[float], list[Pair]] = lambda _: []
     on_note: Callable[[str], None] = lambda _: None
     running: str = ""
     progress: dict[str, Any] = field(default_factory=dict)
@@ -139,19 +142,15 @@ class CampaignScheduler:
         changed = LevelShifts(store.database).open()
         # A collapse is measured again: it may be over, and only a measurement can tell.
         links = dict.fromkeys([*changed, *self.collapsed(now_s - COLLAPSED_AGAIN_S)])
-        first: dict[str, str] = {}
-        for host in self.fleet:
-            first.setdefault(host.region, host.name)
+        first = first_hosts(self.fleet.region_of)
         chosen = [(src, dst) for src, dst in links if src in first and dst in first]
         chosen = chosen[:MOST_CHANGED_LINKS]
         if not chosen:
             return None
-        spec = CampaignSpec(
+        spec = replace(
+            self.options.spec,
             phases=("per-flow", "aggregate"),
             pairs=tuple((first[src], first[dst]) for src, dst in chosen),
-            connections=self.options.spec.connections,
-            flow_s=self.options.spec.flow_s,
-            aggregate_s=self.options.spec.aggregate_s,
         )
         many = f"{len(chosen)} links have" if len(chosen) > 1 else "a link has"
         return DueCampaign(f"{many} changed", spec, tuple(chosen))
@@ -163,43 +162,34 @@ class CampaignScheduler:
         left_usd = self.options.daily_budget_usd - spending.committed_usd(day) - liveness_usd
         if left_usd <= 0:
             return 0.0
-        _note_before(store)  # where it ends here, nothing is reserved that would need it
+        # Where it ends after this, nothing is reserved that would need it.
+        gb, usd = Campaigns(store).spent(STARTED_BY_WATCHER)
+        with store.database.transaction():
+            store.database.set_metadata(BEFORE_USD, usd)
+            store.database.set_metadata(BEFORE_GB, gb)
         granted = spending.reserve(day, "campaign", left_usd, self.options.daily_budget_usd)
         return left_usd if granted else 0.0
 
     async def _run(self, due: DueCampaign, day: str, reserved_usd: float) -> None:
         self.running = due.why
         self.on_note(f"A campaign begins, because {due.why}; at most {reserved_usd:.4f} USD.")
-        run = CampaignThread(
-            self.storage.db,
-            self.storage.lease,
-            self.fleet,
-            self.catalogue,
-            due,
-            reserved_usd,
-            time.monotonic() + self._time_left_s(time.time()),
-            self._on_progress,
+        run = CampaignRun()
+        deadline_s = time.monotonic() + self._time_left_s(time.time())
+        measuring = asyncio.create_task(
+            asyncio.to_thread(self._measure, due, run, reserved_usd, deadline_s)
         )
-        problem = ""
         try:
-            report = await run.run()
-            self.last = {
-                "ended_at_s": time.time(),
-                "why": due.why,
-                "usd": run.usd,
-                "failed": len(report.failed),
-                "left_out": report.left_out,
-            }
+            await _ended_in_order(measuring, run)
+            figures = {"failed": len(measuring.result().failed), "left_out": run.left_out}
+            self.last = {"ended_at_s": time.time(), "why": due.why, "usd": run.usd, **figures}
         except RelaydError as error:
-            problem = str(error)
+            run.problem = str(error)
             self.on_note(f"The campaign ended early: {error}")
-            self.last = {"ended_at_s": time.time(), "why": due.why, "problem": problem}
+            self.last = {"ended_at_s": time.time(), "why": due.why, "problem": run.problem}
         finally:
             self.running, self.progress = "", {}
             settled = asyncio.ensure_future(
-                self.storage.do(
-                    lambda store: self._settle(store, due, day, reserved_usd, run, problem)
-                )
+                self.storage.do(lambda store: self._settle(store, due, day, reserved_usd, run))
             )
             try:
                 await asyncio.shield(settled)
@@ -208,134 +198,90 @@ class CampaignScheduler:
                 raise
 
     def _settle(
-        self,
-        store: Store,
-        due: DueCampaign,
-        day: str,
-        reserved_usd: float,
-        run: CampaignThread,
-        problem: str,
+        self, store: Store, due: DueCampaign, day: str, reserved_usd: float, run: CampaignRun
     ) -> None:
-        spending = Spending(store.database)
-        spending.settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
-        now_s = time.time()
-        with store.database.transaction():
-            database = store.database
-            if run.ended and due.changed:
-                for src, dst in due.changed:
-                    LevelShifts(store.database).close(src, dst)
-            if problem:
-                database.set_metadata(NOT_BEFORE, now_s + RETRY_S)
-            elif run.left_out:
-                # Tomorrow there is money again; where the hour ended it, quiet hours hold.
-                out_of_time = self._time_left_s(now_s) < LEAST_S
-                database.set_metadata(
-                    NOT_BEFORE, now_s + (LEAST_S if out_of_time else day_left_s(now_s))
-                )
-            elif run.ended:
-                database.set_metadata(NOT_BEFORE, now_s + BETWEEN_S)
+        database, now_s = store.database, time.time()
+        Spending(database).settle(day, "campaign", reserved_usd, run.usd, run.sent_gb)
+        pause_s = 0.0
+        if run.problem:
+            pause_s = RETRY_S
+        elif run.left_out:
+            # Tomorrow there is money again; where the hour ended it, quiet hours hold.
+            out_of_time = self._time_left_s(now_s) < LEAST_S
+            pause_s = LEAST_S if out_of_time else day_left_s(now_s)
+        elif run.ended:
+            pause_s = BETWEEN_S
+        with database.transaction():
+            for src, dst in due.changed if run.ended else ():
+                LevelShifts(database).close(src, dst)
+            if pause_s:
+                database.set_metadata(NOT_BEFORE, now_s + pause_s)
             if run.ended and not due.changed:
                 is_whole = "rtt" in due.spec.phases
                 database.set_metadata(LAST if is_whole else LAST_BY_REGRET, now_s)
-            told = {"status": run.status(problem), "why": due.why, "usd": run.usd}
-            told |= {"sent_gb": run.sent_gb, "ended": run.ended, "left_out": run.left_out}
-            events = Events(store.database)
-            events.add(SUBJECT, str(run.campaign_id), told | {"problem": problem})
+            told = {"status": run.status, "why": due.why, "usd": run.usd, "sent_gb": run.sent_gb}
+            told |= {"ended": run.ended, "left_out": run.left_out, "problem": run.problem}
+            Events(database).add(SUBJECT, str(run.id), told)
 
-    def _on_progress(self, campaign_id: int, now: StageProgress) -> None:
-        told = ("stage", "done", "failed", "total", "usd")
-        self.progress = {"id": campaign_id} | {name: getattr(now, name) for name in told}
+    def _measure(
+        self, due: DueCampaign, run: CampaignRun, budget_usd: float, deadline_s: float
+    ) -> CampaignReport:
+        """Run a campaign in a thread with its own event loop and its own connection to the store.
 
-
-@dataclass
-class CampaignThread:
-    """One campaign in a thread with its own event loop and its own connection to the store.
-
-    Choosing links and making snapshots take processor time; liveness probes must not wait for it.
-    """
-
-    db: str | Location
-    lease: Lease
-    fleet: Fleet
-    catalogue: Catalogue
-    due: DueCampaign
-    budget_usd: float
-    deadline_s: float
-    on_progress: Callable[[int, StageProgress], None]
-    usd: float = 0.0
-    sent_gb: float = 0.0
-    ended: bool = False
-    left_out: int = 0
-    campaign_id: int | None = None
-    _cancel: Callable[[], object] | None = None
-
-    def status(self, problem: str) -> str:
-        """Return the final status of the campaign, as the service names it."""
-        if problem:
-            return "failed"
-        if not self.ended:
-            return "partly done" if self.left_out else "interrupted"
-        return "done"
-
-    async def run(self) -> CampaignReport:
-        """Run the campaign; if cancelled, let it end in good order first."""
-        running = asyncio.create_task(asyncio.to_thread(self._in_thread))
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            while not running.done():
-                if self._cancel:
-                    with suppress(RuntimeError):  # the loop has just been closed
-                        self._cancel()
-                await asyncio.wait([running], timeout=1.0)
-            with suppress(BaseException):
-                running.result()
-            raise
-
-    def _in_thread(self) -> CampaignReport:
-        with open_store(self.db, mode="write") as store:
-            store.lease = self.lease
+        Choosing links and making snapshots take processor time; liveness probes must not wait.
+        """
+        with open_store(self.storage.db, mode="write") as store:
+            store.lease = self.storage.lease
             runner = CampaignRunner(self.fleet, self.catalogue, store)
-            campaign = Campaigns(store).unfinished() if self.due.is_resumed else None
+            campaign = Campaigns(store).unfinished() if due.is_resumed else None
             if campaign is None:
-                campaign = runner.begin(
-                    self.due.spec,
-                    AS_ASKED,
-                    self.budget_usd,
-                    started_by=STARTED_BY_WATCHER,
-                    changed=[list(pair) for pair in self.due.changed],
-                )
-            number = self.campaign_id = campaign.id
+                changed = [list(pair) for pair in due.changed]
+                options = {"started_by": STARTED_BY_WATCHER, "changed": changed}
+                campaign = runner.begin(due.spec, AS_ASKED, budget_usd, **options)
+            run.id = campaign.id
             before_gb, before_usd = campaign.spent()
-            self.usd = self.budget_usd  # all of it, where the store can't tell at the end
-            limits = CampaignLimits(
-                budget_usd=before_usd + self.budget_usd, deadline_s=self.deadline_s
-            )
+            run.usd = budget_usd  # all of it, where the store can't tell at the end
+            limits = CampaignLimits(budget_usd=before_usd + budget_usd, deadline_s=deadline_s)
 
-            async def run() -> CampaignReport:
+            def on_progress(now: StageProgress) -> None:
+                told = ("stage", "done", "failed", "total", "usd")
+                self.progress = {"id": run.id} | {name: getattr(now, name) for name in told}
+
+            async def cancellable() -> CampaignReport:
                 loop, task = asyncio.get_running_loop(), asyncio.current_task()
                 assert task
-                self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+                run.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
                 return await runner.run(
-                    campaign,
-                    limits,
-                    why=self.due.why,
-                    by_watcher=True,
-                    on_progress=lambda now: self.on_progress(number, now),
+                    campaign, limits, why=due.why, by_watcher=True, on_progress=on_progress
                 )
 
             try:
-                report = asyncio.run(run())
-                self.left_out = report.left_out
-                if not self.left_out:
+                report = asyncio.run(cancellable())
+                run.left_out = report.left_out
+                if not run.left_out:
                     # The next campaign repeats failed probes, not this one for ever.
                     campaign.finish()
-                    self.ended = True
+                    run.ended = True
                 return report
             finally:
-                self._cancel = None
+                run.cancel = None
                 now_gb, now_usd = campaign.spent()
-                self.sent_gb, self.usd = now_gb - before_gb, now_usd - before_usd
+                run.sent_gb, run.usd = now_gb - before_gb, now_usd - before_usd
+
+
+async def _ended_in_order(measuring: asyncio.Task[CampaignReport], run: CampaignRun) -> None:
+    """Wait for a campaign; if cancelled, let it end in good order first."""
+    try:
+        await asyncio.shield(measuring)
+    except asyncio.CancelledError:
+        while not measuring.done():
+            if run.cancel:
+                with suppress(RuntimeError):  # the loop has just been closed
+                    run.cancel()
+            await asyncio.wait([measuring], timeout=1.0)
+        with suppress(asyncio.CancelledError):
+            measuring.exception()  # it was told by its events
+        raise
 
 
 def settle_killed(store: Store, day: str) -> None:
@@ -349,13 +295,6 @@ def settle_killed(store: Store, day: str) -> None:
     if reserved_usd > 0 and before_usd is not None and before_gb is not None:
         gb, usd = Campaigns(store).spent(STARTED_BY_WATCHER)
         spending.settle(day, "campaign", reserved_usd, usd - before_usd, gb - before_gb)
-
-
-def _note_before(store: Store) -> None:
-    gb, usd = Campaigns(store).spent(STARTED_BY_WATCHER)
-    with store.database.transaction():
-        store.database.set_metadata(BEFORE_USD, usd)
-        store.database.set_metadata(BEFORE_GB, gb)
 
 
 def _spread(every_s: float, last_s: float) -> float:

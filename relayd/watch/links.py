@@ -44,13 +44,7 @@ def health_detail(health: LinkHealth) -> dict[str, Any]:
 
 
 class WatchedLinks:
-    """Health of directed links between regions.
-
-    Parameters
-    ----------
-    pairs : iterable of (source region, destination region)
-    policy : HealthPolicy
-    """
+    """Health of directed links between regions."""
 
     def __init__(self, pairs: Iterable[Pair], policy: HealthPolicy) -> None:
         self.policy = policy
@@ -86,11 +80,6 @@ class WatchedLinks:
             if link and link.rtt_ms.source == "measured":
                 self.usual_ms[src, dst] = link.rtt_ms.expected
                 self.answered.add((src, dst))
-
-    @property
-    def without_usual(self) -> int:
-        """Number of links that answer and whose usual round trip is not known."""
-        return len(self.answered - set(self.usual_ms))
 
     def observed(self, pair: Pair, probe: LivenessProbe, *, loaded: bool = False) -> LinkHealth:
         """Count a liveness probe; return the link's health after it."""

@@ -51,12 +51,6 @@ class LivenessBudget:
 
     A block is reserved in the store before any of it is spent: a crash can lose the rest of a
     block but never spend it twice, and the store is asked once a block rather than once a probe.
-
-    Parameters
-    ----------
-    storage : StoreThread
-    daily_budget_usd : float
-    block_usd : float
     """
 
     def __init__(self, storage: StoreThread, daily_budget_usd: float, block_usd: float) -> None:
@@ -123,42 +117,27 @@ class LivenessBudget:
 class LivenessMonitor:
     """Probes the watched links from each of their source regions.
 
-    Parameters
-    ----------
-    sessions : Sessions
-        Not shared with a campaign: ending leftovers must not end a campaign's probes.
-    links : WatchedLinks
-    budget : LivenessBudget
-    parameters : ProbeParameters
-    interval_s : float
-        Within which an outage is to be noticed.
-    least_period_s : float
-        Shortest period that the budget allows.
-    usd_per_probe : mapping
-        Pair of regions to the price of a probe, the reply included.
-    on_probed : callable
-        Awaited after each source's probes.
+    Its sessions are not shared with a campaign: ending leftovers must not end a campaign's probes.
     """
 
     sessions: Sessions
     links: WatchedLinks
     budget: LivenessBudget
     parameters: ProbeParameters
-    interval_s: float
-    least_period_s: float
-    usd_per_probe: Mapping[Pair, float]
-    on_probed: Callable[[], Awaitable[None]]
+    interval_s: float  # within which an outage is to be noticed
+    least_period_s: float  # that the budget allows
+    usd_per_probe: Mapping[Pair, float]  # of regions; the reply included
+    on_probed: Callable[[], Awaitable[None]]  # awaited after each source's probes
     on_note: Callable[[str], None] = lambda _: None
     loaded: Callable[[], bool] = lambda: False
-    unreachable: dict[str, str] = field(default_factory=dict)
-    remedies: dict[str, str] = field(default_factory=dict)
+    unreachable: dict[str, ProbeError] = field(default_factory=dict)
     last_probe_s: float = 0.0
     overhead_s: float = OVERHEAD_S
 
     def __post_init__(self) -> None:
         self._prober = LivenessProber(self.sessions, self.parameters, self._usual_ms)
         self._hosts: dict[str, list[str]] = {}
-        self._out_of_budget = False
+        self._noted_day = ""
         for host in self.sessions.fleet:
             self._hosts.setdefault(host.region, []).append(host.name)
         self._random = random.Random()  # noqa: S311 - spreads starts, keeps no secret
@@ -235,13 +214,12 @@ class LivenessMonitor:
             )
             cost = self._cost(region, host, names, silent)
             if not await self.budget.spend(*cost):
-                if not self._out_of_budget:
+                if self._noted_day != (today := utc_date(time.time())):
+                    self._noted_day = today
                     self.on_note(
                         "The budget of today is used up: nothing is sent until midnight UTC."
                     )
-                self._out_of_budget = True
                 return None
-            self._out_of_budget = False
             began_s, reached = time.monotonic(), False
             try:
                 await self.sessions.session(host)
@@ -261,13 +239,11 @@ class LivenessMonitor:
                 extra_s = max(OVERHEAD_S, time.monotonic() - began_s - quick_s)
                 self.overhead_s += LEARNING * (extra_s - self.overhead_s)
             if self.unreachable.pop(region, None) is not None:
-                self.remedies.pop(region, None)
                 self.on_note(f"{region} can be used again.")
             return {names[name]: probe for name, probe in results.items()}
         if region not in self.unreachable:
             self.on_note(f"{errors[-1]} Its links are judged by the probes of others.")
-        self.unreachable[region] = errors[-1].problem
-        self.remedies[region] = errors[-1].remedy
+        self.unreachable[region] = errors[-1]
         return None
 
     def _cost(

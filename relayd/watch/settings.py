@@ -20,12 +20,9 @@ LEAST_INTERVAL_S, MOST_INTERVAL_S = 2.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """The hours of each day in which no throughput is measured.
+    """The hours of each day in which no throughput is measured, in seconds after midnight UTC.
 
-    Attributes
-    ----------
-    begin_s, end_s : float
-        Seconds after midnight UTC; the end may be on the next day.
+    The end may be on the next day.
     """
 
     begin_s: float
@@ -70,48 +67,23 @@ class QuietHours:
 class WatchOptions:
     """Settings of a watcher; checked when made.
 
-    Attributes
-    ----------
-    daily_budget_usd : float
-        Most to spend on egress in a UTC day, liveness probes and campaigns together.
-    interval_s : float
-        Within which an outage is to be noticed; liveness probes come somewhat more often.
-    pairs : tuple of (source host, destination host)
-        Links to watch; empty for all pairs of regions.
-    hold_intervals : int
-        Intervals that a link must be well before it is used again.
-    campaign_every_s : float
-        Age at which a campaign is due; infinity for campaigns after changes only.
-    regret : float | None
-        Expected regret (:mod:`probes.campaign.regret`) that campaigns keep the fleet below: links
-        that have drifted are measured day by day, no more of them than that takes. None to
-        measure by age alone.
-    spec : CampaignSpec
-        Of a campaign that is due by age.
-    quiet : QuietHours | None
-    webhook : Webhook | None
-    keep_every_s : float
-        Time between samples made of the liveness probes of a link.
-    snapshot_every_s : float
-        Least time between snapshots.
-    snapshots_kept : int
-    retain_s : float
-        Age at which samples are summarised; infinity for never.
+    With a ``regret`` (:mod:`probes.campaign.regret`), campaigns keep the fleet below it: links that
+    have drifted are measured day by day, no more of them than that takes.
     """
 
-    daily_budget_usd: float
-    interval_s: float = 30.0
-    pairs: tuple[tuple[str, str], ...] = ()
-    hold_intervals: int = 5
-    campaign_every_s: float = 7 * DAY_S
-    regret: float | None = None
-    spec: CampaignSpec = field(default_factory=CampaignSpec)
+    daily_budget_usd: float  # most to spend on egress in a UTC day, probes and campaigns together
+    interval_s: float = 30.0  # within which an outage is to be noticed
+    pairs: tuple[tuple[str, str], ...] = ()  # of hosts to watch; empty for all pairs of regions
+    hold_intervals: int = 5  # that a link must be well before it is used again
+    campaign_every_s: float = 7 * DAY_S  # infinity for campaigns after changes only
+    regret: float | None = None  # None to measure by age alone
+    spec: CampaignSpec = field(default_factory=CampaignSpec)  # of a campaign that is due by age
     quiet: QuietHours | None = None
     webhook: Webhook | None = None
-    keep_every_s: float = 600.0
-    snapshot_every_s: float = 900.0
+    keep_every_s: float = 600.0  # between samples made of the liveness probes of a link
+    snapshot_every_s: float = 900.0  # at least
     snapshots_kept: int = 300
-    retain_s: float = 90 * DAY_S
+    retain_s: float = 90 * DAY_S  # age at which samples are summarised; infinity for never
 
     def __post_init__(self) -> None:
         budget_usd, interval_s, hold = self.daily_budget_usd, self.interval_s, self.hold_intervals

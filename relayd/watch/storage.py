@@ -16,13 +16,7 @@ STATEMENT_TIMEOUT_S = 15.0
 
 
 class StoreThread:
-    """One connection to a store, used from one thread.
-
-    Parameters
-    ----------
-    db : str, Path or Address
-        Created if missing.
-    """
+    """One connection to a store, used from one thread; the store is created if missing."""
 
     def __init__(self, db: str | Location) -> None:
         self.db = db
@@ -40,13 +34,7 @@ class StoreThread:
             self._pool.shutdown(wait=True)
 
     async def do(self, use: Callable[[Store], T]) -> T:
-        """Use the store, and wait for the result.
-
-        Raises
-        ------
-        StoreError
-            If the database can't be used just now.
-        """
+        """Use the store, and wait for the result; StoreError if it can't be used just now."""
         return await self._in_thread(lambda: use(self._opened()))
 
     @property
@@ -56,13 +44,7 @@ class StoreThread:
         return self._lease
 
     async def acquire_lease(self) -> bool:
-        """Acquire the prober's lease if it is free; return whether it is held here now.
-
-        Raises
-        ------
-        StoreError
-            If the store can't tell.
-        """
+        """Acquire the prober's lease if it is free; return whether it is held here now."""
 
         def acquire() -> bool:
             store = self._opened()

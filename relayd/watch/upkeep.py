@@ -34,15 +34,7 @@ THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
 
 @dataclass
 class Upkeep:
-    """Does the work that is due, each time it is called.
-
-    Parameters
-    ----------
-    storage : StoreThread
-    catalogue : Catalogue
-    options : WatchOptions
-    links : WatchedLinks
-    """
+    """Does the work that is due, each time it is called."""
 
     storage: StoreThread
     catalogue: Catalogue
@@ -107,7 +99,10 @@ class Upkeep:
 
     def _learning(self, now_s: float) -> bool:
         """Tell whether it has just begun, and some links' usual round-trip time is not known."""
-        return self.links.without_usual > 0 and now_s - self._began_s < self.options.keep_every_s
+        return (
+            bool(self.links.answered - set(self.links.usual_ms))
+            and now_s - self._began_s < self.options.keep_every_s
+        )
 
     def _snapshot_every_s(self, now_s: float) -> float:
         every_s = self.options.snapshot_every_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from planner.model.errors import InputError, StoreError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
-from probes.liveness.probing import ProbeParameters, parameters_for
+from probes.liveness.probing import parameters_for
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.store import Location, Store
 from relayd.store.campaigns.log import Campaigns
@@ -49,16 +49,6 @@ class Watcher:
 
     Of several watchers on one store, one probes and the others stand by; one of them takes over
     within seconds when it ends, however it does.
-
-    Parameters
-    ----------
-    db : str, Path or Address
-        The store.
-    fleet : Fleet
-    catalogue : Catalogue
-    options : WatchOptions
-    on_note : callable
-        Called with a line that the operator should read.
     """
 
     db: str | Location
@@ -140,7 +130,7 @@ class Watcher:
             await prober.begin()
             # The role is shown once the prober knows the hosts that it can't reach.
             self._prober, self._role = prober, "prober"
-            await prober.run(stop.wait, lambda: self._until_lease_runs_out(storage.lease))
+            await prober.run(stop.wait(), self._until_lease_runs_out(storage.lease))
 
     def note(self, error: StoreError) -> None:
         """Tell of a problem with the store; each is told once."""
@@ -163,7 +153,7 @@ class _Prober:
 
     def __init__(self, watcher: Watcher, storage: StoreThread, sessions: Sessions) -> None:
         self._watcher, self._storage, self._sessions = watcher, storage, sessions
-        self._spent_usd = self._sent_gb = 0.0
+        self._spent_usd = self._sent_gb = self._confirmed_s = 0.0
         options, on_note = watcher.options, watcher.on_note
         self.links = WatchedLinks(region_pairs(sessions.fleet, options.pairs), options.policy)
         self.upkeep = Upkeep(storage, watcher.catalogue, options, self.links, on_note)
@@ -178,44 +168,51 @@ class _Prober:
         StoreError
             If the store can't be used.
         """
-        kept = await self._storage.do(lambda store: LinkStates(store.database).kept())
-        self.links.resume(kept, time.time())
-        await self._storage.do(lambda store: settle_killed(store, utc_date(time.time())))
+        watcher, now_s = self._watcher, time.time()
+        self.links.resume(
+            await self._storage.do(lambda store: LinkStates(store.database).kept()), now_s
+        )
+        await self._storage.do(lambda store: settle_killed(store, utc_date(now_s)))
         await self.upkeep.begin()
         if self.notifier:
             await self.notifier.begin()
         self.monitor, liveness_usd_per_day = self._liveness()
         self.scheduler = CampaignScheduler(
             self._storage,
-            self._sessions.fleet,
-            self._watcher.catalogue,
-            self._watcher.options,
+            watcher.fleet,
+            watcher.catalogue,
+            watcher.options,
             liveness_usd_per_day,
             self.links.collapsed,
-            self._watcher.on_note,
+            watcher.on_note,
         )
 
     def _liveness(self) -> tuple[LivenessMonitor, float]:
         """Return the liveness monitor, and the cost of its probes a day in USD."""
-        options, links = self._watcher.options, self.links
+        watcher, links = self._watcher, self.links
+        options = watcher.options
         longest_ms = max(links.usual_ms.values(), default=USUAL_FAR_MS)
         parameters = parameters_for(options.interval_s, longest_ms)
-        usd_per_probe = self._usd_per_probe(parameters)
+        # Requests and replies pay where they leave.
+        meter = MeasuredFleet(watcher.fleet, watcher.catalogue, None).meter()
+        each_gb = parameters.probe_gb / 2
+        usd_per_probe = {
+            (src, dst): meter.price(src, dst, each_gb) + meter.price(dst, src, each_gb)
+            for src, dst in links.healths
+        }
         every_s = period_s(options.interval_s, parameters, options.policy.confirmations)
         per_round_usd = sum(usd_per_probe.values())
         most_usd = LIVENESS_SHARE * options.daily_budget_usd
         least_s = 0.0
         if per_round_usd * DAY_S / every_s > most_usd > 0:
             least_s = every_s = per_round_usd * DAY_S / most_usd
-            self._watcher.on_note(
+            watcher.on_note(
                 f"Liveness probes of {len(links.healths)} links every {options.interval_s:g} s "
                 "would take over half of the daily budget: they are sent every "
                 f"{every_s:.0f} s."
             )
         usd_per_day = per_round_usd * DAY_S / every_s
-        budget = LivenessBudget(
-            self._storage, options.daily_budget_usd, usd_per_day * BLOCK_S / DAY_S
-        )
+        block_usd = usd_per_day * BLOCK_S / DAY_S
 
         async def on_probed() -> None:
             if links.changed:
@@ -224,27 +221,18 @@ class _Prober:
         monitor = LivenessMonitor(
             self._sessions,
             links,
-            budget,
+            LivenessBudget(self._storage, options.daily_budget_usd, block_usd),
             parameters,
             options.interval_s,
             least_s,
             usd_per_probe,
             on_probed,
-            self._watcher.on_note,
+            watcher.on_note,
             loaded=lambda: bool(self.scheduler.running),
         )
         return monitor, usd_per_day
 
-    def _usd_per_probe(self, parameters: ProbeParameters) -> dict[tuple[str, str], float]:
-        """Return the price of a probe of each link; requests and replies pay where they leave."""
-        meter = MeasuredFleet(self._sessions.fleet, self._watcher.catalogue, None).meter()
-        each_gb = parameters.probe_gb / 2
-        return {
-            (src, dst): meter.price(src, dst, each_gb) + meter.price(dst, src, each_gb)
-            for src, dst in self.links.healths
-        }
-
-    async def run(self, *until: Callable[[], Awaitable[object]]) -> None:
+    async def run(self, *until: Coroutine[Any, Any, object]) -> None:
         """Probe until one of the other loops has ended; store all results.
 
         Raises
@@ -252,10 +240,16 @@ class _Prober:
         Exception
             The first error of any part.
         """
-        loops = [self.monitor.run, self._upkeep, self._campaigns, *until]
+        pause_s = min(UPKEEP_S, self._watcher.options.interval_s)
+        loops = [
+            self.monitor.run(),
+            self._repeated(self._upkeep, pause_s),
+            self._repeated(lambda: self.scheduler.check(time.time()), pause_s),
+            *until,
+        ]
         if self.notifier:
-            loops.append(self._notify)
-        running = [asyncio.ensure_future(loop()) for loop in loops]
+            loops.append(self._repeated(self.notifier.run, STORE_RETRY_S))
+        running = [asyncio.ensure_future(loop) for loop in loops]
         try:
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -275,14 +269,15 @@ class _Prober:
         """Return the state of the links, the budget and the campaigns as plain values."""
         now_s = time.time()
         monitor, upkeep, scheduler = self.monitor, self.upkeep, self.scheduler
+        unreachable = list(monitor.unreachable.items())
         return {
             "legs": dict(self.links.counts()),
             "not_up": [
                 {"src": src, "dst": dst, "condition": health.condition, **health_detail(health)}
                 for (src, dst), health in self.links.unusual().items()
             ],
-            "unreachable": dict(monitor.unreachable),
-            "remedies": dict(monitor.remedies),
+            "unreachable": {region: error.problem for region, error in unreachable},
+            "remedies": {region: error.remedy for region, error in unreachable},
             "looks_every_s": monitor.period_s,
             "outages_noticed_within_s": monitor.noticed_within_s,
             "last_look_age_s": now_s - monitor.last_probe_s if monitor.last_probe_s else None,
@@ -304,30 +299,26 @@ class _Prober:
 
     # ---- loops ---------------------------------------------------------------------------------
 
+    async def _repeated(self, do: Callable[[], Awaitable[None]], pause_s: float) -> None:
+        """Do something again and again; a store that is busy or full is only a pause."""
+        while True:
+            await asyncio.sleep(pause_s)
+            try:
+                await do()
+                self._watcher.problem = ""
+            except StoreError as error:
+                self._watcher.note(error)
+
     async def _upkeep(self) -> None:
-        confirmed_s = 0.0
-
-        async def once() -> None:
-            nonlocal confirmed_s
-            now_s = time.time()
-            await self.upkeep.check(now_s)
-            # States expire unless they are confirmed now and then.
-            probing = now_s - self.monitor.last_probe_s < self._watcher.options.valid_s / 4
-            if probing and now_s - confirmed_s > self._watcher.options.valid_s / 4:
-                confirmed_s = now_s
-                await self._keep(all_of_them=True)
-            elif self.links.changed:
-                await self._keep()
-            await self._count_spending()
-
-        while True:
-            await self._safely(once)
-            await asyncio.sleep(min(UPKEEP_S, self._watcher.options.interval_s))
-
-    async def _campaigns(self) -> None:
-        while True:
-            await asyncio.sleep(min(UPKEEP_S, self._watcher.options.interval_s))
-            await self._safely(lambda: self.scheduler.check(time.time()))
+        now_s, confirm_s = time.time(), self._watcher.options.valid_s / 4
+        await self.upkeep.check(now_s)
+        # States expire unless they are confirmed now and then.
+        if now_s - self.monitor.last_probe_s < confirm_s < now_s - self._confirmed_s:
+            self._confirmed_s = now_s
+            await self._keep(all_of_them=True)
+        elif self.links.changed:
+            await self._keep()
+        await self._count_spending()
 
     async def _keep(self, *, all_of_them: bool = False) -> None:
         """Store the states that have changed, with their events: all readers plan by them then."""
@@ -366,17 +357,3 @@ class _Prober:
             return spending.committed_usd(today), spending.sent_gb(today)
 
         self._spent_usd, self._sent_gb = await self._storage.do(spent)
-
-    async def _safely(self, do: Callable[[], Awaitable[None]]) -> None:
-        """Do something that needs the store; a store that is busy or full is only a pause."""
-        try:
-            await do()
-            self._watcher.problem = ""
-        except StoreError as error:
-            self._watcher.note(error)
-
-    async def _notify(self) -> None:
-        assert self.notifier
-        while True:
-            await self._safely(self.notifier.run)
-            await asyncio.sleep(STORE_RETRY_S)

@@ -47,28 +47,14 @@ class DeliveryError(RelaydError):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """The receiver of events.
-
-    Attributes
-    ----------
-    url : str
-        https, or http on this machine alone.
-    secret : str
-        Shared with the receiver; never shown.
-    """
+    """The receiver of events, over https, or http on this machine alone."""
 
     url: str
-    secret: str = field(repr=False)
+    secret: str = field(repr=False)  # shared with the receiver; never shown
 
     @classmethod
     def from_environment(cls, url: str, option: str) -> Webhook:
-        """Return the webhook at an address, with the secret of the environment.
-
-        Raises
-        ------
-        InputError
-            If there is no secret, or something is wrong with it or the address.
-        """
+        """Return the webhook at an address, with the secret of the environment."""
         secret = os.environ.get(SECRET)
         if not secret:
             raise InputError(
@@ -161,19 +147,12 @@ def signature(secret: str, body: bytes, at_s: int) -> str:
 
 def retry_s(failures: int) -> float:
     """Return the seconds to wait after a number of failures in a row."""
-    doubled: float = FIRST_RETRY_S * 2.0 ** min(failures - 1, 30)
-    return min(MOST_RETRY_S, doubled)
+    return min(MOST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures - 1, 30))
 
 
 @dataclass
 class Notifier:
-    """Delivers events to a webhook.
-
-    Parameters
-    ----------
-    storage : StoreThread
-    webhook : Webhook
-    """
+    """Delivers events to a webhook."""
 
     storage: StoreThread
     webhook: Webhook
