@@ -77,9 +77,7 @@ def main() -> None:
             pending = [PendingTransfer(t, t.volume_gb) for t in request.transfers]
             direct = ScheduleRequest(request.transfers, relays="none")
             figures = schedule_problem(direct, pending, 0.0, network, prices)
-            program = ScheduleProgram(
-                figures.resources, figures.problem.usd_per_gbit, figures.cuts_s, figures.commodities
-            )
+            program = ScheduleProgram(figures)
             everyone = list(range(len(figures.commodities)))
             program.put(everyone, "wanted")
             program.most_worth(dict.fromkeys(everyone, 1.0))

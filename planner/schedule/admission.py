@@ -11,12 +11,11 @@ going down each branch until it is settled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from itertools import count
 from math import ceil, floor, fsum, gcd, inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,161 +31,100 @@ WORK_OF_NODE = 100_000
 PRECISION = 1e-6
 
 
-@dataclass(frozen=True)
-class Contest:
-    """Transfers that are decided together.
+class Admission(NamedTuple):
+    """The transfers admitted, their total worth, and what no choice exceeds, proven."""
 
-    Attributes
-    ----------
-    worth : dict
-        Above 0, by transfer.
-    """
-
-    worth: Mapping[int, float]
-
-    @cached_property
-    def unit(self) -> float:
-        """The common divisor of all worths: their equal value, or whole cents; 0 if none."""
-        values = list(self.worth.values())
-        if len(set(values)) == 1:
-            return values[0]
-        cents = [round(100 * value) for value in values]
-        if any(
-            abs(100 * value - cent) > PRECISION for value, cent in zip(values, cents, strict=True)
-        ):
-            return 0.0
-        return gcd(*cents) / 100
-
-    def of(self, numbers: Iterable[int]) -> float:
-        """Return the total worth of some transfers."""
-        return fsum(self.worth[number] for number in numbers)
-
-    def attainable(self, bound: float) -> float:
-        """Return the most that whole transfers can be worth under a bound."""
-        bound = max(0.0, bound) * (1.0 + PRECISION)
-        if self.unit <= bound * PRECISION:
-            return bound
-        return floor(bound / self.unit) * self.unit
-
-
-@dataclass(frozen=True)
-class Admission:
-    """The transfers of a contest that are admitted.
-
-    Attributes
-    ----------
-    reached : float
-        Their total worth.
-    bound : float
-        No choice is worth more, proven.
-    """
-
-    admitted: frozenset[int]
+    admitted: set[int]
     reached: float
     bound: float
 
 
-def admit(program: ScheduleProgram, contest: Contest) -> Admission:
-    """Return the transfers admitted, and put them `in` the program.
+def admit(program: ScheduleProgram, worth: Mapping[int, float]) -> Admission:
+    """Admit some of the transfers that are decided together, and put them `in` the program.
 
     Parameters
     ----------
     program : ScheduleProgram
-        With all transfers of the contest out.
+        With all of these transfers out.
+    worth : mapping
+        Above 0, by transfer.
     """
-    search = _AdmissionSearch(program, contest)
-    best = search.run()
-    program.put(contest.worth, "out")
+    best, bound = _search(program, worth)
+    program.put(worth, "out")
     program.put(best, "in")
     admitted = set(best)
-    for number in contest.worth:
-        if number in admitted or contest.of({*admitted, number}) > search.bound:
+    for number in worth:
+        if number in admitted or _total(worth, {*admitted, number}) > bound:
             continue
         program.put([number], "wanted")
         if program.fits(number):
             admitted.add(number)
         program.put([number], "in" if number in admitted else "out")
-    reached = contest.of(admitted)
-    return Admission(frozenset(admitted), reached, max(reached, search.bound))
+    reached = _total(worth, admitted)
+    return Admission(admitted, reached, max(reached, bound))
 
 
-class _AdmissionSearch:
-    """Branch and bound.
+def _total(worth: Mapping[int, float], numbers: Iterable[int]) -> float:
+    return fsum(worth[number] for number in numbers)
 
-    Attributes
-    ----------
-    bound : float
-        No choice is worth more; proven at any time.
+
+def _attainable(values: list[float]) -> Callable[[float], float]:
+    """Return a function of a bound: the most that whole transfers can be worth under it.
+
+    That is a multiple of their common divisor: of their equal value, or of whole cents.
     """
+    cents = [round(100 * value) for value in values]
+    whole = all(abs(100 * v - cent) <= PRECISION for v, cent in zip(values, cents, strict=True))
+    unit = values[0] if len(set(values)) == 1 else gcd(*cents) / 100 if whole else 0.0
 
-    def __init__(self, program: ScheduleProgram, contest: Contest) -> None:
-        self._program, self._contest = program, contest
-        self._best: frozenset[int] = frozenset()
-        self._reached = 0.0
-        self._work = 0
-        self._open: list[tuple[float, int, dict[int, bool]]] = []
-        self._count = count()
-        self.bound = inf
+    def attainable(bound: float) -> float:
+        bound = max(0.0, bound) * (1.0 + PRECISION)
+        return bound if unit <= bound * PRECISION else floor(bound / unit) * unit
 
-    def run(self) -> frozenset[int]:
-        """Return the best choice found."""
-        self._leave(inf, {})
-        while self._open and self._work < MOST_WORK:
-            bound, _, decided = heappop(self._open)
-            if self._is_beaten(-bound):
+    return attainable
+
+
+def _search(program: ScheduleProgram, worth: Mapping[int, float]) -> tuple[list[int], float]:
+    """Return the best choice found by branch and bound, and the proven most of any."""
+    attainable = _attainable(list(worth.values()))
+    best: list[int] = []
+    reached, work, order = 0.0, 0, count()
+    waiting: list[tuple[float, int, dict[int, bool]]] = [(-inf, next(order), {})]
+
+    def is_beaten(bound: float) -> bool:
+        return bound < inf and attainable(bound) <= reached * (1.0 + 2 * PRECISION)
+
+    while waiting and work < MOST_WORK and not is_beaten(-waiting[0][0]):
+        least, _, decided = heappop(waiting)
+        bound = -least
+        # Settle this node, then those below it that admit one more undecided transfer each.
+        while not is_beaten(bound):
+            if work >= MOST_WORK:
+                heappush(waiting, (-bound, next(order), decided))
                 break
-            self._go_down(-bound, decided)
-        bounds = [-bound for bound, _, _ in self._open if not self._is_beaten(-bound)]
-        self.bound = self._contest.attainable(max(bounds)) if bounds else self._reached
-        return self._best
-
-    def _leave(self, bound: float, decided: dict[int, bool]) -> None:
-        """Keep a node for later, behind those with higher bounds."""
-        heappush(self._open, (-bound, next(self._count), decided))
-
-    def _go_down(self, bound: float, decided: dict[int, bool]) -> None:
-        """Settle a node, then those below it that admit one more undecided transfer each."""
-        while not self._is_beaten(bound):
-            if self._work >= MOST_WORK:
-                self._leave(bound, decided)
-                return
-            relaxed = self._relaxed(decided)
+            for state, taken in (("in", True), ("out", False), ("wanted", None)):
+                program.put([n for n in worth if decided.get(n) is taken], state)
+            before = program.work
+            relaxed = program.most_worth(worth)
+            work += program.work - before + WORK_OF_NODE
             if relaxed is None:
-                return
-            bound = min(bound, relaxed[0])
-            self._take(relaxed[1])
+                break
+            bound, shares = min(bound, relaxed[0]), relaxed[1]
+            whole = [number for number, share in shares.items() if share >= WHOLE]
+            if (total := _total(worth, whole)) > reached:
+                best, reached = whole, total
             parts = {
-                number: self._contest.worth[number] * min(share, 1.0 - share)
-                for number, share in relaxed[1].items()
+                number: worth[number] * min(share, 1.0 - share)
+                for number, share in shares.items()
                 if 1.0 - WHOLE < share < WHOLE and number not in decided
             }
-            if not parts or self._is_beaten(bound):
-                return
+            if not parts or is_beaten(bound):
+                break
             branch = max(parts, key=parts.__getitem__)
-            self._leave(bound, {**decided, branch: False})
+            heappush(waiting, (-bound, next(order), {**decided, branch: False}))
             decided = {**decided, branch: True}
-
-    def _relaxed(self, decided: Mapping[int, bool]) -> tuple[float, dict[int, float]] | None:
-        for state, taken in (("in", True), ("out", False), ("wanted", None)):
-            numbers = [n for n in self._contest.worth if decided.get(n) is taken]
-            self._program.put(numbers, state)
-        before = self._program.work
-        relaxed = self._program.most_worth(self._contest.worth)
-        self._work += self._program.work - before + WORK_OF_NODE
-        return relaxed
-
-    def _take(self, shares: Mapping[int, float]) -> None:
-        """Note a choice if it is better than the best."""
-        whole = [number for number, share in shares.items() if share >= WHOLE]
-        worth = self._contest.of(whole)
-        if worth > self._reached:
-            self._best, self._reached = frozenset(whole), worth
-
-    def _is_beaten(self, bound: float) -> bool:
-        """Return whether no choice within a bound is worth more than the best one."""
-        if bound == inf:
-            return False
-        return self._contest.attainable(bound) <= self._reached * (1.0 + 2 * PRECISION)
+    bounds = [-least for least, _, _ in waiting if not is_beaten(-least)]
+    return best, attainable(max(bounds)) if bounds else reached
 
 
 # A solver's rounding does not justify another second or another VM.

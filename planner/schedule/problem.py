@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
-from planner.schedule.program import Commodity, Disk
-from planner.schedule.request import ScheduleRequest, TimedTransfer
+from planner.schedule.request import ScheduleInProgress, ScheduleRequest, TimedTransfer
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
-from planner.schedule.usage import NOTHING_STORED
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
+
+Route: TypeAlias = tuple[int, ...]
+"""The sites of a path in order; of one into storage, without the destination, and of one out of
+it, without the source."""
 
 # Relays that add more than this to the round trip are left out, so that the time kept free for
 # getting up to speed, which is that of the longest path, grows by 1.3 s at most.
@@ -29,21 +32,50 @@ MOST_DETOUR_MS = 150.0
 MOST_STOCKS = 100_000
 ROUNDING = 1e-6
 # Of a transfer's volume: less is the rounding of a sum.
-NOTHING_LEFT = 1e-9
+NOTHING_LEFT, NOTHING_STORED = 1e-9, 1e-6
+
+
+class Disk(NamedTuple):
+    """The storage of a site, and the price of keeping a Gbit there for a second."""
+
+    most_gbit: float
+    usd_per_gbit_s: float
+
+
+@dataclass(frozen=True)
+class Commodity:
+    """A transfer as the program sees it.
+
+    It may send in the slots from `first` to `last`, none if last is before first; over a direct
+    link if there is one, or over `hops`. `stored_gbit` is the part of its volume that is stored at
+    relays at the first cut, by site.
+    """
+
+    src: int
+    dst: int
+    volume_gbit: float
+    first: int
+    last: int
+    hops: np.ndarray
+    direct: bool
+    stored_gbit: Mapping[int, float] = field(default_factory=dict)
+
+    def delivers(self, route: Route) -> bool:
+        """Return whether a route ends at the destination rather than in storage."""
+        return route[-1] == self.dst
+
+    def routes(self) -> list[Route]:
+        """Return all paths: direct first."""
+        direct = [(self.src, self.dst)] if self.direct else []
+        return [*direct, *((self.src, hop, self.dst) for hop in self.hops.tolist())]
 
 
 @dataclass(frozen=True)
 class PendingTransfer:
     """A transfer that still has volume to send.
 
-    Attributes
-    ----------
-    left_gb : float
-    known : bool
-        Whether it is part of a schedule already: it is decided before all others, and has begun to
-        get up to speed in time.
-    stored_gb : mapping
-        Its volume stored at relays, by region.
+    One that is `known` is part of a schedule already: it is decided before all others, and has
+    begun to get up to speed in time. `stored_gb` is its volume stored at relays, by region.
     """
 
     transfer: TimedTransfer
@@ -52,50 +84,38 @@ class PendingTransfer:
     stored_gb: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ScheduleProgress:
-    """The progress of a schedule.
+    """The progress of a schedule, assuming that it was followed.
 
-    Attributes
-    ----------
-    order : tuple of TransferSchedule
-        All transfers of the schedule, unchanged.
-    past : dict
-        Id to the periods before now.
-    pending : tuple of PendingTransfer
-    done : tuple of TransferSchedule
-        Transfers that have ended, or were given up partway.
+    `order` has the ids of its transfers, `past` their periods before now, and `done` those that
+    have ended, or were given up partway. One that was refused may be asked for again.
     """
 
-    order: tuple[TransferSchedule, ...]
-    past: dict[str, tuple[Period, ...]]
-    pending: tuple[PendingTransfer, ...]
-    done: tuple[TransferSchedule, ...]
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """Ids that new transfers can't have; one that was refused may be asked for again."""
-        return frozenset(transfer.id for transfer in self.order)
+    order: list[str] = field(default_factory=list)
+    past: dict[str, tuple[Period, ...]] = field(default_factory=dict)
+    pending: list[PendingTransfer] = field(default_factory=list)
+    done: list[TransferSchedule] = field(default_factory=list)
 
     @classmethod
-    def of(cls, existing: SchedulePlan | None, now_s: float) -> ScheduleProgress:
-        """Return the progress of a schedule at a time, assuming that it was followed.
+    def of(
+        cls, existing: SchedulePlan | ScheduleInProgress | None, now_s: float
+    ) -> ScheduleProgress:
+        """Return the progress of a schedule at a time.
 
         Raises
         ------
         InputError
             If the time is before the one that the schedule was planned from.
         """
-        if existing is None:
-            return cls((), {}, (), ())
-        if now_s < existing.now_s:
+        found = cls()
+        if existing and now_s < existing.now_s:
             raise InputError(
                 "now",
                 f"is before the schedule in progress, made at {existing.now_s:g} s",
                 value=now_s,
             )
-        past, pending, done, order = {}, [], [], []
-        for transfer in existing.transfers:
+        for transfer in existing.transfers if existing else ():
             before = tuple(
                 replace(period, end_s=min(period.end_s, now_s))
                 for period in transfer.periods
@@ -103,15 +123,16 @@ class ScheduleProgress:
             )
             if transfer.verdict == "refused" and not before:
                 continue
-            order.append(transfer)
-            past[transfer.id] = before
+            found.order.append(transfer.id)
+            found.past[transfer.id] = before
             moved_gbit = {transfer.dst: 0.0}
             for period in before:
                 for region, gbit in period.moved_gbit(transfer.src, transfer.dst).items():
                     moved_gbit[region] = moved_gbit.get(region, 0.0) + gbit
             left_gb = transfer.volume_gb - moved_gbit.pop(transfer.dst) / BITS_PER_BYTE
             if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * transfer.volume_gb:
-                done.append(replace(transfer, periods=before, egress_usd=0.0, stored=()))
+                done = replace(transfer, periods=before, egress_usd=0.0, remedies=None, stored=())
+                found.done.append(done)
             else:
                 asked = TimedTransfer(**TimedTransfer.figures_of(transfer))
                 stored_gb = {
@@ -119,8 +140,8 @@ class ScheduleProgress:
                     for region, gbit in moved_gbit.items()
                     if gbit > NOTHING_STORED * transfer.volume_gb
                 }
-                pending.append(PendingTransfer(asked, left_gb, known=True, stored_gb=stored_gb))
-        return cls(tuple(order), past, tuple(pending), tuple(done))
+                found.pending.append(PendingTransfer(asked, left_gb, True, stored_gb))
+        return found
 
 
 @dataclass(frozen=True)
@@ -178,63 +199,39 @@ def schedule_problem(
     for item in pending:
         pair = item.transfer.src, item.transfer.dst
         demands[pair] = demands.get(pair, 0.0) + item.left_gb
-    problem = shuffle_problem(
-        ShuffleRequest(
-            Demands(demands),
-            vms=request.vms,
-            vms_in=request.vms_in,
-            connections=request.connections,
-            relays=request.relays,
-            avoid=request.avoid,
-            vm_start_s=request.vm_start_s,
-        ),
-        network,
-        prices,
-    )
+    same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s")
+    asked = ShuffleRequest(Demands(demands), **{name: getattr(request, name) for name in same})
+    problem = shuffle_problem(asked, network, prices)
     index = {region: position for position, region in enumerate(problem.regions)}
     disks = _disks(request, pending, index)
     resources = problem.low if request.rates == "low" else problem.resources
-    starts, hops_of = [], []
+    hops_of, starts = [], []
     for item in pending:
-        i, j = index[item.transfer.src], index[item.transfer.dst]
-        stored = {index[region] for region in item.stored_gb}
-        hops, ramp_s = _hops(resources, problem.rtt_ms, i, j, stored)
-        if not len(hops) and resources.rate_gbps[i, j] <= 0:
-            raise DataError(
-                f"At these rates nothing leads from {item.transfer.src} to {item.transfer.dst}. "
-                "Measure or import one of its links, or plan with the expected rates."
-            )
-        if stuck := sorted(stored - set(hops.tolist())):
-            raise DataError(
-                f"What lies at {problem.regions[stuck[0]]} of {item.transfer.id} can't be sent to "
-                f"{item.transfer.dst}: nothing is known of that link any more. Measure it."
-            )
+        hops, ramp_s = _hops(item, resources, problem, index)
         hops_of.append(hops)
         begin_s = item.transfer.start_s if item.known else max(now_s, item.transfer.start_s)
         starts.append(max(now_s, begin_s + ramp_s))
-    timed = [number for number, item in enumerate(pending) if item.transfer.deadline_s is not None]
+    timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
     ends = [item.transfer.deadline_s for item in pending if item.transfer.deadline_s is not None]
     tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit, unused)
     times = [now_s, *(starts[number] for number in timed), *ends]
     cuts = tariffs.cuts_s(time for time in times if time >= now_s)
-    longest_s = 0.0
     commodities = []
-    for number in timed:
+    for number, end_s in zip(timed, ends, strict=True):
         item = pending[number]
-        assert item.transfer.deadline_s is not None
         i, j = index[item.transfer.src], index[item.transfer.dst]
         commodity = Commodity(
             i,
             j,
             item.left_gb * BITS_PER_BYTE,
             int(np.searchsorted(cuts, starts[number])),
-            int(np.searchsorted(cuts, item.transfer.deadline_s)) - 1,
+            int(np.searchsorted(cuts, end_s)) - 1,
             hops_of[number],
             bool(resources.rate_gbps[i, j] > 0),
-            tuple((index[r], gb * BITS_PER_BYTE) for r, gb in item.stored_gb.items()),
+            {index[r]: gb * BITS_PER_BYTE for r, gb in item.stored_gb.items()},
         )
         commodities.append(commodity)
-        longest_s = max(longest_s, _alone_s(resources, commodity))
+    longest_s = max((_alone_s(resources, of) for of in commodities), default=0.0)
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
     if len(disks) * len(commodities) * len(cuts) > MOST_STOCKS:
         raise InputError(
@@ -280,32 +277,48 @@ def _disks(
     }
 
 
+def possible_hops(resources: SiteResources, i: int, j: int) -> np.ndarray:
+    """Return the sites that may relay from one site to another."""
+    may = resources.may_relay & (resources.rate_gbps[i] > 0) & (resources.rate_gbps[:, j] > 0)
+    may[[i, j]] = False
+    return np.nonzero(may)[0]
+
+
 def _hops(
-    resources: SiteResources, rtt_ms: Floats, i: int, j: int, stored: Collection[int]
+    item: PendingTransfer,
+    resources: SiteResources,
+    problem: ShuffleProblem,
+    index: Mapping[str, int],
 ) -> tuple[np.ndarray, float]:
-    """Return the relays of a pair, and the time that its longest path takes to be up to speed.
+    """Return the relays of a transfer, and the time that its longest path needs to be up to speed.
 
     Relays that already store some of its volume are included.
     """
-    rate = resources.rate_gbps
-    may = resources.may_relay & (rate[i] > 0) & (rate[:, j] > 0)
-    may[[i, j]] = False
-    hops = np.nonzero(may)[0]
+    i, j = index[item.transfer.src], index[item.transfer.dst]
+    stored, rtt_ms = [index[region] for region in item.stored_gb], problem.rtt_ms
+    hops, direct = possible_hops(resources, i, j), resources.rate_gbps[i, j] > 0
     around = rtt_ms[i, hops] + rtt_ms[hops, j]
-    shortest = float(rtt_ms[i, j]) if rate[i, j] > 0 else float(around.min(initial=np.inf))
-    kept = (around <= shortest + MOST_DETOUR_MS) | np.isin(hops, list(stored))
-    longest = max(shortest, float(around[kept].max(initial=0.0)))
-    return hops[kept], ramp_up_s(longest) if np.isfinite(longest) else 0.0
+    shortest = float(rtt_ms[i, j] if direct else around.min(initial=np.inf))
+    kept = (around <= shortest + MOST_DETOUR_MS) | np.isin(hops, stored)
+    hops = hops[kept]
+    if not len(hops) and not direct:
+        raise DataError(
+            f"At these rates nothing leads from {item.transfer.src} to {item.transfer.dst}. "
+            "Measure or import one of its links, or plan with the expected rates."
+        )
+    if stuck := sorted(set(stored) - set(hops.tolist())):
+        raise DataError(
+            f"What lies at {problem.regions[stuck[0]]} of {item.transfer.id} can't be sent to "
+            f"{item.transfer.dst}: nothing is known of that link any more. Measure it."
+        )
+    return hops, ramp_up_s(max(shortest, float(around[kept].max(initial=0.0))))
 
 
 def _alone_s(resources: SiteResources, commodity: Commodity) -> float:
     """Return the duration of a transfer alone: direct if possible, else by its fastest relay."""
-    i, j = commodity.src, commodity.dst
     times = []
-    for hop in [j] if commodity.direct else commodity.hops.tolist():
+    for route in commodity.routes()[: 1 if commodity.direct else None]:
         links = np.zeros_like(resources.rate_gbps)
-        links[i, hop] = commodity.volume_gbit
-        if hop != j:
-            links[hop, j] = commodity.volume_gbit
+        links[route[:-1], route[1:]] = commodity.volume_gbit
         times.append(resources.time_s(links))
     return min(times, default=0.0)

@@ -47,7 +47,7 @@ def recommend_schedule(
     now_s = request.now_s or 0.0
     progress = ScheduleProgress.of(request.existing, now_s)
     for transfer in request.transfers:
-        if transfer.id in progress.ids:
+        if transfer.id in progress.order:
             raise InputError(
                 "transfers",
                 "have an id that the schedule in progress has",
@@ -80,7 +80,7 @@ class _ScheduleAnswer:
             self._answer(number, periods.get(number, ()), fees.get(number, 0.0))
             for number in range(len(self.schedule.pending))
         ]
-        order = {transfer.id: at for at, transfer in enumerate(self.progress.order)}
+        order = {name: at for at, name in enumerate(self.progress.order)}
         transfers = tuple(
             sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
         )
@@ -138,7 +138,7 @@ class _ScheduleAnswer:
         return tuple(
             f"{item.transfer.id} was admitted before, but current estimates no longer allow it"
             for number, item in enumerate(self.schedule.pending)
-            if item.known and number in self.schedule.timed and number not in self.schedule.admitted
+            if item.known and number in {*self.schedule.timed} - self.schedule.admitted
         )
 
     def _answer(

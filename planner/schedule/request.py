@@ -1,13 +1,10 @@
-"""Transfers to admit and schedule, and what they may use.
-
-:func:`schedule_from` reads a schedule from its JSON document, to continue it.
-"""
+"""Transfers to admit and schedule, and what they may use."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
@@ -48,9 +45,7 @@ from planner.fields.specified import (
     fields_of,
     specified,
 )
-from planner.model.answer import Cost
 from planner.model.errors import FormatError, InputError
-from planner.model.network import Snapshot
 from planner.model.pricing import provider_of
 from planner.schedule.plan import SchedulePlan, TransferSchedule
 
@@ -183,80 +178,45 @@ class Tariff(Specified):
         return since_s < self.end_s - self.start_s
 
 
-REMEDY = "Give the JSON that `relayd schedule` printed."
-# What a document may leave out.
-DEFAULTS = {
-    "start_s": 0.0,
-    "deadline_s": None,
-    "priority": 0,
-    "value_usd": None,
-    "end_s": None,
-    "slack_s": None,
-    "egress_usd": 0.0,
-    "remedies": None,
-}
-_TRANSFER = TypeAdapter(TransferSchedule)
+@dataclass(frozen=True)
+class ScheduleInProgress:
+    """What of a schedule continuing it needs: its transfers with their periods, and its time."""
+
+    now_s: float
+    transfers: tuple[TransferSchedule, ...]
 
 
-def schedule_from(document: Any, field: str = "existing") -> SchedulePlan:
-    """Return the schedule of a JSON document: its transfers with their periods, and its time.
+_IN_PROGRESS = TypeAdapter(ScheduleInProgress)
 
-    Costs, loads and remedies are left out: continuing the schedule computes them.
+
+def schedule_from(document: Any, field: str = "existing") -> ScheduleInProgress:
+    """Return the schedule of a JSON document.
 
     Raises
     ------
     FormatError
         If the document is not that of a schedule, naming the entry.
     """
-    if not isinstance(document, Mapping) or not isinstance(document.get("transfers"), list):
-        raise FormatError(field, "is not a schedule", remedy=REMEDY)
-    now_s = document.get("now_s")
-    if isinstance(now_s, bool) or not isinstance(now_s, int | float):
-        raise FormatError(f"{field}, now_s", "is not a number", value=now_s, remedy=REMEDY)
-    transfers = tuple(
-        _transfer(entry, f"{field}, transfer {n}")
-        for n, entry in enumerate(document["transfers"], 1)
-    )
-    verdicts = [transfer.verdict for transfer in transfers]
-    return SchedulePlan(
-        plan_id=str(document.get("plan_id", "")),
-        snapshot=Snapshot("", "", ""),
-        request={},
-        reason=str(document.get("reason", "")),
-        now_s=float(now_s),
-        end_s=max((transfer.end_s or 0.0 for transfer in transfers), default=0.0),
-        admitted=verdicts.count("admitted"),
-        refused=verdicts.count("refused"),
-        best_effort=verdicts.count("best effort"),
-        volume_gb=sum((t.volume_gb for t in transfers if t.verdict != "refused"), 0.0),
-        relayed_share=0.0,
-        cost_usd=Cost.of(0.0, 0.0),
-        bound_usd=0.0,
-        value_usd=0.0,
-        transfers=transfers,
-        vms={},
-    )
-
-
-def _transfer(entry: Any, where: str) -> TransferSchedule:
-    if not isinstance(entry, Mapping):
-        raise FormatError(where, "is not an object", value=entry, remedy=REMEDY)
+    remedy = "Give the JSON that `relayd schedule` printed."
     try:
-        text = json.dumps({**DEFAULTS, **entry}, allow_nan=False)
-        transfer = _TRANSFER.validate_json(text, strict=True)
+        text = json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError):
+        raise FormatError(field, "has a figure that is not finite", remedy=remedy) from None
+    try:
+        found = _IN_PROGRESS.validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        at = ", ".join(str(part) for part in first["loc"])
-        raise FormatError(f"{where}, {at}", f"is wrong: {first['msg']}", remedy=REMEDY) from error
-    except (TypeError, ValueError) as error:
-        raise FormatError(where, "has a figure that is not finite", remedy=REMEDY) from error
-    TimedTransfer(**TimedTransfer.figures_of(transfer))  # checks it like a new transfer
-    for period in transfer.periods:
-        if period.end_s < period.start_s:
-            raise FormatError(where, "has a period that ends before it starts", remedy=REMEDY)
-        if any(len(path.regions) not in {2, 3} for path in period.paths):
-            raise FormatError(where, "has a path without two or three regions", remedy=REMEDY)
-    return replace(transfer, egress_usd=0.0, remedies=None, stored=())
+        of = [f"transfer {part + 1}" if isinstance(part, int) else part for part in first["loc"]]
+        at = ", ".join([field, *of[1:3]] if len(of) > 1 else [field, *of])
+        raise FormatError(at, f"is wrong: {first['msg']}", remedy=remedy) from None
+    for n, transfer in enumerate(found.transfers, 1):
+        TimedTransfer(**TimedTransfer.figures_of(transfer))  # checks it like a new transfer
+        for period in transfer.periods:
+            paths_are = {len(path.regions) for path in period.paths}
+            if period.end_s < period.start_s or not paths_are <= {2, 3}:
+                where = f"{field}, transfer {n}"
+                raise FormatError(where, "has a period that can't be kept to", remedy=remedy)
+    return found
 
 
 RatesBound: TypeAlias = Literal["expected", "low"]
@@ -270,13 +230,16 @@ DISK_USD_PER_GB_MONTH = 0.10
 0.08. Both from third-party price lists of 2026, without surcharges."""
 
 
-class ScheduleInProgress(AnswerDocument):
+class _Existing(AnswerDocument):
     """A schedule in progress: the object, its document, or its JSON."""
 
-    def read(self, value: Any) -> SchedulePlan:
-        """Return the schedule."""
-        found = super().read(value)
-        return found if isinstance(found, SchedulePlan) else schedule_from(found)
+    def read(self, value: Any) -> SchedulePlan | ScheduleInProgress:
+        if isinstance(value, SchedulePlan | ScheduleInProgress):
+            return value
+        return schedule_from(super().read(value))
+
+    def to_json(self, value: SchedulePlan | ScheduleInProgress) -> Any:
+        return value.model_dump("json") if isinstance(value, SchedulePlan) else asdict(value)
 
 
 @specified
@@ -294,8 +257,11 @@ class ScheduleRequest(RelayingRequest):
     )
     _: KW_ONLY
     existing: Annotated[
-        Reads[SchedulePlan | Mapping[str, Any] | str | None, SchedulePlan | None],
-        ScheduleInProgress("a schedule"),
+        Reads[
+            SchedulePlan | ScheduleInProgress | Mapping[str, Any] | str | None,
+            SchedulePlan | ScheduleInProgress | None,
+        ],
+        _Existing("a schedule"),
     ] = field(
         "A schedule in progress, whose promises are kept.",
         default=None,

@@ -26,12 +26,7 @@ MICROSECONDS = 6
 
 
 class Band(NamedTuple):
-    """A part of a link's rate that has a price of its own.
-
-    Attributes
-    ----------
-    tariff : int
-    """
+    """A part of a link's rate that has a price of its own, by a numbered tariff."""
 
     tariff: int
     rate_gbps: float
@@ -70,42 +65,16 @@ class LinkTariffs:
         for of in self._of.values():
             of.sort(key=lambda numbered: numbered[1].per_gb_usd)
 
-    def changes_s(self, from_s: float, to_s: float) -> Floats:
-        """Return the times, strictly between two others, at which a tariff begins or ends.
-
-        Raises
-        ------
-        InputError
-            If that is too often.
-        """
-        times = self._first_changes_s(from_s, to_s)
-        if len(times) > MOST_CHANGES:
-            of = [tariff for numbered in self._of.values() for _, tariff in numbered]
-            most = max(of, key=lambda tariff: _turns(tariff, from_s, to_s)[1])
-            raise InputError(
-                "tariffs",
-                f"change more than {MOST_CHANGES} times in what is scheduled, {most.id} most often",
-                remedy="Give hours rather than seconds in every_s, fewer tariffs, or schedule a "
-                "shorter time.",
-            )
-        return times
-
     def counted_until_s(self, from_s: float, to_s: float) -> float:
         """Return the end of the time with at most `MOST_CHANGES` changes; at most `to_s`."""
-        times = self._first_changes_s(from_s, to_s)
+        times = self._changes_s(from_s, to_s)
         return float(times[MOST_CHANGES]) if len(times) > MOST_CHANGES else to_s
 
     def cuts_s(self, times_s: Iterable[float], to_s: float = inf) -> Floats:
-        """Add to times those between them at which a tariff begins or ends.
+        """Add to times those between them, up to a time, at which a tariff begins or ends.
 
         Changes within a microsecond of a given time are dropped, or rounding would make slots of no
         length, in which VMs stop and start again.
-
-        Parameters
-        ----------
-        times_s : iterable of float
-        to_s : float
-            Changes after it are left out.
 
         Raises
         ------
@@ -115,12 +84,22 @@ class LinkTariffs:
         times = np.unique(np.array(list(times_s), dtype=float))
         if not len(times):
             return times
-        changes = self.changes_s(float(times[0]), min(to_s, float(times[-1])))
+        from_s, to_s = float(times[0]), min(to_s, float(times[-1]))
+        changes = self._changes_s(from_s, to_s)
+        if len(changes) > MOST_CHANGES:
+            of = [tariff for numbered in self._of.values() for _, tariff in numbered]
+            most = max(of, key=lambda tariff: _turns(tariff, from_s, to_s)[1])
+            raise InputError(
+                "tariffs",
+                f"change more than {MOST_CHANGES} times in what is scheduled, {most.id} most often",
+                remedy="Give hours rather than seconds in every_s, fewer tariffs, or schedule a "
+                "shorter time.",
+            )
         at = np.searchsorted(times, changes)
         apart_s = np.minimum(changes - times[at - 1], times[at] - changes)
         return np.union1d(times, changes[apart_s > SAME_S])
 
-    def _first_changes_s(self, from_s: float, to_s: float) -> Floats:
+    def _changes_s(self, from_s: float, to_s: float) -> Floats:
         """Return the times at which a tariff begins or ends, or enough to show too many."""
         found: list[float] = []
         for of in self._of.values():
@@ -177,22 +156,6 @@ def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:
         found[band.tariff] = min(rate_gbps, band.rate_gbps)
         rate_gbps -= found[band.tariff]
     return found
-
-
-def room_gbps(bands: Sequence[Band], rate_gbps: float) -> float:
-    """Return the highest rate that a link may have within a slot at no extra cost.
-
-    Within the first band, all volume costs the same. Beyond it, prices rise with the rate, so any
-    rate that is not constant costs more.
-
-    Parameters
-    ----------
-    bands : sequence of Band
-        Of the link.
-    rate_gbps : float
-        Its rate over the whole slot.
-    """
-    return max(rate_gbps, bands[0].rate_gbps)
 
 
 def tariff_use(tariff: Tariff, volume_gb: float, saved_usd: float) -> TariffUse:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from math import fsum
 
@@ -13,21 +12,16 @@ import numpy as np
 from planner.model.answer import Cost
 from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, metered_usd_per_gb
-from planner.model.shared_resources import PATH, Floats, SiteResources
+from planner.model.shared_resources import PATH, Floats
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import connections_by_region, vms_by_region
 from planner.schedule.plan import Busy, PathRate, Period, StoredVolume, TariffUse
-from planner.schedule.program import Route
+from planner.schedule.problem import NOTHING_STORED, ROUNDING, Route, ScheduleProblem
 from planner.schedule.request import ScheduleRequest
-from planner.schedule.tariffs import MONTH_S, LinkTariffs, tariff_use, within
-from planner.shuffle.problem import ShuffleProblem
+from planner.schedule.tariffs import MONTH_S, tariff_use, within
 
-# Rounding of a solver does not take another VM.
-ROUNDING = 1e-6
 SAME_RATE = 1e-9
 BUSIEST_SHOWN = 5
-# Of a transfer's volume: less is the rounding of a sum.
-NOTHING_STORED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -60,31 +54,45 @@ class Usage:
 
     def __init__(
         self,
-        problem: ShuffleProblem,
-        resources: SiteResources,
+        found: ScheduleProblem,
         request: ScheduleRequest,
         prices: Prices,
         sending: Sequence[RoutedRates],
-        tariffs: LinkTariffs,
     ) -> None:
-        self._problem, self._resources, self._request = problem, resources, request
+        self._problem, self._resources, self._request = found.problem, found.resources, request
         self._prices, self._sending = prices, sending
         bounds = [time for item in sending for time in (item.start_s, item.end_s)]
-        self._tariffs = tariffs
         first_s, last_s = min(bounds, default=0.0), max(bounds, default=0.0)
-        self.tariffs_until_s = tariffs.counted_until_s(first_s, last_s)
+        self.tariffs_until_s = found.tariffs.counted_until_s(first_s, last_s)
         ends_s = [*bounds, self.tariffs_until_s] if bounds else []
-        self.cuts_s = tariffs.cuts_s(ends_s, self.tariffs_until_s)
-        periods = max(0, len(self.cuts_s) - 1)
-        self.loads = np.zeros((periods, len(resources.rows)))
-        self._links_gbps: list[dict[tuple[int, int], float]] = [{} for _ in range(periods)]
+        self.cuts_s = found.tariffs.cuts_s(ends_s, self.tariffs_until_s)
+        self._lengths_s: list[float] = np.diff(self.cuts_s).tolist()
+        self.loads = np.zeros((len(self._lengths_s), len(self._resources.rows)))
+        self._links_gbps: list[dict[tuple[int, int], float]] = [{} for _ in self._lengths_s]
         for item in sending:
             first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
             for u, v, rate in item.links:
-                for row, load in resources.link_rows(u, v):
+                for row, load in self._resources.link_rows(u, v):
                     self.loads[first:last, row] += rate * load
                 for links in self._links_gbps[first:last]:
                     links[u, v] = links.get((u, v), 0.0) + rate
+        # The Gbit/s that each tariff charges on each link, by period; the volume sent under each.
+        self._by_tariff: list[dict[tuple[int, int], dict[int, float]]] = []
+        self._by_tariff_gb = [0.0] * len(request.tariffs)
+        for at_s, length_s, links in zip(
+            self.cuts_s.tolist(), self._lengths_s, self._links_gbps, strict=False
+        ):
+            holds = at_s < self.tariffs_until_s
+            bands = found.tariffs.at(at_s + length_s / 2) if holds else {}
+            here = {link: within(of, links[link]) for link, of in bands.items() if link in links}
+            self._by_tariff.append(here)
+            for parts in here.values():
+                for number, rate in parts.items():
+                    self._by_tariff_gb[number] += rate * length_s / BITS_PER_BYTE
+        self._charged = self._charges()
+        self._outside_gb: dict[Pair, float] = {}  # the volume on each link that meters count
+        for _, link, gb, _ in self._charged:
+            self._outside_gb[link] = self._outside_gb.get(link, 0.0) + gb
 
     def site_vms(self) -> Floats:
         """Return the VMs that each site needs in each period, shape (periods, sites)."""
@@ -113,7 +121,7 @@ class Usage:
     def cost(self, storage_usd: float) -> Cost:
         """Return the cost of fees and VMs; VMs start again each time that a period needs more."""
         vms = self.site_vms()
-        hours = np.diff(self.cuts_s) / S_PER_H
+        hours = np.array(self._lengths_s) / S_PER_H
         started = np.maximum(0.0, np.diff(vms, axis=0, prepend=0.0)).sum(axis=0)
         vm_hours = hours @ vms + started * self._request.vm_start_s / S_PER_H
         egress_usd = sum(self.egress_usd().values(), 0.0)
@@ -128,13 +136,13 @@ class Usage:
             usd.setdefault(number, []).extend((gb * usd_per_gb[link], by_tariffs_usd))
         return {number: fsum(of) for number, of in usd.items()}
 
-    @cached_property
-    def _charged(self) -> list[tuple[int, Pair, float, float]]:
-        """Each transfer's GB on a link that no tariff covers, and the USD that tariffs charge it.
+    def _charges(self) -> list[tuple[int, Pair, float, float]]:
+        """Return each transfer's GB on a link that no tariff covers, and what tariffs charge it.
 
         Tariffs cover the same share of every transfer that uses a link at the same time.
         """
-        regions, lengths_s, found = self._problem.regions, np.diff(self.cuts_s).tolist(), []
+        regions, found = self._problem.regions, []
+        usd_per_gbit = [tariff.per_gb_usd / BITS_PER_BYTE for tariff in self._request.tariffs]
         for item in self._sending:
             first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s)).tolist()
             for u, v, rate in item.links:
@@ -142,51 +150,17 @@ class Usage:
                 for period in range(first, last):
                     gbps = self._links_gbps[period][u, v]
                     by_tariff = self._by_tariff[period].get((u, v), {})
-                    gbit = lengths_s[period] * rate / gbps  # for each Gbit/s of the link
+                    gbit = self._lengths_s[period] * rate / gbps  # for each Gbit/s of the link
                     outside_gbit += gbit * max(0.0, gbps - fsum(by_tariff.values()))
-                    usd += gbit * fsum(
-                        rate * self._request.tariffs[number].per_gb_usd / BITS_PER_BYTE
-                        for number, rate in by_tariff.items()
-                    )
+                    usd += gbit * fsum(rate * usd_per_gbit[n] for n, rate in by_tariff.items())
                 link = regions[u], regions[v]
                 found.append((item.number, link, outside_gbit / BITS_PER_BYTE, usd))
-        return found
-
-    @cached_property
-    def _outside_gb(self) -> dict[Pair, float]:
-        """The volume on each link that meters count."""
-        found: dict[Pair, float] = {}
-        for _, link, gb, _ in self._charged:
-            found[link] = found.get(link, 0.0) + gb
         return found
 
     def _metered_usd(self, links_gb: Mapping[Pair, float]) -> float:
         """Return the metered fees of volumes on links."""
         usd_per_gb = metered_usd_per_gb(self._prices, links_gb)
         return fsum(gb * usd_per_gb[link] for link, gb in links_gb.items())
-
-    @cached_property
-    def _by_tariff(self) -> list[dict[tuple[int, int], dict[int, float]]]:
-        """The Gbit/s that each tariff charges on each link, by period."""
-        found = []
-        for start_s, end_s, links in zip(
-            self.cuts_s[:-1].tolist(), self.cuts_s[1:].tolist(), self._links_gbps, strict=True
-        ):
-            bands = self._tariffs.at((start_s + end_s) / 2) if end_s <= self.tariffs_until_s else {}
-            found.append(
-                {link: within(of, links[link]) for link, of in bands.items() if link in links}
-            )
-        return found
-
-    @cached_property
-    def _by_tariff_gb(self) -> list[float]:
-        """The volume sent under each tariff."""
-        sent_gb = [0.0] * len(self._request.tariffs)
-        for length_s, links in zip(np.diff(self.cuts_s).tolist(), self._by_tariff, strict=True):
-            for of in links.values():
-                for number, rate in of.items():
-                    sent_gb[number] += rate * length_s / BITS_PER_BYTE
-        return sent_gb
 
     def tariffs(self) -> tuple[TariffUse, ...]:
         """Return the volume, the saving and the break-even of each tariff."""
@@ -197,7 +171,7 @@ class Usage:
             )
         )
 
-    def _saved_usd(self, numbers: Iterable[int]) -> float:
+    def _saved_usd(self, numbers: Collection[int]) -> float:
         """Return the saving of some tariffs: metered fees avoided, less the tariffs' charges."""
         links_gb, by_tariffs_usd = dict(self._outside_gb), 0.0
         for number in numbers:
@@ -236,8 +210,7 @@ class Usage:
         if not len(self.loads):
             return ()
         shares = self.loads / self._resources.row_vms
-        lengths = np.diff(self.cuts_s)
-        means = lengths @ shares / lengths.sum()
+        means = np.average(shares, axis=0, weights=self._lengths_s)
         peaks = shares.max(axis=0)
         found: dict[str, Busy] = {}
         for row in np.lexsort((np.arange(len(means)), -means)).tolist():
@@ -300,11 +273,9 @@ def stored_volumes(
         From `now_s` on, in order. Rates are constant in each, so stored volumes change linearly.
     ends : tuple of str
         Source and destination.
-    lies_gb : mapping
-        Volumes stored already, by region.
+    lies_gb, usd_per_gb_month : mapping
+        Volumes stored already, and the price, by region.
     now_s : float
-    usd_per_gb_month : mapping
-        By region.
     """
     src, dst = ends
     changes: dict[str, list[tuple[float, float, float]]] = {region: [] for region in lies_gb}
