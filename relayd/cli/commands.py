@@ -1,13 +1,18 @@
-"""All commands, and the words of a command line that are read by them."""
+"""All commands with their options, and the words of a command line that are read by them.
+
+:mod:`relayd.cli.parser` says how they are written. Those that ask questions have theirs from the
+questions.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from planner.model.errors import InputError
-from relayd.cli.parser import Parser
+from relayd.cli.parser import DATA, Parser, add_commands
 from relayd.cli.questions.commands import NAMES, add_question_commands
 from relayd.version import __version__
 
@@ -16,27 +21,325 @@ A first question, which needs no measurement and no account:
 
   relayd plan us-east sa --volume 500GB
 """
+_LISTING = """
+  --format {table,csv,json,parquet}  (default: by FILE's name)
+  --output FILE        instead of standard output
+"""
+_SELECTION = """
+  --source NAME        reported by it, as `list --disputed` names it
+  --token NAME         sent with this token
+  --address IP         sent from this address
+  --tool NAME          taken with this tool, of any version
+  --src REGION         of links out of this region
+  --dst REGION         of links into this region
+  --metric NAME        such as aggregate_mbps
+  --batch N            of this batch (`samples list`)
+  --since TIME         measured at this time or later, ISO 8601
+  --until TIME         measured at this time or earlier
+"""
+_DECIDING = """
+  --reason TEXT        why, for the record
+  --yes                do not ask
+"""
+_FLEET = """
+  --fleet FILE         the fleet file (default: RELAYD_FLEET)
+"""
+_PRICES = """
+  paths:PATH+          price documents, or folders of them: SkyPilot's catalogue, AWS price lists,
+                       Azure Retail Prices pages, Google Cloud SKUs; or quotas as the providers'
+                       command lines print them
+  --as-of DATE         of the prices (default: what the documents say)
+"""
+_BLOCKS = {
+    "data": DATA,
+    "listing": _LISTING,
+    "last": f"{_LISTING}  --last N:count:=20  only the newest N (default 20)",
+    "selection": _SELECTION + _DECIDING,
+    "numbers": f"  numbers:NUMBER+  as `samples quarantine` lists them{_DECIDING}",
+    "id": "  id:ID  as `transfers list` shows it",
+    "backup": "  file:FILE  the backup",
+    "prices": _PRICES,
+    "fleet": _FLEET,
+    "asking": f"{_FLEET}  --yes  answer yes to all questions",
+    "pairs": "  --pairs SRC>DST...  only these; `*` is every host; repeatable",
+    "setting": "  settings:NAME=VALUE+  such as loss_pct=1 or state=blackhole; the value `default` "
+    "takes it back",
+}
+_DATA_COMMANDS = """
+regions  data.listing:regions  list regions and aliases
+  +listing
+  rules:RULE*          only these: a region, an alias, a city, or a pattern such as gcp:us-*
+  --provider NAME...   only of this provider
+  --country CODE...    only in this country, such as BR
+vm-types  data.listing:vm_types  list VM types
+  +listing
+  names:TYPE*          only these: how names begin, such as c7gn
+  --provider NAME...   only of this provider
+  --min-gbps N         only those that send that much to other clouds, each
+  --min-vcpus N        only those with that many vCPUs
+links  data.listing:links  list links with estimates
+  +listing
+  --src REGION         only links out of this region
+  --dst REGION         only links into this region
+matrix  data.matrix:run  print one figure for all pairs
+  +listing
+  --metric {per-flow,aggregate,rtt,fee,relay-gain,loss,age}:=aggregate  the figure (default
+                       aggregate)
+  --connections N      for relay-gain: TCP connections a VM (default 64)
+  --measured           only regions whose throughput was measured
+  --summary            by pair of providers instead of by region
+import  data.importing:run  import measurements
+  +importers
+  files:FILE+
+  --src REGION         sending region, for files that name none (iperf3: the client's)
+  --dst REGION         receiving region, for files that name none
+  --src-vm TYPE        VM type at the source
+  --dst-vm TYPE        VM type at the destination
+  --measured-at TIME   ISO 8601, for files without times (default: the file's modification time)
+  --connections N      if the file does not say
+  --address {public,private}  kind of address that it was measured over (without it, taken for
+                       public)
+  --duration TIME      if the file does not say
+  --tier NAME...       network tiers to keep of Skyplane files (default PREMIUM); repeatable
+  --force              keep rows that fail a plausibility check
+  --newest             of a Parquet data set, only what estimates rest on: the newest 256 samples of
+                       a series
+  --trust              use also what can't be a measurement by the catalogue: above a VM type's
+                       network card, faster than light, in the future
+export  data.exporting:run  export the graph, or all samples
+  what:{graph,samples}
+  --format {json,csv,graphml,adjacency,node-link,parquet}  of a graph (default json); samples are
+                       written as Parquet
+  --output FILE        instead of standard output; of samples, a new folder
+  --since TIME         only samples measured at it or later
+report  data.report:run  analyse all samples with the methods of measurement papers
+  --format {md,html,json}  (default: by FILE's name)
+  --output FILE        instead of standard output
+  --since TIME         only the newest samples, such as 30d
+  --section KEY...     only this section, such as transients; repeatable
+series  data.report:series  analyse a link in time
+  --src REGION!        region that the link leaves
+  --dst REGION!        region that it leads to
+  --metric {per-flow,aggregate,udp,rtt,loss,jitter}:=aggregate  (default aggregate)
+  --horizon TIME       of the forecast (default 1h)
+  --since TIME         only the newest samples, such as 30d
+backtest  data.backtest:run  replay history: what following relayd would have achieved
+  --dask ADDRESS       compute on a running Dask cluster (its scheduler)
+samples  show who sent samples, and which do not count; retract and restore them
+samples list  data.samples:batches  list batches with who sent them
+  +last
+  --disputed           instead, links whose samples contradict others' and do not count
+samples quarantine  data.samples:apart  list samples that nothing rests on
+  +last
+  --state {open,accepted,rejected}:=open  of which nothing is decided (the default), or those
+                       accepted or rejected
+samples decisions  data.samples:list_decisions  list what was retracted, and so on
+  +last
+samples retract  data.samples:run_decision  let samples count no longer, after showing what that \
+changes
+  +selection
+samples restore  data.samples:run_decision  let retracted samples count again
+  +selection
+samples confirm  data.samples:run_decision  let samples count as the own prober's
+  +selection
+samples accept  data.samples:run_on_quarantine  let samples in quarantine count as the own prober's
+  +numbers
+samples reject  data.samples:run_on_quarantine  keep samples in quarantine for good
+  +numbers
+transfers  report transfers under way
+transfers list  data.transfers:listed  list transfers, the newest first
+  +listing
+  --state {in-flight,finished,failed,cancelled}  only these; in-flight are those that run and those
+                       that are silent
+  --src REGION         only from this region
+  --dst REGION         only to this region
+transfers show  data.transfers:shown  show one transfer
+  +id
+  --plan               print its plan alone, as JSON for `relayd replan -`
+transfers begin  data.transfers:begin  say that a transfer begins; prints its id
+transfers progress  data.transfers:progress  say how far a transfer is
+  +id
+transfers end  data.transfers:end  say how a transfer ended
+  +id
+store  look after the store
+store compact  data.store:compact  summarise old samples
+  --older-than TIME!   such as 90d; at least a day
+  --period {hour,day}:=hour  that one summary stands for
+  --files              also samples of imported files, which stay otherwise
+store rebuild  data.store:rebuild  make a snapshot of all samples, trusting no state
+store check  data.store:check  look for damage of the database and its schema
+store backup  data.store:backup  copy the store into a new file, while in use
+  +backup
+store restore  data.store:restore  make a store of a backup
+  +backup
+store changes  data.store:list_changes  list who changed what
+  +last
+catalogue  show and refresh the prices
+catalogue show  catalogue.showing:run  show what is in force, and since when
+  names:NAME*          a region, a VM type or an egress price: every figure with its source
+catalogue diff  catalogue.changing:run  show what an import would change
+  +prices
+catalogue import  catalogue.changing:run  lay the prices of files over the catalogue
+  +prices
+  --dry-run            change nothing, as `diff`
+catalogue update  catalogue.updating:run  download the providers' public prices and lay them over \
+the catalogue
+  --provider NAME...   aws, azure or gcp, which wants a key (default: all that can be)
+  --region ID...       VM prices of this region; needed for AWS, whose lists are large
+  --url BASE           of a mirror of the provider's server
+  --timeout TIME:=30m   in all (default 30m)
+  --dry-run            download, and change nothing else
+catalogue undo  catalogue.changing:undo  take the newest import back
+  overlay:NAME?        this one and all after it
+"""
+_MEASURING_COMMANDS = """
+fleet  look after the hosts that measure
+fleet check  measuring.fleet:check  test every host at once
+  +asking
+  --trust-new          show the keys of hosts that have none on record, ask, and store them
+  --install-tools      offer to install missing tools by the host's package manager
+fleet caps  measuring.fleet:caps  show slow VMs that may be worth recreating
+probe  measuring.probe:run  measure with the fleet
+  +asking
+  [what to measure]
+  +pairs
+  --phases LIST        of rtt,per-flow,aggregate,caps (default all)
+  --thorough           all pairs
+  --connections N      TCP connections of a pair (default: as many as saturate it, at most 64)
+  --ramp               try 1, 2, 4, ... connections on every pair, not once a kind of sender
+  --tool {iperf3,nuttcp}:=iperf3
+  --flow-time TIME     of a one-flow probe (default 10s)
+  --aggregate-time TIME  of a many-flow probe (default 5s)
+  --full-time          end no one-flow probe early, to see late changes
+  --udp                measure UDP capacity too, after each many-flow probe
+  --udp-rates N:int:=1  offer UDP at so many growing rates, 8 at least: what arrives of what is sent
+  --udp-packet BYTES:int:=0  payload of each packet of UDP; more than the path takes at once is
+                       fragmented
+  --trace              trace the hops of each route too
+  --addresses {public,private,private-within-provider}  to probe at (default: as the fleet file
+                       says)
+  [TCP]
+  --tcp-window SIZE    to ask for, such as 8M
+  --congestion-control NAME  to ask for, such as cubic
+  --change-sysctls     change, as root and for the campaign only, what a socket can't ask for
+  [limits]
+  --dry-run            only show what it would take
+  --budget USD         most to spend on egress, such as 5usd
+  --max-minutes N      start nothing that would end later
+  --parallel N         most bandwidth probes at a time
+  --resume             resume an interrupted campaign
+verify  measuring.verify:run  run plans briefly, and compare
+  plans:PLAN*          plans as `relayd plan`, `shuffle` or `broadcast` printed them with --json, -
+                       reads one; or --src and --dst
+  +asking
+  [limits of the verification]
+  --dry-run            only show what it would take
+  --seconds N          measured seconds of each run (default 10)
+  --max-gb N           most GB to send for a plan, over all links
+  --budget USD@max_usd  most egress fees for a plan, such as 1usd
+watch  measuring.watch:run  watch a fleet continuously
+  +fleet
+  --webhook URL        notify this address when links fail or recover; signed by
+                       RELAYD_WEBHOOK_SECRET
+  [what to watch]
+  --interval TIME      time within which to notice an outage (default 30s)
+  +pairs
+  --hold N             intervals that a link must be well before it is used again (default 5)
+  [limits]
+  --daily-budget USD!  most egress of a UTC day, as 2usd
+  --campaign-every TIME  age at which a campaign is due, or never (default 7d)
+  --regret SHARE       measure, day by day, what keeps the expected regret below this, such as 8%
+  --quiet-hours FROM-TO  UTC hours without throughput probes: 22:00-06:00
+  --retain TIME        age at which samples are summarised, or never (90d)
+"""
+_LAB_COMMANDS = """
+lab  emulate datacenters on this machine, to try and to test
+lab up  measuring.lab:up  bring a lab up and write its fleet file
+  --regions N|LIST     how many, or which (comma-separated)
+  --profile NAME|FILE  paper, skyplane-2022 or a TOML file (default paper)
+  --scale X            what caps and windows are multiplied by
+  --from-store         emulate what was measured instead of a profile
+  +data
+lab status  measuring.lab:status  show the labs that run, or one of them
+lab exec  measuring.lab:execute  run a command in a region
+  region:              region id, such as aws:us-east-1
+lab set  change how hosts and links behave, while they run
+lab set host  measuring.lab:set_host  one host, or all
+  region:              region id, or all
+  +setting
+lab set link  measuring.lab:set_link  the link between two hosts
+  src:                 region id, or all
+  dst:                 region id, or all
+  --one-way            only from the first to the second
+  +setting
+lab set clear  measuring.lab:clear  undo all settings
+lab down  measuring.lab:down  take a lab down and remove its leftovers
+  --all                every lab of this user
+"""
+_OF_LAB = """
+  --name NAME          which lab (default lab)
+  --json               print JSON
+"""
+_SERVING_COMMANDS = """
+serve  serving.serve:run  answer questions over HTTP
+  --config FILE        TOML with a table [serve]
+  [where]
+  --host HOST          address to listen at (default 127.0.0.1)
+  --port N             default 8080; 0 takes a free one
+  --tls-cert FILE      certificate, with its chain (PEM)
+  --tls-key FILE       its key (PEM)
+  --behind-proxy NAME  name of a proxy with TLS in front; allows a public address without TLS
+  --insecure-public    allow a public address without TLS
+  --allowed-host NAME...@allowed_hosts  a name by which the service is reached, as localhost and
+                       addresses are; repeatable
+  [how]
+  --no-auth            need no tokens; on loopback alone
+  --workers N          processes for long questions (default: one for each core)
+  --fleet FILE         the fleet file of campaigns
+  --check              only print the settings and every problem with them
+mcp  serving.mcp:run  answer questions of assistants (MCP)
+  --port N             serve HTTP on this machine, with a token; 0 takes a free one (default:
+                       standard input and output)
+  --fleet FILE         the fleet file of forecasts
+  --allow-reports      let assistants report transfers, too; otherwise they only read
+token  manage the tokens of the service
+token create  serving.token:create  create a token and print it once
+  name:                who or what will use it
+  --scope SCOPE...     read, plan, ingest, probe or admin; repeatable (default read and plan)
+  --expires TIME       from now, such as 90d (default: never)
+  --requests-per-s N   that it may send; 0: no limit (default: as the service is set)
+  --max-series N       metrics of links that it may report; 0: no limit (default: as the service is
+                       set)
+token list  serving.token:listing  list tokens
+  +listing
+token revoke  serving.token:revoke  revoke a token
+  number:              as `relayd token list` shows it
+explain  help.explain:run  explain a term of the answers, or an option
+  term:TERM*           such as aggregate, or margin
+doctor  help.doctor:run  look for what is missing, old or wrong here
+completion  help.completion:run  print a script that completes in a shell
+  shell:{bash,zsh,fish,tcsh}
+"""
+_VERIFY_EXIT_CODES = (
+    "Exit codes: 0 all was as predicted, 1 something was outside of its bounds, 5 something "
+    "could not be run; otherwise as everywhere."
+)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
     parser = build_parser(words[0] if words else "")
+    joined: list[str] = []
     for word in words:
         # argparse before Python 3.13 makes an empty list of this (python/cpython#59317).
         if re.fullmatch(r"--[\w-]+=--", word):
             raise InputError(word.partition("=")[0], "`--` is not a value")
-    return parser.parse_args(_with_negatives_joined(words))
-
-
-def _with_negatives_joined(words: Sequence[str]) -> list[str]:
-    """Join `--volume -5GB` into one word: a value, not an option, so that it gets a real answer."""
-    joined: list[str] = []
-    for word in words:
+        # `--volume -5GB` is an option with its value, which gets a real answer.
         if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[\w-]+|-[a-z]", joined[-1]):
             joined[-1] += f"={word}"
         else:
             joined.append(word)
-    return joined
+    return parser.parse_args(joined)
 
 
 def build_parser(only: str | None = None) -> Parser:
@@ -52,13 +355,39 @@ def build_parser(only: str | None = None) -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     add_question_commands(commands, only)
     if only not in NAMES:
-        from relayd.cli.measuring.commands import add_measuring_commands
-        from relayd.cli.other_commands import add_other_commands, add_serving_commands
-
-        add_other_commands(commands)
-        add_measuring_commands(commands)
-        add_serving_commands(commands)
+        _add_other_commands(commands)
     return parser
+
+
+def _add_other_commands(commands: Any) -> None:
+    from planner.transfer.request import TransferRequest
+    from probes.importers import FORMATS
+    from relayd.backtesting.request import BacktestRequest
+    from relayd.cli.questions.options import add_options
+    from relayd.transfers.requests import (
+        TransferEndRequest,
+        TransferProgressRequest,
+        TransferStartRequest,
+    )
+
+    formats = f"  format:{{{','.join(FORMATS)}}}  what wrote the files"
+    known = add_commands(commands, _DATA_COMMANDS, {**_BLOCKS, "importers": formats})
+    known |= add_commands(commands, _MEASURING_COMMANDS, _BLOCKS)
+    known |= add_commands(commands, _LAB_COMMANDS, _BLOCKS, common=_OF_LAB)
+    known |= add_commands(commands, _SERVING_COMMANDS, _BLOCKS)
+    add_options(known["backtest"], BacktestRequest)
+    add_options(known["transfers begin"], TransferStartRequest)
+    add_options(known["transfers progress"], TransferProgressRequest, required=False)
+    add_options(known["transfers end"], TransferEndRequest, required=False)
+    of_plan = {"budget_usd": "--plan-budget"}
+    add_options(known["verify"], TransferRequest, required=False, renamed=of_plan)
+    known["verify"].epilog = _VERIFY_EXIT_CODES
+    known["catalogue diff"].set_defaults(dry_run=True)
+    for decision in ("retract", "restore", "confirm", "accept", "reject"):
+        known[f"samples {decision}"].set_defaults(decision=decision)
+    known["lab exec"].add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run"
+    )
 
 
 def introduction() -> str:

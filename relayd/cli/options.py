@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from typing import TypeVar
 
 from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
@@ -29,41 +31,28 @@ def wan_of(options: argparse.Namespace) -> Wan:
     settings = load_settings()
     if fleet := getattr(options, "fleet", None):
         settings = replace(settings, fleet=Path(fleet))
-    if url := service_address(options, settings):
-        return _copy_of(url, options.catalogue, options.ca)
-    if options.ca:
-        raise InputError(
-            "--ca",
-            "is for a service, and --db names none",
-            value=options.ca,
-            remedy="Give --db https://...",
-        )
-    return open_with(settings, options.db or settings.db, [*map(Path, options.catalogue)])
+    url = service_address(options, settings)
+    if url is None:
+        if options.ca:
+            problem, remedy = "is for a service, and --db names none", "Give --db https://..."
+            raise InputError("--ca", problem, value=options.ca, remedy=remedy)
+        return open_with(settings, options.db or settings.db, [*map(Path, options.catalogue)])
+    if options.catalogue:
+        problem, remedy = "is for a store, and --db names a service", "Give it to `relayd serve`."
+        raise InputError("--catalogue", problem, value=options.catalogue[0], remedy=remedy)
+    from relayd.sources.mirror import MirroredWan
+
+    # All of a command's answers rest on one snapshot: nothing newer is looked for.
+    wan = MirroredWan(url, ca=options.ca, attempts=2, refresh_s=inf)
+    wan.close()
+    return wan
 
 
 def service_address(options: argparse.Namespace, settings: Settings) -> str | None:
     """Return the address of the service that a command names; None for a store."""
     where = options.db or settings.db
     address = address_in(where) if where else None
-    if address is not None and address.scheme in SERVICE_SCHEMES:
-        return address.reveal()
-    return None
-
-
-def _copy_of(url: str, catalogue: list[str], ca: str | None) -> Wan:
-    if catalogue:
-        raise InputError(
-            "--catalogue",
-            "is for a store, and --db names a service",
-            value=catalogue[0],
-            remedy="Give it to `relayd serve`.",
-        )
-    from relayd.sources.mirror import MirroredWan
-
-    # All of a command's answers rest on one snapshot: nothing newer is looked for.
-    wan = MirroredWan(url, ca=ca, attempts=2, refresh_s=inf)
-    wan.close()
-    return wan
+    return address.reveal() if address and address.scheme in SERVICE_SCHEMES else None
 
 
 def store_location(options: argparse.Namespace, settings: Settings) -> Location:
@@ -83,22 +72,27 @@ def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:
 
 def region_id(name: str | None, field: str, catalogue: Catalogue) -> str:
     """Return the region that an option names, or ``""``; ids may be of no catalogue."""
-    if not name:
-        return ""
     try:
-        return resolve(name, catalogue, field=field).region_id
+        return resolve(name, catalogue, field=field).region_id if name else ""
     except UnknownRegionError:
-        if ":" not in name:
-            raise
-        return name
+        if name and ":" in name:
+            return name
+        raise
+
+
+T = TypeVar("T")
+
+
+def _value(read: Callable[[str], T], text: str, field: str, problem: str, remedy: str = "") -> T:
+    try:
+        return read(text)
+    except ValueError:
+        raise InputError(field, problem, value=text, remedy=remedy or None) from None
 
 
 def whole_number(text: str, field: str) -> int:
     """Read a whole number, one that a store can hold."""
-    try:
-        found = int(text)
-    except ValueError:
-        raise InputError(field, "is not a whole number", value=text) from None
+    found = _value(int, text, field, "is not a whole number")
     if abs(found) > MOST_WHOLE:
         raise InputError(field, "is too large", value=text, remedy=f"At most {MOST_WHOLE}.")
     return found
@@ -106,25 +100,14 @@ def whole_number(text: str, field: str) -> int:
 
 def time_s(text: str, field: str) -> float:
     """Read an ISO 8601 time, in seconds since 1970; a time without a zone is UTC."""
-    try:
-        return seconds_of(text)
-    except ValueError:
-        raise InputError(
-            field,
-            "is not an ISO 8601 time",
-            value=text,
-            remedy="Write 2022-01-15 or 2022-01-15T12:00Z.",
-        ) from None
+    remedy = "Write 2022-01-15 or 2022-01-15T12:00Z."
+    return _value(seconds_of, text, field, "is not an ISO 8601 time", remedy)
 
 
 def number(text: str, field: str) -> float:
     """Read a number, or a percentage."""
-    try:
-        if text.endswith("%"):
-            return float(text[:-1]) / 100
-        return float(text)
-    except ValueError:
-        raise InputError(field, "is not a number", value=text) from None
+    found = _value(float, text.removesuffix("%"), field, "is not a number")
+    return found / 100 if text.endswith("%") else found
 
 
 def agreed(question: str, options: argparse.Namespace, field: str) -> bool:

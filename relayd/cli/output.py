@@ -1,4 +1,4 @@
-"""Listings: a table for people, or CSV, JSON or Parquet for programs; on a screen, by a pager."""
+"""Answers as text or JSON; listings also as CSV and Parquet, and on a screen by a pager."""
 
 from __future__ import annotations
 
@@ -17,15 +17,36 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, not_installed
-from relayd.cli.text import formula_safe, left_table, shown_safely
+from planner.model.network import Snapshot
+from relayd.cli.text import formula_safe, left_table, shown_safely, table_of
 
 Row = Mapping[str, Any]
+
+
+def respond(options: argparse.Namespace, document: object, text: str | Callable[[], str]) -> int:
+    """Print an answer, as JSON or as text for people; return the exit code."""
+    if options.json:
+        print(json.dumps(document, indent=2))
+    else:
+        print(text() if callable(text) else text)
+    return 0
+
+
+def pick(of: object, names: str, **more: object) -> dict[str, Any]:
+    """Return fields of an object by their names, and more."""
+    return {name: getattr(of, name) for name in names.split()} | more
+
+
+def snapshot_as_json(snapshot: Snapshot | None) -> dict[str, Any] | None:
+    """Return what JSON says of the snapshot that a command made."""
+    return None if snapshot is None else pick(snapshot, "id as_of")
 
 
 def print_rows(
     options: argparse.Namespace,
     name: str,
     rows: Sequence[Row],
+    columns: str = "",
     *,
     shown: Callable[[], str] | None = None,
     document: Callable[[], object] | None = None,
@@ -38,8 +59,10 @@ def print_rows(
         With ``json``, ``format`` and ``output``.
     name : str
         What the rows are; JSON has them under it.
+    columns : str
+        Of the table that people see, as of :func:`~relayd.cli.text.table_of`; else all.
     shown : callable, optional
-        Returns what people see; without it, a table of the rows.
+        Returns what people see instead.
     document : callable, optional
         Returns what JSON has, where that is more than the rows.
 
@@ -49,15 +72,29 @@ def print_rows(
         If the file can't be written, or the format needs what is not there.
     """
     file = Path(options.output) if options.output else None
-    chosen = _format(options, file)
+    by_name = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+    named = by_name.get(file.suffix, "table") if file else "table"
+    chosen = "json" if options.json else options.format or named
     if chosen == "parquet":
         _write_parquet(rows, file)
-    elif file is not None:
-        write_text(file, _text(chosen, name, rows, shown, document) + "\n")
-    elif chosen == "table":
-        page(_text(chosen, name, rows, shown, document))
+        return 0
+    if chosen == "json":
+        text = json.dumps(document() if document else {name: rows}, indent=2)
+    elif chosen == "csv":
+        text = _csv(rows)
+    elif not rows:
+        text = "None."
+    elif shown:
+        text = shown()
+    elif columns:
+        text = table_of(rows, columns, left=True)
     else:
-        print(_text(chosen, name, rows, shown, document))
+        cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
+        text = left_table(tuple(rows[0]), cells)
+    if file is not None:
+        write_text(file, f"{text}\n")
+    else:
+        (page if chosen == "table" else print)(text)
     return 0
 
 
@@ -77,47 +114,16 @@ def page(shown: str) -> None:
         subprocess.run(pager, input=safe, env=environment, check=False)  # noqa: S603
 
 
-def _format(options: argparse.Namespace, file: Path | None) -> str:
-    if options.json:
-        return "json"
-    by_name = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
-    named = by_name.get(file.suffix, "table") if file else "table"
-    return str(options.format or named)
-
-
-def _text(
-    chosen: str,
-    name: str,
-    rows: Sequence[Row],
-    shown: Callable[[], str] | None,
-    document: Callable[[], object] | None,
-) -> str:
-    if chosen == "json":
-        return json.dumps(document() if document else {name: rows}, indent=2)
-    if chosen == "csv":
-        return _csv(rows)
-    if not rows:
-        return "None."
-    if shown:
-        return shown()
-    cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
-    return left_table(tuple(rows[0]), cells)
-
-
 def _csv(rows: Sequence[Row]) -> str:
+    def cell(value: object) -> object:
+        if isinstance(value, (list, tuple)):
+            value = " ".join(map(str, value))
+        return formula_safe(value) if isinstance(value, str) else value
+
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    if rows:
-        writer.writerow(rows[0])
-    for row in rows:
-        writer.writerow([_csv_cell(value) for value in row.values()])
+    writer.writerows([*rows[:1], *(map(cell, row.values()) for row in rows)])
     return stream.getvalue().removesuffix("\n")
-
-
-def _csv_cell(value: object) -> object:
-    if isinstance(value, (list, tuple)):
-        value = " ".join(map(str, value))
-    return formula_safe(value) if isinstance(value, str) else value
 
 
 def write_text(name: str | Path, text: str) -> None:

@@ -1,11 +1,23 @@
-"""The parser of commands: argparse, with options after any word, and near misses named."""
+"""The parser of commands: argparse, with options after any word, and near misses named.
+
+Commands and their options are made from a text, of which each line is one. A command's line has its
+words, its handler and its help, with two spaces or more between; a group of commands has none of
+the handler. Below it, indented by two, are its options: how they are written, and their help, which
+may go on in lines indented further.
+
+``--flag``, ``--name VALUE`` and ``--name VALUE...`` (repeatable) are options; ``dest:NAME``, with
+``?``, ``*`` or ``+`` after it, are words by position; ``{a,b}`` are choices. After that, ``:=value``
+is a default, ``:int`` and ``:count`` (from 1) before that a type, ``!`` says that the option is
+required, and ``@name`` what it is kept under. ``[title]`` begins a group of options, and ``+name``
+stands for the options of the block with that name.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches  # for errors alone
 from importlib import import_module
 from typing import Any, NoReturn
@@ -37,11 +49,6 @@ class Parser(argparse.ArgumentParser):
         """Write help or a version; argparse would say nothing where it can't be written."""
         print(message, end="", file=file or sys.stderr, flush=True)
 
-    @property
-    def _name(self) -> str:
-        """The words before this parser's own; all errors begin with the program's name."""
-        return self.prog.removeprefix("relayd ")
-
     def add_subparsers(self, **more: Any) -> Any:
         """Add commands; one of them must be given."""
         found = super().add_subparsers(required=True, **more)
@@ -66,7 +73,7 @@ class Parser(argparse.ArgumentParser):
             finally:
                 self._is_intermixing = False
         if left:
-            self._refuse_left(left)
+            self._refuse_left(left[0])
         return found, left
 
     def error(self, message: str) -> NoReturn:
@@ -82,132 +89,159 @@ class Parser(argparse.ArgumentParser):
         if missing := re.match(r"the following arguments are required: (.*)", message):
             self._refuse(missing[1], "must be given")
         named = re.match(r"argument (\S+): (.*)", message, re.DOTALL)
-        field, problem = named.groups() if named else (self._name, message)
+        field, problem = named.groups() if named else (self.prog.removeprefix("relayd "), message)
         choice = re.match(r"invalid choice: '(.*)' \(choose from (.*)\)", problem, re.DOTALL)
-        near = _near(choice[1], re.findall(r"[\w-]+", choice[2])) if choice else ()
-        self._refuse(field, problem, near)
+        known = re.findall(r"[\w-]+", choice[2]) if choice else ()
+        self._refuse(field, problem, choice[1] if choice else "", known)
 
-    def _refuse(self, field: str, problem: str, near: Sequence[str] = ()) -> NoReturn:
+    def _refuse(self, field: str, problem: str, word: str = "", known: Any = ()) -> NoReturn:
         """Raise with what is wrong, what was probably meant, and where all is listed."""
+        near = get_close_matches(word, [name for name in known if len(name) > 2], 2, 0.7)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
         listed = "commands" if self._commands else "options"
-        remedy = f"{meant}`{self.prog} --help` lists all {listed}."
-        raise InputError(field, problem, remedy=remedy)
+        raise InputError(field, problem, remedy=f"{meant}`{self.prog} --help` lists all {listed}.")
 
     def _check_command(self, words: Sequence[str]) -> None:
         """Refuse a command that there is none of; argparse would name them all, or none."""
         if not self._commands:
             return
         if not words:
-            self._refuse(self._name, "needs a command")
-        if words[0].startswith("-"):
-            if words[0].partition("=")[0] not in self._option_string_actions:
-                self._refuse_left(words)
-        elif words[0] not in self._commands:
-            what = f"is no command of `{self.prog}`"
-            self._refuse(words[0], what, _near(words[0], self._commands))
+            self._refuse(self.prog.removeprefix("relayd "), "needs a command")
+        word = words[0]
+        if word.startswith("-"):
+            if word.partition("=")[0] not in self._option_string_actions:
+                self._refuse_left(word)
+        elif word not in self._commands:
+            self._refuse(word, f"is no command of `{self.prog}`", word, self._commands)
 
-    def _refuse_left(self, left: Sequence[str]) -> NoReturn:
-        word = left[0].partition("=")[0]
-        if word.startswith("-") and len(word) > 1:
-            near = _near(word, self._option_string_actions)
-            self._refuse(word, f"is no option of `{self.prog}`", near)
-        self._refuse(left[0], f"is one word too many for `{self.prog}`")
-
-
-def _near(word: str, known: Any) -> list[str]:
-    return get_close_matches(word, [name for name in known if len(name) > 2], 2, 0.7)
+    def _refuse_left(self, word: str) -> NoReturn:
+        option = word.partition("=")[0]
+        if option.startswith("-") and len(option) > 1:
+            known = self._option_string_actions
+            self._refuse(option, f"is no option of `{self.prog}`", option, known)
+        self._refuse(word, f"is one word too many for `{self.prog}`")
 
 
-def group(commands: Any, name: str, help_text: str, title: str, metavar: str) -> Any:
-    """Add a command that has commands of its own; returns what those are added to."""
-    return _added(commands, name, help_text).add_subparsers(title=title, metavar=metavar)
+DATA = """
+  --db FILE|URL    the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)
+  --ca FILE        the authority (PEM) that certified the service at --db https://...
+  --catalogue FILE...  a catalogue file of your own; may be repeated
+"""
+ALL = f"  --json  print JSON{DATA}"
 
 
-def command(commands: Any, name: str, handler: str, help_text: str) -> Parser:
-    """Add a command.
+def add_commands(
+    commands: Any, text: str, blocks: Mapping[str, str] = {}, common: str = ALL
+) -> dict[str, Parser]:
+    """Add the commands of a text, which is described above.
 
     Parameters
     ----------
     commands
         What ``add_subparsers`` returned.
-    handler : str
-        ``module:function``, imported when the command runs.
-    help_text : str
-        Without a capital and a full stop.
+    text : str
+    blocks : mapping
+        Options that several commands have, under the name after ``+``.
+    common : str
+        Options of all of them.
+
+    Returns
+    -------
+    dict
+        Words of a command to its parser.
     """
-    parser = _added(commands, name, help_text)
-    parser.set_defaults(run=late(handler))
-    option(parser, "--json", None, "print JSON")
-    add_data_options(parser)
-    return parser
+    added: dict[str, Parser] = {}
+    groups: dict[str, Any] = {"": commands}
+    for entry in re.split(r"\n(?=\w)", text.strip()):
+        line, _, options = entry.partition("\n")
+        words, *handler, help_text = re.split("  +", line)
+        room, _, name = words.rpartition(" ")
+        if room and room not in groups:
+            kind = "VIEW" if room == "samples" else "ACTION"
+            groups[room] = added[room].add_subparsers(title=f"{kind.lower()}s", metavar=kind)
+        described = help_text[0].upper() + help_text[1:] + "."
+        parser = groups[room].add_parser(name, help=help_text, description=described)
+        added[words] = parser
+        if handler:
+            parser.set_defaults(run=_late(handler[0]))
+        if handler or room:
+            # What a group within a group has of these holds unless it is given here.
+            add_options(parser, common, default=argparse.SUPPRESS if " " in room else None)
+            add_options(parser, options, blocks)
+    return added
 
 
-def _added(commands: Any, name: str, help_text: str) -> Parser:
-    described = help_text[0].upper() + help_text[1:] + "."
-    parser: Parser = commands.add_parser(name, help=help_text, description=described)
-    return parser
+def add_options(
+    parser: Any, text: str, blocks: Mapping[str, str] = {}, default: str | None = None
+) -> None:
+    """Add the options of a text, which is described above."""
+    more, to = {"default": default} if default else {}, parser
+    text = re.sub(r"^  \+(\w+)", lambda found: blocks[found[1]], text, flags=re.MULTILINE)
+    text = re.sub(r"\n   +(?=\S)", " ", text)
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        if line.startswith("["):
+            to = parser.add_argument_group(line[1:-1])
+            continue
+        written, _, help_text = line.partition("  ")
+        option(to, written, help_text.strip().replace("%", "%%"), **more)
 
 
-def listing(commands: Any, name: str, handler: str, help_text: str) -> Parser:
-    """Add a command that lists rows, in any of several formats."""
-    parser = command(commands, name, handler, help_text)
-    formats = ("table", "csv", "json", "parquet")
-    option(parser, "--format", None, "(default: by FILE's name)", choices=formats)
-    option(parser, "--output", "FILE", "instead of standard output")
-    return parser
-
-
-def option(to: Any, name: str, metavar: str | None, help_text: str, **more: Any) -> None:
-    """Add an option to a parser or a group of one: a flag, unless it has a metavar or choices.
+def option(to: Any, written: str, help_text: str, **more: Any) -> None:
+    """Add an option, or a word by position, to a parser or a group of one.
 
     Parameters
     ----------
-    name : str
-        Such as ``--src``, which brings its short flag with it.
-    metavar : str or None
-        Such as ``NAME``; ``NAME...`` for an option that may be repeated.
+    written : str
+        Such as ``--src REGION!``, as described above; ``--src`` brings its short flag with it.
     **more
         As of ``add_argument``. Many choices are listed in the help, where they can be broken.
     """
-    choices = more.get("choices", ())
-    if metavar and metavar.endswith("..."):
+    name, _, value = written.partition(" ")
+    if not name.startswith("-"):
+        name, _, value = written.partition(":")
+        if value.endswith(("?", "*", "+")):
+            more["nargs"], value = value[-1], value[:-1]
+    value, _, dest = value.partition("@")
+    if dest:
+        more["dest"] = dest
+    value, _, default = value.partition(":=")
+    if default:
+        more["default"] = default
+    if value.endswith("!"):
+        more["required"], value = True, value[:-1]
+    value, _, kind = value.partition(":")
+    if kind:
+        more |= {"type": _KINDS[kind], "default": int(default)}
+    if value.startswith("{"):
+        choices = more["choices"] = tuple(value[1:-1].split(","))
+        value = ""
+        if sum(map(len, choices)) > _MOST_SHOWN:
+            value = name.removeprefix("--").upper()
+            help_text += f": {', '.join(choices)}"
+    elif value.endswith("..."):
         more = {"action": "append", "default": [], **more}
-    elif sum(map(len, choices)) > _MOST_SHOWN:
-        metavar = name.removeprefix("--").upper()
-        help_text += f": {', '.join(choices)}"
-    elif not metavar and not choices:
+        value = value.removesuffix("...")
+    elif not value and name.startswith("-"):
         more["action"] = "store_true"
-    if metavar:
-        more["metavar"] = metavar.removesuffix("...")
-    to.add_argument(*flags(name), help=help_text, **more)
+    if value:
+        more["metavar"] = value
+    to.add_argument(*flags(name), help=help_text or None, **more)
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the store and further catalogue files."""
-    at = "the store: a file, or postgresql://USER@HOST/DATABASE (default: a per-user file)"
-    option(parser, "--db", "FILE|URL", at)
-    certified = "the authority (PEM) that certified the service at --db https://..."
-    option(parser, "--ca", "FILE", certified)
-    option(parser, "--catalogue", "FILE...", "a catalogue file of your own; may be repeated")
-
-
-def positive(text: str) -> int:
-    """Read a count of at least 1, for argparse."""
+def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 
-def late(handler: str) -> Callable[[argparse.Namespace], int]:
-    """Return a function that imports ``module:function`` and calls it, when it is called."""
+_KINDS: dict[str, Callable[[str], int]] = {"int": int, "count": _positive}
+
+
+def _late(handler: str) -> Callable[[argparse.Namespace], int]:
+    """Return a function that imports ``module:function`` of this package when it is called."""
     module, _, function = handler.partition(":")
-
-    def run(options: argparse.Namespace) -> int:
-        return int(getattr(import_module(module), function)(options))
-
-    return run
+    return lambda options: int(getattr(import_module(f"relayd.cli.{module}"), function)(options))
 
 
 SHORT = {"--src": "-s", "--dst": "-d", "--connections": "-n", "--json": "-j", "--output": "-o"}

@@ -45,7 +45,8 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        _drop_output()
+        # What is left in the buffer of standard output goes nowhere, or Python fails at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         place = error.filename or "what was written to"
         print(f"relayd: {place}: the disk is full. Free some space.", file=sys.stderr)
         return InputError.exit_code
@@ -68,17 +69,10 @@ def _print_error(error: RelaydError, options: argparse.Namespace | None, as_json
     print(text, file=sys.stderr)
 
 
-def _drop_output() -> None:
-    """Let what is left in the buffer of standard output go nowhere, or Python fails at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
 def worded(
     error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str] = {}
 ) -> str:
     """Return an error's text, with options in place of the names of a request's fields.
-
-    An error begins with the field's name; a remedy has other fields' names between backticks.
 
     Parameters
     ----------
@@ -94,10 +88,10 @@ def worded(
 def _document(
     error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str]
 ) -> dict[str, object]:
-    """Return an error as a JSON object.
+    """Return an error as a JSON object, with ``exit_code`` and ``detail``.
 
-    It has ``exit_code`` and ``detail``, and of bad input ``field``, ``problem``, ``value`` and
-    ``remedy``; of an unknown or ambiguous region also ``near``.
+    Of bad input it has its parts, too, and of an unknown or ambiguous region also ``near``. An
+    error begins with the field's name; a remedy has other fields' names between backticks.
     """
     options = {**renamed} | {
         field.key: renamed.get(field.name, field.option)
@@ -108,16 +102,12 @@ def _document(
     def told(text: str) -> str:
         return re.sub(r"`(\w+)`", lambda name: options.get(name[1], name[0]), text)
 
-    if not isinstance(error, InputError):
-        return {"exit_code": error.exit_code, "detail": told(str(error))}
-    field = re.sub(r"^[\w-]+", lambda found: options.get(found[0], found[0]), error.field)
-    near = getattr(error, "near", ()) or getattr(error, "matches", ())
-    return {
-        "exit_code": error.exit_code,
-        "detail": told(field + str(error)[len(error.field) :]),
-        "field": field,
-        "problem": error.problem,
-        "value": error.value,
-        "remedy": error.remedy and told(error.remedy),
-        **({"near": list(near)} if near else {}),
-    }
+    found: dict[str, object] = {"exit_code": error.exit_code, "detail": told(str(error))}
+    if isinstance(error, InputError):
+        field = re.sub(r"^[\w-]+", lambda name: options.get(name[0], name[0]), error.field)
+        found["detail"] = told(field + str(error)[len(error.field) :])
+        found |= {"field": field, "problem": error.problem, "value": error.value}
+        found["remedy"] = error.remedy and told(error.remedy)
+        if near := getattr(error, "near", ()) or getattr(error, "matches", ()):
+            found["near"] = list(near)
+    return found

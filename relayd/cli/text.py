@@ -12,11 +12,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from itertools import chain, zip_longest
 from textwrap import wrap
 from typing import Any, TextIO, cast
+
+from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 
 BOLD, DIM, GREEN, YELLOW = "1", "2", "32", "33"
 WIDTH = 96
@@ -102,6 +104,61 @@ def styled(
     return f"{_ESCAPE}[{style}m{text}{_ESCAPE}[0m"
 
 
+_BY_UNIT: dict[str, Callable[[Any], str]] = {
+    "gbps": gbps_text,
+    "s": duration_text,
+    "gb": volume_text,
+    "usd": usd_text,
+    "ms": "{:.0f} ms".format,
+    "share": "{:.0%}".format,
+    "gain": "{:.2f}x".format,
+    "ratio": "{:.2f}x".format,
+}
+
+
+def figure(of: Any, field: str) -> str:
+    """Return a field of an object or a mapping as text, by the unit that its name ends with.
+
+    Fields may be dotted; ``-`` stands for None and for nothing, and counts are summed up.
+    """
+    for name in field.split("."):
+        of = of[name] if isinstance(of, Mapping) else getattr(of, name)
+    if of is None or of in ("", (), []):
+        return "-"
+    if isinstance(of, Mapping):
+        return str(sum(of.values()))
+    if isinstance(of, (list, tuple)):
+        return ", ".join(map(str, of))
+    unit = re.search(rf"(?:^|[_.])({'|'.join(_BY_UNIT)})(_low|_high)?(\.\w+)?$", field)
+    if unit and "_per_" not in field and not isinstance(of, str):
+        return _BY_UNIT[unit[1]](of)
+    return f"{of:.4g}" if isinstance(of, float) else str(of)
+
+
+def table_of(
+    items: Iterable[Any], columns: str, *, left: bool = False, **cells: Callable[[Any], str]
+) -> str:
+    """Return a table of items.
+
+    Parameters
+    ----------
+    items : iterable
+    columns : str
+        Such as ``"path | time=duration_s"``: a header and its field, or what is both.
+    left : bool
+        Whether all columns are words, and not the first alone.
+    **cells
+        Functions of an item to a cell, in place of :func:`figure`.
+    """
+    split = [column.strip().partition("=") for column in columns.split("|")]
+    fields = [field or header for header, _, field in split]
+    rows = [
+        [cells[field](one) if field in cells else figure(one, field) for field in fields]
+        for one in items
+    ]
+    return (left_table if left else table)([header for header, *_ in split], rows)
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows under a header: the first column to the left, figures to the right."""
     return _fitted(header, rows, [False] + [True] * (len(header) - 1))
@@ -129,7 +186,7 @@ def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
         while sum(widths) + len(_GAP) * (len(widths) - 1) > columns():
             spare = [width - most for width, most in zip(widths, least, strict=True)]
             if not max(spare):
-                return "\n\n".join(_paragraph(names, row) for row in cells)
+                return _paragraphs(names, cells)
             widths[spare.index(max(spare))] -= 1
     head, *body = [
         [
@@ -139,18 +196,17 @@ def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
         for row in (names, *cells)
     ]
     if max((len(lines) for row in body for lines in row), default=0) > _MOST_LINES:
-        return "\n\n".join(_paragraph(names, row) for row in cells)
+        return _paragraphs(names, cells)
+    alignments = [str.rjust if to_right else str.ljust for to_right in right]
     most = max(map(len, head), default=0)
     head = [[""] * (most - len(lines)) + lines for lines in head]
 
     def shown(row: Sequence[Sequence[str]]) -> list[str]:
-        return [
-            _GAP.join(
-                f"{c:>{w}}" if to_right else f"{c:{w}}"
-                for c, w, to_right in zip(line, widths, right, strict=True)
-            ).rstrip()
+        lines = [
+            [align(c, w) for align, c, w in zip(alignments, line, widths, strict=True)]
             for line in zip_longest(*row, fillvalue="")
         ]
+        return [_GAP.join(line).rstrip() for line in lines]
 
     return "\n".join([*(styled(line, DIM) for line in shown(head)), *chain(*map(shown, body))])
 
@@ -159,14 +215,18 @@ def _longest_word(text: str) -> int:
     return max(map(len, text.split()), default=0)
 
 
-def _paragraph(names: Sequence[str], row: Sequence[str]) -> str:
-    name_width = max(map(len, names))
-    indent = " " * (name_width + 2)
-    return "\n".join(
-        styled(name.ljust(name_width), DIM) + filled(indent + cell, indent)[name_width:]
-        for name, cell in zip(names, row, strict=True)
-        if cell
-    )
+def _paragraphs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    width = max(map(len, names))
+    indent = " " * (width + 2)
+    blocks = [
+        [
+            styled(name.ljust(width), DIM) + filled(indent + cell, indent)[width:]
+            for name, cell in zip(names, row, strict=True)
+            if cell
+        ]
+        for row in rows
+    ]
+    return "\n\n".join(map("\n".join, blocks))
 
 
 def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
 
-from planner.model.units import duration_text, gbps_text, usd_text, volume_text
+from planner.model.units import duration_text, usd_text, volume_text
 from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult
 from relayd.backtesting.running import replayed
@@ -65,45 +64,33 @@ def human(found: Backtest) -> str:
 
 
 def _strategies(found: Backtest) -> str:
-    by_time = found.objective == "time"
-    rows = [
-        {
-            "mean of all decisions": NAMES[one.strategy],
-            "achieved": percent(one.achieved),
-            "p10": percent(one.achieved_p10),
-            "Gbit/s": gbps_text(one.throughput_gbps),
-            "time": duration_text(one.time_s),
-            "$": usd_text(one.cost_usd),
-            "regret" if by_time else "$ regret": _value(one.regret, found.objective),
-            "switches": f"{one.switches_a_day:.2f}",
-        }
-        for one in found.total.strategies
-    ]
     worth = {"time": "of time", "cost": "of cost"}.get(
         found.objective, f"of cost plus time at {found.time_value_usd_per_h:g} $/h"
     )
-    told = [
-        _table(rows),
+    told = (
         f"Achieved: hindsight's value over the strategy's, {worth}; p10: its 10th percentile. "
-        "Regret: value beyond hindsight's. Switches: by pair and day.",
-    ]
+        "Regret: value beyond hindsight's. Switches: by pair and day."
+    )
+    shown = text.table_of(
+        found.total.strategies,
+        "mean of all decisions=name | achieved | p10 | Gbit/s=throughput_gbps | time=time_s | "
+        f"$=cost_usd | {'' if found.objective == 'time' else '$ '}regret=regret | switches",
+        name=lambda one: NAMES[one.strategy],
+        achieved=lambda one: percent(one.achieved),
+        p10=lambda one: percent(one.achieved_p10),
+        regret=lambda one: _value(one.regret, found.objective),
+        switches=lambda one: f"{one.switches_a_day:.2f}",
+    )
     stalled = [
         f"{NAMES[one.strategy]}: {one.stalled:,}" for one in found.total.strategies if one.stalled
     ]
-    if stalled:
-        told.append(
-            "Paths that then carried nothing (0 achieved, left out of the other means): "
-            f"{', '.join(stalled)}."
-        )
-    return "\n".join([told[0], *map(filled, told[1:])])
+    nothing = "Paths that then carried nothing (0 achieved, left out of the other means): "
+    more = [filled(f"{nothing}{', '.join(stalled)}.")] if stalled else []
+    return "\n".join([shown, filled(told), *more])
 
 
 def _value(value: float, objective: str) -> str:
     return duration_text(value) if objective == "time" else usd_text(value)
-
-
-def _table(rows: Sequence[Mapping[str, str]]) -> str:
-    return text.table(tuple(rows[0]), [tuple(row.values()) for row in rows])
 
 
 def _providers(found: Backtest) -> str:
@@ -133,30 +120,25 @@ def _coverage(found: Backtest) -> str:
 
     rows = [row("all", found.total)]
     rows += [row(f"{group.src} > {group.dst}", group.found) for group in found.by_providers]
-    table = text.table(("from > to", "predictions", "in bounds", "95 % interval"), rows)
-    return (
-        table
-        + "\n"
-        + filled(
-            "In bounds: measurements of direct links within the 90 % bounds of before their step."
-        )
-    )
+    told = "In bounds: measurements of direct links within the 90 % bounds of before their step."
+    header = ("from > to", "predictions", "in bounds", "95 % interval")
+    return f"{text.table(header, rows)}\n{filled(told)}"
 
 
 def _explored(found: ExploredHistory, objective: str) -> str:
     """Return the gain of exploring over always taking the path that is predicted best."""
-    rows = [
-        {
-            "transfers that learn": NAMES[one.policy],
-            "time" if objective == "time" else "$ value": _value(one.value, objective),
-            "lost": percent(found.lost(one.policy)),
-            "trials": f"{one.trials:,}",
-        }
-        for one in found.policies
-    ]
+    shown = text.table_of(
+        found.policies,
+        f"transfers that learn=name | {'time' if objective == 'time' else '$ value'}=value | lost |"
+        " trials",
+        name=lambda one: NAMES[one.policy],
+        value=lambda one: _value(one.value, objective),
+        lost=lambda one: percent(found.lost(one.policy)),
+        trials=lambda one: f"{one.trials:,}",
+    )
     told = (
         f"{found.transfers:,} transfers of {found.pairs:,} pairs, which know the estimates of "
         "their first step and then only what earlier ones had. Trials may cost "
         f"{percent(found.share)} of what transfers cost. Lost: beyond hindsight."
     )
-    return f"{_table(rows)}\n{filled(told)}"
+    return f"{shown}\n{filled(told)}"

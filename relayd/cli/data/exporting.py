@@ -14,7 +14,7 @@ from planner.model.document import document_of
 from planner.model.errors import InputError
 from planner.model.network import Network
 from relayd.cli.options import store_of, time_s, wan_of
-from relayd.cli.output import write_text
+from relayd.cli.output import respond, write_text
 from relayd.cli.text import formula_safe
 from relayd.store.samples.data_set import write_data_set
 
@@ -48,12 +48,9 @@ def _write_samples(options: argparse.Namespace) -> int:
     folder = Path(options.output)
     with store_of(options, "read") as store:
         written = write_data_set(store.samples, folder, since_s=since_s)
-    if options.json:
-        print(json.dumps({"folder": str(folder), "samples": written}))
-    else:
-        reads = f" `relayd import parquet {folder}` reads them." if written else ""
-        print(f"{written:,} samples in {folder}.{reads}")
-    return 0
+    reads = f" `relayd import parquet {folder}` reads them." if written else ""
+    said = f"{written:,} samples in {folder}.{reads}"
+    return respond(options, {"folder": str(folder), "samples": written}, said)
 
 
 def write_json(network: Network, stream: TextIO) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +17,9 @@ from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import ImportOptions, addressed, read
 from probes.importers.physics import PhysicalGate
-from probes.samples import Quarantined, Sample, Skipped
+from probes.samples import Quarantined, Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
+from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.text import redrawn
 from relayd.history.data_set import DataSetHistory  # few imports are of such
 from relayd.settings import load_settings
@@ -54,15 +55,14 @@ def run(options: argparse.Namespace) -> int:
             if not options.json:
                 _print_report(file, report)
         snapshot = make_snapshot(store, catalogue)
-    if options.json:
-        content = {
+    if snapshot or options.json:
+        document = {
             "db": str(location),
             "files": [_as_json(file, report) for file, report in reports],
-            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
+            "snapshot": snapshot_as_json(snapshot),
         }
-        print(json.dumps(content, indent=2))
-    elif snapshot:
-        print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {location}")
+        said = snapshot and f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {location}"
+        respond(options, document, said or "")
     unusable = [
         str(file.path)
         for file, report in reports
@@ -123,50 +123,42 @@ def _import(
 ) -> ImportReport:
     path, name, _ = file
     digest = content_digest(path)
-    measured_at_s = (
-        time_s(options.measured_at, "--measured-at")
-        if options.measured_at
-        else _earlier_time_s(store, digest) or path.stat().st_mtime
-    )
+    if options.measured_at:
+        measured_at_s = time_s(options.measured_at, "--measured-at")
+    else:
+        measured_at_s = _earlier_time_s(store, digest) or path.stat().st_mtime
+    kept = {
+        "src": region_id(options.src, "--src", catalogue),
+        "dst": region_id(options.dst, "--dst", catalogue),
+        "src_vm": options.src_vm or "",
+        "dst_vm": options.dst_vm or "",
+        "measured_at_s": measured_at_s,
+        **pick(options, "force address"),
+    }
     chosen = ImportOptions(
-        src=region_id(options.src, "--src", catalogue),
-        dst=region_id(options.dst, "--dst", catalogue),
-        src_vm=options.src_vm,
-        dst_vm=options.dst_vm,
-        measured_at_s=measured_at_s,
+        **kept,
         connections=options.connections and whole_number(options.connections, "--connections"),
         duration_s=options.duration and parse_duration_s(options.duration, "--duration"),
         tiers=tuple(options.tier) or ("PREMIUM",),
-        force=options.force,
-        address=options.address,
         name=name,
     )
-    kept = ("src", "dst", "src_vm", "dst_vm", "measured_at_s", "force", "address")
-    described = {
-        **{field: getattr(chosen, field) for field in kept},
-        "tiers": list(chosen.tiers),
-        "trust": options.trust,
-        **({"newest": MOST_JUDGED} if file.data_set else {}),
-    }
+    described = {**kept, "tiers": list(chosen.tiers), "trust": options.trust}
+    if file.data_set:
+        described["newest"] = MOST_JUDGED
     batch = Batch(name, options.format, digest, described)
     with path.open("rb") as stream:
         if file.data_set:
             rows = addressed(file.data_set.newest_rows(path, MOST_JUDGED, chosen), chosen)
         else:
             rows = read(options.format, stream, chosen)
-        gated = rows if options.trust else _gated(rows, PhysicalGate(catalogue))
-        return ingest(store, batch, gated, progress=_progress(name, options))
-
-
-def _gated(
-    rows: Iterable[Sample | Skipped], gate: PhysicalGate
-) -> Iterator[Sample | Skipped | Quarantined]:
-    """Yield rows, those in quarantine that can't be measurements."""
-    for row in rows:
-        if isinstance(row, Sample) and (reason := gate.fault(row)):
-            yield Quarantined(row, reason)
-        else:
-            yield row
+        gate = PhysicalGate(catalogue)
+        judged = (
+            Quarantined(row, reason)
+            if not options.trust and isinstance(row, Sample) and (reason := gate.fault(row))
+            else row
+            for row in rows
+        )
+        return ingest(store, batch, judged, progress=_progress(name, options))
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:
@@ -211,14 +203,9 @@ def _print_report(file: _Input, report: ImportReport) -> None:
 
 
 def _as_json(file: _Input, report: ImportReport) -> dict[str, Any]:
-    return {
-        "file": str(file.path),
-        "accepted": report.accepted,
-        "duplicates": report.duplicates,
-        "quarantined": report.quarantined,
-        "skipped": {
-            reason: {"total": rows.total, "first_rows": list(rows.first_rows)}
-            for reason, rows in report.skipped.items()
-        },
-        "batch": report.batch_id,
+    skipped = {
+        reason: {"total": rows.total, "first_rows": list(rows.first_rows)}
+        for reason, rows in report.skipped.items()
     }
+    counts = pick(report, "accepted duplicates quarantined")
+    return {"file": str(file.path), **counts, "skipped": skipped, "batch": report.batch_id}

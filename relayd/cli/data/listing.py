@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from planner.model.aliases import resolve_many
-from planner.model.catalogue import Catalogue, Region, VmType
+from planner.model.catalogue import Catalogue, VmType
 from planner.model.document import link_as_json, regions_as_json
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate
@@ -17,31 +17,12 @@ from planner.model.link import LINK_FIGURES, Link
 from relayd.cli import text
 from relayd.cli.options import number, wan_of, whole_number
 from relayd.cli.output import print_rows
-from relayd.sources.wan import Wan
 from relayd.times import utc_text
 
 
 def regions(options: argparse.Namespace) -> int:
-    """List regions with their aliases."""
+    """List the regions that all rules cover, with their aliases."""
     wan = wan_of(options)
-    listed = regions_as_json(_regions(wan, options), wan.sites(), wan.catalogue)
-    columns = ("id", "city", "country", "continent", "access")
-    cells = [
-        (*map(of.get, columns), of["vm_type"].partition(":")[2], " ".join(of["aliases"]))
-        for of in listed
-    ]
-    header = ("region", *columns[1:], "VM type", "aliases")
-    return print_rows(
-        options,
-        "regions",
-        listed,
-        shown=lambda: text.left_table(header, cells),
-        document=lambda: {"snapshot": asdict(wan.snapshot), "regions": listed},
-    )
-
-
-def _regions(wan: Wan, options: argparse.Namespace) -> list[Region]:
-    """Return the regions that all the rules of a command line cover."""
     found = wan.regions()
     for field, rules in (
         ("region", options.rules),
@@ -52,36 +33,43 @@ def _regions(wan: Wan, options: argparse.Namespace) -> list[Region]:
             known = [region.id for region in found]
             covered = resolve_many(rules, wan.catalogue, field=field, known=known).certain
             found = [region for region in found if region.id in covered]
-    return found
+    listed = regions_as_json(found, wan.sites(), wan.catalogue)
+    return print_rows(
+        options,
+        "regions",
+        listed,
+        shown=lambda: text.table_of(
+            listed,
+            "region=id | city | country | continent | access | VM type=type | aliases",
+            left=True,
+            type=lambda of: of["vm_type"].partition(":")[2],
+            access=lambda of: of["access"],
+            aliases=lambda of: " ".join(of["aliases"]),
+        ),
+        document=lambda: {"snapshot": asdict(wan.snapshot), "regions": listed},
+    )
 
 
 def vm_types(options: argparse.Namespace) -> int:
     """List VM types, the cheapest first."""
     found = _vm_types(wan_of(options).catalogue, options)
-    header = (
-        *("VM type", "vCPUs", "to other clouds", "to own regions", "receives", "one flow"),
-        *("$/h", "$/h per Gbit/s"),
-    )
-    cells = [
-        (
-            vm.id,
-            str(vm.vcpus),
-            f"{vm.egress_gbps:g}",
-            f"{vm.region_egress_gbps or vm.egress_gbps:g}",
-            f"{vm.ingress_gbps:g}",
-            f"{vm.flow_gbps:g}",
-            f"{vm.price_usd_per_h:.4g}",
-            f"{vm.price_usd_per_h / vm.egress_gbps:.3g}",
-        )
-        for vm in found
-    ]
     units = "Rates are Gbit/s of one VM, sustained. --json has their sources."
-    return print_rows(
-        options,
-        "vm_types",
-        [asdict(vm) for vm in found],
-        shown=lambda: f"{text.table(header, cells)}\n{text.filled(units)}",
-    )
+
+    def shown() -> str:
+        listed = text.table_of(
+            found,
+            "VM type=id | vCPUs=vcpus | to other clouds=other | to own regions=own | "
+            "receives=ingress | one flow=flow | $/h=price | $/h per Gbit/s=per_gbps",
+            other=lambda vm: f"{vm.egress_gbps:g}",
+            own=lambda vm: f"{vm.region_egress_gbps or vm.egress_gbps:g}",
+            ingress=lambda vm: f"{vm.ingress_gbps:g}",
+            flow=lambda vm: f"{vm.flow_gbps:g}",
+            price=lambda vm: f"{vm.price_usd_per_h:.4g}",
+            per_gbps=lambda vm: f"{vm.price_usd_per_h / vm.egress_gbps:.3g}",
+        )
+        return f"{listed}\n{text.filled(units)}"
+
+    return print_rows(options, "vm_types", [asdict(vm) for vm in found], shown=shown)
 
 
 def _vm_types(catalogue: Catalogue, options: argparse.Namespace) -> list[VmType]:
@@ -121,26 +109,25 @@ def links(options: argparse.Namespace) -> int:
     ends = ((options.src, "--src"), (options.dst, "--dst"))
     links = wan.links(*(name and wan.resolve(name, field).region_id for name, field in ends))
     now_s = time.time()
-    cells = [
-        (
-            text.link(link.src, link.dst, link.address),
-            f"{link.rtt_ms.expected:.1f}",
-            f"{link.per_flow_mbps.expected:.0f}",
-            f"{link.aggregate_gbps.expected:.2f}",
-            f"{link.aggregate_gbps.low:.2f}-{link.aggregate_gbps.high:.2f}",
-            link.aggregate_gbps.source,
-            _age(link.aggregate_gbps, now_s),
-        )
-        for link in links
-    ]
-    header = ("link", "RTT ms", "flow Mbit/s", "VM pair Gbit/s", "bounds", "source", "age")
-    documents = [link_as_json(link) for link in links]
     return print_rows(
         options,
         "links",
         [_row(link) for link in links],
-        shown=lambda: text.table(header, cells),
-        document=lambda: {"snapshot": asdict(wan.snapshot), "links": documents},
+        shown=lambda: text.table_of(
+            links,
+            "link | RTT ms=rtt | flow Mbit/s=flow | VM pair Gbit/s=pair | bounds | "
+            "source=aggregate_gbps.source | age",
+            link=lambda link: text.link(link.src, link.dst, link.address),
+            rtt=lambda link: f"{link.rtt_ms.expected:.1f}",
+            flow=lambda link: f"{link.per_flow_mbps.expected:.0f}",
+            pair=lambda link: f"{link.aggregate_gbps.expected:.2f}",
+            bounds=lambda link: f"{link.aggregate_gbps.low:.2f}-{link.aggregate_gbps.high:.2f}",
+            age=lambda link: _age(link.aggregate_gbps, now_s),
+        ),
+        document=lambda: {
+            "snapshot": asdict(wan.snapshot),
+            "links": [link_as_json(link) for link in links],
+        },
     )
 
 

@@ -32,11 +32,16 @@ def run(options: argparse.Namespace) -> int:
         for dst, value in zip(regions, row, strict=True)
         if value is not None
     ]
+    lines = [[f"{found.metric} ({found.unit})", *regions]]
+    lines += [
+        [region, *("" if v is None else f"{v:.4g}" for v in row)]
+        for region, row in zip(regions, values, strict=True)
+    ]
     return print_rows(
         options,
         "pairs",
         pairs,
-        shown=lambda: heat_map(found) if sys.stdout.isatty() else _by_tabs(found),
+        shown=lambda: heat_map(found) if sys.stdout.isatty() else "\n".join(map("\t".join, lines)),
         document=lambda: {
             **described,
             "regions": regions,
@@ -44,13 +49,6 @@ def run(options: argparse.Namespace) -> int:
             "sources": found.sources,
         },
     )
-
-
-def _by_tabs(found: Matrix) -> str:
-    lines = ["\t".join([f"{found.metric} ({found.unit})", *found.regions])]
-    for region, row in zip(found.regions, found.values, strict=True):
-        lines.append("\t".join([region, *("" if isnan(v) else f"{v:.4g}" for v in row.tolist())]))
-    return "\n".join(lines)
 
 
 def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespace) -> int:
@@ -61,31 +59,29 @@ def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespa
             if not isnan(value):
                 pair = f"{src.partition(':')[0]} -> {dst.partition(':')[0]}"
                 groups.setdefault(pair, []).append(value)
+    shares = found.metric == "relay-gain"
     summed: list[dict[str, Any]] = []
     for pair, values in sorted(groups.items()):
         values.sort()
         count = len(values)
-        shares = {"p10": count // 10, "median": count // 2, "p90": count * 9 // 10}
-        row = {"providers": pair, "pairs": count, **{k: values[at] for k, at in shares.items()}}
-        if found.metric == "relay-gain":
+        at = {"p10": count // 10, "median": count // 2, "p90": count * 9 // 10}
+        row = {"providers": pair, "pairs": count, **{name: values[k] for name, k in at.items()}}
+        if shares:
             row["share_at_least_1.2"] = sum(value >= 1.2 for value in values) / count
         summed.append(row)
-    names = {"providers": f"{found.metric} ({found.unit})", "share_at_least_1.2": "1.2x or more"}
-    rows = [
-        [
-            f"{value:{'.0%' if name.startswith('share') else '.3g'}}"
-            if isinstance(value, float)
-            else str(value)
-            for name, value in row.items()
-        ]
-        for row in summed
-    ]
-    header = [names.get(name, name) for name in (summed[0] if summed else names)]
     return print_rows(
         options,
         "summary",
         summed,
-        shown=lambda: text.table(header, rows),
+        shown=lambda: text.table_of(
+            summed,
+            f"{found.metric} ({found.unit})=providers | pairs | p10 | median | p90"
+            + " | 1.2x or more=share" * shares,
+            share=lambda row: f"{row['share_at_least_1.2']:.0%}",
+            p10=lambda row: f"{row['p10']:.3g}",
+            median=lambda row: f"{row['median']:.3g}",
+            p90=lambda row: f"{row['p90']:.3g}",
+        ),
         document=lambda: {**described, "summary": summed},
     )
 

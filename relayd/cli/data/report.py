@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from planner.model.units import parse_duration_s
+from probes.samples import Metric
 from relayd.cli.options import catalogue_of, region_id, store_location, store_of
-from relayd.cli.other_commands import SERIES
 from relayd.cli.output import write_text
 from relayd.history.opening import open_history
 from relayd.report import make_report
@@ -18,6 +18,14 @@ from relayd.report.link_series import report_series
 from relayd.report.rendering import html, markdown
 from relayd.settings import load_settings
 
+SERIES: dict[str, Metric] = {
+    "per-flow": "per_flow_mbps",
+    "aggregate": "aggregate_mbps",
+    "udp": "udp_mbps",
+    "rtt": "rtt_ms",
+    "loss": "loss_pct",
+    "jitter": "jitter_ms",
+}
 _KINDS = {".html": "html", ".htm": "html", ".json": "json"}
 
 

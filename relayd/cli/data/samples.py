@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -13,7 +12,7 @@ from planner.model.network import Snapshot
 from probes.samples import Metric
 from relayd.cli import text
 from relayd.cli.options import agreed, catalogue_of, region_id, store_of, time_s, whole_number
-from relayd.cli.output import print_rows
+from relayd.cli.output import pick, print_rows, respond, snapshot_as_json
 from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.snapshots.changes import MOVED, Effect, effects_of
@@ -42,17 +41,14 @@ def batches(options: argparse.Namespace) -> int:
         return disputed(options)
     with store_of(options, "read") as store:
         newest = store.samples.batches()[: -options.last - 1 : -1]
-    rows: list[dict[str, Any]] = [
+    rows = [
         {
             "batch": batch.id,
             "at": utc_text(batch.imported_at_s),
-            "name": batch.name,
-            "format": batch.format,
+            **pick(batch, "name format"),
             "token": batch.reporter or None,
             "address": batch.address or None,
-            "accepted": batch.accepted,
-            "duplicates": batch.duplicates,
-            "quarantined": batch.quarantined,
+            **pick(batch, "accepted duplicates quarantined"),
         }
         for batch in newest
     ]
@@ -63,24 +59,21 @@ def apart(options: argparse.Namespace) -> int:
     """List samples in quarantine, the newest first, with the reasons."""
     with store_of(options, "read") as store:
         found = quarantined(store.database, QuarantineFilter(options.state), limit=options.last)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for row in found:
-        rows.append(
-            {
-                "number": row.id,
-                "batch": row.batch_id,
-                "from": row.reporter or row.batch,
-                "link": f"{row.sample.src} > {row.sample.dst}",
-                "metric": row.sample.metric,
-                "value": row.sample.value,
-                "measured at": utc_text(row.sample.measured_at_s),
-                "reason": row.reason,
-            }
-        )
+        shown = {
+            "number": row.id,
+            "batch": row.batch_id,
+            "from": row.reporter or row.batch,
+            "link": f"{row.sample.src} > {row.sample.dst}",
+            **pick(row.sample, "metric value"),
+            "measured at": utc_text(row.sample.measured_at_s),
+            "reason": row.reason,
+        }
         if row.decided_at_s is not None:
-            at = utc_text(row.decided_at_s)
-            rows[-1] |= {"decided by": row.decided_by, "decided at": at}
-            rows[-1] |= {"because": row.decided_because}
+            shown |= {"decided by": row.decided_by, "decided at": utc_text(row.decided_at_s)}
+            shown["because"] = row.decided_because
+        rows.append(shown)
     return print_rows(options, "quarantine", rows)
 
 
@@ -88,7 +81,7 @@ def list_decisions(options: argparse.Namespace) -> int:
     """List what was decided, the newest first."""
     with store_of(options, "read") as store:
         found = decisions(store.database)[: options.last]
-    rows: list[dict[str, Any]] = [
+    rows = [
         {
             "decision": row.decision,
             "at": utc_text(row.at_s),
@@ -107,8 +100,7 @@ def disputed(options: argparse.Namespace) -> int:
     catalogue = catalogue_of(options, load_settings())
     with store_of(options, "read") as store:
         estimation = estimated(store, catalogue, through=store.samples.last_id())
-    found = estimation.estimator.disputes()
-    rows: list[dict[str, Any]] = [
+    rows = [
         {
             "link": text.link(one.src, one.dst, one.address, " > "),
             "metric": one.metric,
@@ -118,7 +110,7 @@ def disputed(options: argparse.Namespace) -> int:
             "level": None if one.level is None else round(one.level, 3),
             "counts": "unconfirmed" if one.counts else "no",
         }
-        for one in found[: options.last]
+        for one in estimation.estimator.disputes()[: options.last]
     ]
     if estimation.impossible and not options.json:
         print(f"{estimation.impossible:,} stored samples can't be measurements and do not count.")
@@ -139,7 +131,7 @@ def run_decision(options: argparse.Namespace) -> int:
         changed = effects_of(store, catalogue, change=(decision, ids)) if ids else []
         done = 0
         if _agreed(options, len(ids), changed):
-            by = {"who": this_user(), "reason": options.reason}
+            by = {"who": this_user(), "reason": options.reason or ""}
             done = decide(store.database, decision, selection, **by, through=through)
         snapshot = make_snapshot(store, catalogue) if done else None
     told = f"{done:,} samples {_DONE[decision]}." if done else ""
@@ -156,7 +148,7 @@ def run_on_quarantine(options: argparse.Namespace) -> int:
         changed = effects_of(store, catalogue, accepted=samples) if accepting else []
         is_done, batch = _agreed(options, len(samples), changed), None
         if is_done:
-            by = {"who": this_user(), "reason": options.reason}
+            by = {"who": this_user(), "reason": options.reason or ""}
             batch = settle(store.database, options.decision, numbers, **by)
         snapshot = make_snapshot(store, catalogue) if batch else None
     where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
@@ -168,7 +160,19 @@ def run_on_quarantine(options: argparse.Namespace) -> int:
 def _agreed(options: argparse.Namespace, count: int, changed: Sequence[Effect]) -> bool:
     """Show what a decision changes, and ask, where there is anything to decide."""
     if not options.json:
-        _show(options.decision, count, changed)
+        figures = f"{len(changed):,} figures change by over {MOVED:.1%}"
+        print(f"{count:,} samples to {options.decision}; {figures}.")
+        if changed:
+            shown = text.table_of(
+                changed[:MOST_SHOWN],
+                "link or VM=link | figure | now=before | then=after | change",
+                left=True,
+                link=lambda one: text.link(one.src, one.dst, one.address, " > "),
+                change=_change,
+            )
+            print(shown)
+        if len(changed) > MOST_SHOWN:
+            print(f"... and {len(changed) - MOST_SHOWN:,} more")
     return bool(count) and agreed(f"{options.decision.capitalize()} them?", options, "--yes")
 
 
@@ -180,20 +184,16 @@ def _print(
     snapshot: Snapshot | None,
     told: str,
 ) -> int:
-    if options.json:
-        content = {
-            "decision": options.decision,
-            "selected": count,
-            "changed": [effect._asdict() for effect in changed],
-            **done,
-            "snapshot": snapshot and {"id": snapshot.id, "as_of": snapshot.as_of},
-        }
-        print(json.dumps(content, indent=2))
-    elif told:
-        print(told)
-        if snapshot:
-            print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}")
-    return 0
+    document = {
+        "decision": options.decision,
+        "selected": count,
+        "changed": [effect._asdict() for effect in changed],
+        **done,
+        "snapshot": snapshot_as_json(snapshot),
+    }
+    if snapshot:
+        told += f"\nSnapshot {snapshot.id}, as of {snapshot.as_of}"
+    return respond(options, document, told) if told or options.json else 0
 
 
 def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
@@ -202,34 +202,13 @@ def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
         problem = "is not one that relayd knows"
         raise InputError("--metric", problem, value=options.metric, remedy=remedy)
     return Selection(
-        source=options.source,
-        token=options.token,
-        address=options.address,
-        tool=options.tool,
-        metric=options.metric,
+        **pick(options, "source token address tool metric"),
         batch=whole_number(options.batch, "--batch") if options.batch else None,
         src=region_id(options.src, "--src", catalogue) or None,
         dst=region_id(options.dst, "--dst", catalogue) or None,
         since_s=None if options.since is None else time_s(options.since, "--since"),
         until_s=None if options.until is None else time_s(options.until, "--until"),
     )
-
-
-def _show(decision: str, count: int, changed: Sequence[Effect]) -> None:
-    print(f"{count:,} samples to {decision}; {len(changed):,} figures change by over {MOVED:.1%}.")
-    if changed:
-        rows = [
-            (
-                text.link(one.src, one.dst, one.address, " > "),
-                one.figure,
-                *("-" if value is None else f"{value:.4g}" for value in (one.before, one.after)),
-                _change(one),
-            )
-            for one in changed[:MOST_SHOWN]
-        ]
-        print(text.left_table(("link or VM", "figure", "now", "then", "change"), rows))
-    if len(changed) > MOST_SHOWN:
-        print(f"... and {len(changed) - MOST_SHOWN:,} more")
 
 
 def _change(effect: Effect) -> str:

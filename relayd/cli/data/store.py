@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 
 from planner.model.units import parse_duration_s
 from relayd.cli import text
 from relayd.cli.options import catalogue_of, store_location, store_of
-from relayd.cli.output import print_rows
-from relayd.cli.text import left_table
+from relayd.cli.output import print_rows, respond
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store.backup import backup as copy_to
@@ -34,18 +32,15 @@ def compact(options: argparse.Namespace) -> int:
         record_change(store.database, "store compact", f"older than {options.older_than}")
         done = make_small(store, older_than_s, period=options.period, files_too=options.files)
         reports = forget_reports(store.database, time.time() - older_than_s)
-    if options.json:
-        counts = {"samples": done.samples, "summaries": done.summaries, "kept": done.kept}
-        print(json.dumps({**counts, "transfer_reports": reports}))
-        return 0
-    print(
+    counts = {"samples": done.samples, "summaries": done.summaries, "kept": done.kept}
+    said = [
         f"Summarised {done.samples} samples: {done.summaries} summaries, one per {options.period}"
-    )
+    ]
     if reports:
-        print(f"Removed {reports} reports of old transfers; what became of these stays")
+        said.append(f"Removed {reports} reports of old transfers; what became of these stays")
     if done.kept:
-        print(f"Kept {done.kept} as old: estimates use them, or they are from imported files")
-    return 0
+        said.append(f"Kept {done.kept} as old: estimates use them, or they are from imported files")
+    return respond(options, {**counts, "transfer_reports": reports}, "\n".join(said))
 
 
 def rebuild(options: argparse.Namespace) -> int:
@@ -54,13 +49,10 @@ def rebuild(options: argparse.Namespace) -> int:
         catalogue = catalogue_of(options, load_settings())
         snapshot = make_snapshot(store, catalogue, always=True)
         samples = store.samples.counts().samples
-    if options.json:
-        print(json.dumps({"samples": samples, "snapshot": snapshot and snapshot.id}))
-    elif snapshot:
-        print(f"Snapshot {snapshot.id}, as of {snapshot.as_of}, of {samples:,} samples")
-    else:
-        print("There are no samples.")
-    return 0
+    said = "There are no samples."
+    if snapshot:
+        said = f"Snapshot {snapshot.id}, as of {snapshot.as_of}, of {samples:,} samples"
+    return respond(options, {"samples": samples, "snapshot": snapshot and snapshot.id}, said)
 
 
 def check(options: argparse.Namespace) -> int:
@@ -68,21 +60,18 @@ def check(options: argparse.Namespace) -> int:
     with store_of(options, "read") as store:
         counts = store.samples.counts()
         schema, damage, notes = find_damage(store.database)
-    if options.json:
-        found = [one._asdict() for one in damage]
-        content = {"schema": schema, **counts._asdict(), "notes": notes, "damage": found}
-        print(json.dumps(content, indent=2))
-    else:
-        print(f"Schema {schema}: {_held(counts)}.")
-        for note in notes:
-            print(text.filled(f"Note: {note}.", indent="  "))
-        for one in damage[:_SHOWN]:
-            place = f"{one.table} ({one.row})" if one.row else one.table
-            print(f"  {place}: {one.problem}" if place else f"  {one.problem}")
-        if len(damage) > _SHOWN:
-            print(f"  and {len(damage) - _SHOWN:,} more (--json shows them)")
-        if not damage:
-            print("No damage found.")
+    said = [f"Schema {schema}: {_held(counts)}."]
+    said += [text.filled(f"Note: {note}.", indent="  ") for note in notes]
+    for one in damage[:_SHOWN]:
+        place = f"{one.table} ({one.row})" if one.row else one.table
+        said.append(f"  {place}: {one.problem}" if place else f"  {one.problem}")
+    if len(damage) > _SHOWN:
+        said.append(f"  and {len(damage) - _SHOWN:,} more (--json shows them)")
+    if not damage:
+        said.append("No damage found.")
+    found = [one._asdict() for one in damage]
+    document = {"schema": schema, **counts._asdict(), "notes": notes, "damage": found}
+    respond(options, document, "\n".join(said))
     if damage:
         raise failure(
             store.location,
@@ -99,11 +88,8 @@ def backup(options: argparse.Namespace) -> int:
     with store_of(options, "read") as store:
         copy_to(store, target)
     size_bytes = target.stat().st_size
-    if options.json:
-        print(json.dumps({"file": str(target), "bytes": size_bytes}))
-    else:
-        print(f"Wrote {size_bytes / 1e6:,.1f} MB to {target}")
-    return 0
+    said = f"Wrote {size_bytes / 1e6:,.1f} MB to {target}"
+    return respond(options, {"file": str(target), "bytes": size_bytes}, said)
 
 
 def restore(options: argparse.Namespace) -> int:
@@ -113,11 +99,8 @@ def restore(options: argparse.Namespace) -> int:
     with store_of(options, "write") as store:
         record_change(store.database, "store restore", Path(options.file).name)
         counts = store.samples.counts()
-    if options.json:
-        print(json.dumps({"db": str(where), **counts._asdict()}))
-    else:
-        print(f"Restored {_held(counts)} into {where}")
-    return 0
+    said = f"Restored {_held(counts)} into {where}"
+    return respond(options, {"db": str(where), **counts._asdict()}, said)
 
 
 def _held(counts: Counts) -> str:
@@ -129,10 +112,9 @@ def _held(counts: Counts) -> str:
 def list_changes(options: argparse.Namespace) -> int:
     """List what was changed last, the newest first."""
     with store_of(options, "read") as store:
-        found = changes(store.database, limit=options.last)
-    header = ("at", "who", "from", "what", "of")
-    rows = [
-        (utc_text(one.at_s), one.who, one.address or "-", one.action, one.subject) for one in found
-    ]
-    documents = [change._asdict() for change in found]
-    return print_rows(options, "changes", documents, shown=lambda: left_table(header, rows))
+        rows = [change._asdict() for change in changes(store.database, limit=options.last)]
+    shown = [{**row, "at": utc_text(row["at_s"])} for row in rows]
+    columns = "at | who | from=address | what=action | of=subject"
+    return print_rows(
+        options, "changes", rows, shown=lambda: text.table_of(shown, columns, left=True)
+    )

@@ -13,7 +13,7 @@ from planner.model.errors import InputError
 from planner.model.units import gbps_text, volume_text
 from relayd.cli import text
 from relayd.cli.options import service_address, store_location, wan_of
-from relayd.cli.output import print_rows
+from relayd.cli.output import print_rows, respond
 from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled
 from relayd.client.blocking import RemoteWan
@@ -47,12 +47,12 @@ def shown(options: argparse.Namespace) -> int:
     """Show one transfer, or its plan alone."""
     with opened_register(options, "read") as register:
         found = register.transfer(options.id)
-    if options.plan:
-        if found.plan is None:
-            raise InputError("--plan", "is not there: the transfer was begun without, or long ago")
-        print(json.dumps(found.plan))
-        return 0
-    return _print(found, options, _human(found))
+    if not options.plan:
+        return respond(options, asdict(found), _human(found))
+    if found.plan is None:
+        raise InputError("--plan", "is not there: the transfer was begun without, or long ago")
+    print(json.dumps(found.plan))
+    return 0
 
 
 def begin(options: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def begin(options: argparse.Namespace) -> int:
     request = request_from(options, TransferStartRequest)
     with opened_register(options, "create") as register:
         found = register.begin_transfer(**request.to_json())
-    return _print(found, options, found.id)
+    return respond(options, asdict(found), found.id)
 
 
 def progress(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def progress(options: argparse.Namespace) -> int:
     request = request_from(options, TransferProgressRequest)
     with opened_register(options, "write") as register:
         found = register.report_transfer(options.id, **request.to_json())
-    return _print(found, options, found.reason)
+    return respond(options, asdict(found), found.reason)
 
 
 def end(options: argparse.Namespace) -> int:
@@ -76,12 +76,7 @@ def end(options: argparse.Namespace) -> int:
     request = request_from(options, TransferEndRequest)
     with opened_register(options, "write") as register:
         found = register.end_transfer(options.id, **request.to_json())
-    return _print(found, options, found.reason)
-
-
-def _print(found: TrackedTransfer | TransferDetails, options: argparse.Namespace, text: str) -> int:
-    print(json.dumps(asdict(found), indent=2) if options.json else text)
-    return 0
+    return respond(options, asdict(found), found.reason)
 
 
 @contextmanager
@@ -115,27 +110,32 @@ def _row(of: TrackedTransfer) -> dict[str, Any]:
     }
 
 
+_TIMES = {
+    "Began": "began_s",
+    "Last report": "reported_s",
+    "Ended": "ended_s",
+    "Ends": "forecast_end_s",
+    "By plan": "planned_end_s",
+    "Deadline": "deadline_at_s",
+}
+
+
 def _human(found: TransferDetails) -> str:
     of = found.transfer
     head = f"{of.src} -> {of.dst}, {volume_text(of.moved_gb)} of {volume_text(of.volume_gb)}"
-    if of.label:
-        head += f", {of.label}"
-    blocks = [f"{text.styled(f'Transfer {of.id}', text.BOLD)}\n{filled(head)}", filled(of.reason)]
-    times = [("Began", of.began_s), ("Last report", of.reported_s), ("Ended", of.ended_s)]
-    times += [("Ends", of.forecast_end_s), ("By plan", of.planned_end_s)]
-    times += [("Deadline", of.deadline_at_s)]
-    rows = [(name, utc_text(at_s)) for name, at_s in times if at_s is not None]
-    blocks.append(text.left_table(("", ""), [*rows, *([("Reported by", of.who)] * bool(of.who))]))
+    label = f", {of.label}" if of.label else ""
+    times = {name: getattr(of, field) for name, field in _TIMES.items()}
+    rows = [(name, utc_text(at_s)) for name, at_s in times.items() if at_s is not None]
+    rows += [("Reported by", of.who)] * bool(of.who)
+    blocks = [
+        f"{text.styled(f'Transfer {of.id}', text.BOLD)}\n{filled(head + label)}",
+        filled(of.reason),
+        text.left_table(("", ""), rows),
+    ]
     if found.paths:
-        paths = [
-            (
-                " -> ".join(path.regions),
-                "-" if path.planned_gbps is None else gbps_text(path.planned_gbps),
-                "-" if path.moved_gb is None else volume_text(path.moved_gb),
-            )
-            for path in found.paths
-        ]
-        blocks.append(text.table(("path", "planned Gbit/s", "moved"), paths))
+        columns = "path | planned Gbit/s=planned_gbps | moved=moved_gb"
+        paths = text.table_of(found.paths, columns, path=lambda path: " -> ".join(path.regions))
+        blocks.append(paths)
     if found.rest:
         blocks.append(filled(_rest(of, found.rest)))
     return "\n\n".join(blocks)

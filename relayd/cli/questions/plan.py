@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from planner.model.errors import InputError
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.transfer.plan import Exploration, LeasedPath, Plan, RelayOption
 from planner.transfer.request import TransferRequest
-from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
 from relayd.cli.questions.options import request_from
@@ -63,81 +61,73 @@ def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
     return emit(plan, options.emit, endpoints=endpoints, port=port)
 
 
-def human(plan: Plan, *, volume_assumed: bool = False, listed: bool = False) -> str:
-    """Return a plan for people: verdict and reason, the comparison, advice, certainty.
-
-    Parameters
-    ----------
-    plan : Plan
-    volume_assumed : bool
-        Whether no volume was given.
-    listed : bool
-        Whether to list single relays.
-    """
-    request = plan.request
+def human(plan: Plan, *, volume_assumed: bool, listed: bool) -> str:
+    """Return a plan for people; single relays are listed where that was asked for."""
+    request, relay = plan.request, plan.best_relay
     assumed = " (assumed; say --volume)" if volume_assumed else ""
-    blocks = [
-        printing.headed(
-            _verdict(plan),
-            f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}",
-        ),
-        filled(plan.reason),
+    split = len(plan.paths) > 1 or plan.verdict != "direct"
+    options = [relay, *plan.alternatives] if listed and relay else []
+    return printing.answer_text(
+        plan,
+        _verdict(plan),
+        f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}",
         _comparison(plan),
-    ]
-    if len(plan.paths) > 1 or plan.verdict != "direct":
-        blocks.append(_paths(plan))
-    blocks.append(_machines(plan))
-    if listed and plan.best_relay:
-        blocks.append(_candidates([plan.best_relay, *plan.alternatives]))
-    if plan.frontier:
-        blocks.append(_frontier(plan))
-    if plan.exploration:
-        blocks.append(_exploration(plan.exploration))
-    if plan.best_relay and plan.best_relay.probability is not None:
-        blocks.append(filled(_chances(plan, plan.best_relay)))
-    blocks += printing.listed_block("Leases", [_lease(path) for path in plan.leases])
-    blocks += printing.advice_block(plan.advice)
-    blocks.append(filled(f"{plan.confidence} Snapshot {printing.snapshot_text(plan.snapshot)}"))
-    return printing.with_notes(blocks, plan)
+        printing.table(
+            plan.paths if split else (),
+            "path | Gbit/s=throughput_gbps | share | connections | RTT=rtt_ms | "
+            "$/GB=egress_usd_per_gb",
+            path=lambda path: " -> ".join(path.regions) + printing.private_text(path),
+        ),
+        _machines(plan),
+        printing.table(
+            options,
+            "relay | Gbit/s=throughput_gbps | time=duration_s | RTT=rtt_ms | "
+            "$ total=cost_usd.total | speed=gain | at least=gain_low | cost=cost_ratio",
+        ),
+        printing.table(
+            plan.frontier,
+            "frontier | Gbit/s=throughput_gbps | time=duration_s | $ total=cost_usd.total | "
+            "VMs=vms",
+            frontier=lambda one: one.verdict + f" ({', '.join(one.relays)})" * bool(one.relays),
+        ),
+        _exploration(plan.exploration) if plan.exploration else "",
+        filled(_chances(plan, relay)) if relay and relay.probability is not None else "",
+        printing.listed_block("Leases", map(_lease, plan.leases)),
+        printing.advice_block(plan.advice),
+        sure=plan.confidence,
+    )
 
 
 def _exploration(found: Exploration) -> str:
     """Return the rates of all paths by estimates and outcomes."""
-    rows = [
-        (
-            rate.via,
-            *(gbps_text(gbps) for gbps in (rate.gbps_low, rate.gbps, rate.gbps_high)),
-            str(rate.outcomes),
-            "taken" if rate.via == found.via else "best" if rate.via == found.best else "",
-        )
-        for rate in found.rates
-    ]
-    return text.table(("by outcomes, Gbit/s", "low", "rate", "high", "transfers", ""), rows)
+    marks = {found.best: "best", found.via: "taken"}
+    return printing.table(
+        found.rates,
+        "by outcomes, Gbit/s=via | low=gbps_low | rate=gbps | high=gbps_high | transfers=outcomes |"
+        " =mark",
+        mark=lambda rate: marks.get(rate.via, ""),
+    )
 
 
 def _lease(path: LeasedPath) -> str:
     """Return the transfer's figures with a lease, and when its month pays."""
-    found = (
-        f"{path.id} ({' -> '.join(path.regions)}): {gbps_text(path.throughput_gbps)} Gbit/s, "
-        f"{duration_text(path.duration_s)}"
-    )
-    if path.ready_s:
-        found += f" of which {duration_text(path.ready_s)} until it is provided"
-    found += f", {usd_text(path.cost_usd.total)} USD"
-    saved = f"{usd_text(abs(path.saved_usd))} USD {'less' if path.saved_usd > 0 else 'more'}"
-    found += f", {saved} than the plan"
-    if path.better:
-        found += ", and better by the margin"
-    if path.reason:
-        found += f"; it {path.reason}"
+    waits = f" of which {duration_text(path.ready_s)} until it is provided" if path.ready_s else ""
+    less = "less" if path.saved_usd > 0 else "more"
+    month, pays = f"{usd_text(path.monthly_usd)} USD a month are", ""
     if path.break_even_gb is not None:
-        found += f"; {usd_text(path.monthly_usd)} USD a month are earned by "
-        found += volume_text(path.break_even_gb)
+        pays = f"; {month} earned by {volume_text(path.break_even_gb)}"
         if path.break_even_gb > path.full_gb:
-            found += f", more than the {volume_text(path.full_gb)} that it can carry in a month"
+            pays += f", more than the {volume_text(path.full_gb)} that it can carry in a month"
     elif path.monthly_usd:
-        found += f"; its {usd_text(path.monthly_usd)} USD a month are never earned"
-    return found
+        pays = f"; its {month} never earned"
+    return (
+        f"{path.id} ({' -> '.join(path.regions)}): {gbps_text(path.throughput_gbps)} Gbit/s, "
+        f"{duration_text(path.duration_s)}{waits}, {usd_text(path.cost_usd.total)} USD, "
+        f"{usd_text(abs(path.saved_usd))} USD {less} than the plan"
+        + ", and better by the margin" * path.better
+        + (f"; it {path.reason}" if path.reason else "")
+        + pays
+    )
 
 
 def _chances(plan: Plan, relay: RelayOption) -> str:
@@ -173,21 +163,6 @@ def _comparison(plan: Plan) -> str:
     return printing.ways_table(ways)
 
 
-def _paths(plan: Plan) -> str:
-    rows = [
-        (
-            " -> ".join(path.regions) + printing.private_text(path.regions, path.addresses),
-            gbps_text(path.throughput_gbps),
-            f"{path.share:.0%}",
-            str(path.connections),
-            f"{path.rtt_ms:.0f} ms",
-            f"{path.egress_usd_per_gb:.4g}",
-        )
-        for path in plan.paths
-    ]
-    return text.table(("path", "Gbit/s", "share", "connections", "RTT", "$/GB"), rows)
-
-
 def _machines(plan: Plan) -> str:
     connections = max(path.connections for path in plan.paths)
     lines = f"VMs: {printing.vms_text(plan.vms)}. Connections: {connections}"
@@ -199,35 +174,3 @@ def _machines(plan: Plan) -> str:
             f"({gbps_text(binding.gain_per_unit)} {binding.unit})."
         )
     return filled(lines)
-
-
-def _candidates(options: Sequence[RelayOption]) -> str:
-    rows = [
-        (
-            option.relay,
-            gbps_text(option.throughput_gbps),
-            duration_text(option.duration_s),
-            f"{option.rtt_ms:.0f} ms",
-            usd_text(option.cost_usd.total),
-            f"{option.gain:.2f}x" if option.gain else "-",
-            f"{option.gain_low:.2f}x" if option.gain_low is not None else "-",
-            f"{option.cost_ratio:.2f}x" if option.cost_ratio else "-",
-        )
-        for option in options
-    ]
-    header = ("relay", "Gbit/s", "time", "RTT", "$ total", "speed", "at least", "cost")
-    return text.table(header, rows)
-
-
-def _frontier(plan: Plan) -> str:
-    rows = [
-        (
-            point.verdict + (f" ({', '.join(point.relays)})" if point.relays else ""),
-            gbps_text(point.throughput_gbps),
-            duration_text(point.duration_s),
-            usd_text(point.cost_usd.total),
-            str(sum(point.vms.values())),
-        )
-        for point in plan.frontier
-    ]
-    return text.table(("frontier", "Gbit/s", "time", "$ total", "VMs"), rows)

@@ -1,4 +1,4 @@
-"""The text that many answers share."""
+"""The text that answers share: what is at their head and end, and blocks that many have."""
 
 from __future__ import annotations
 
@@ -7,23 +7,32 @@ from itertools import pairwise
 from typing import Any
 
 from planner.model.answer import Advice, OneMoreVm, Recommendation
-from planner.model.estimate import AddressKind
-from planner.model.network import Snapshot
-from planner.model.units import duration_text, gbps_text, usd_text
+from planner.model.units import duration_text, usd_text
 from relayd.cli import text
-from relayd.cli.text import filled, notes_block, styled
+from relayd.cli.text import figure, filled, styled
 
 
-def headed(verdict: str, rest: str) -> str:
-    """Return an answer's first block: the verdict in bold, and the rest below."""
-    return "\n".join([text.styled(verdict, text.BOLD), *map(filled, rest.split("\n"))])
+def answer_text(
+    answer: Recommendation, verdict: str, subject: str, *blocks: str, sure: str = ""
+) -> str:
+    """Return an answer's text; blocks without text are left out.
 
-
-def with_notes(blocks: Sequence[str], answer: Recommendation) -> str:
-    """Return an answer's text: what is too old to rely on before all else, other notes after it."""
-    old = [styled("\n".join(map(filled, answer.outdated)), text.YELLOW)] if answer.outdated else []
+    What is too old to rely on comes before all else; then the verdict, the subject, the reason,
+    the blocks, how sure it is, the snapshot, and other notes.
+    """
+    old = styled("\n".join(map(filled, answer.outdated)), text.YELLOW) if answer.outdated else ""
+    head = "\n".join(filter(None, (styled(verdict, text.BOLD), filled(subject))))
+    snapshot = answer.snapshot
+    end = f"{sure} Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}.".lstrip()
     others = [note for note in answer.warnings if note not in answer.outdated]
-    return "\n\n".join([*old, *blocks, *notes_block(others)])
+    parts = (old, head, filled(answer.reason), *blocks, filled(end), *text.notes_block(others))
+    return "\n\n".join(part for part in parts if part)
+
+
+def table(items: Iterable[Any], columns: str, *, left: bool = False, **cells: Any) -> str:
+    """Return a table as of :func:`~relayd.cli.text.table_of`; none where there are no items."""
+    listed = list(items)
+    return text.table_of(listed, columns, left=left, **cells) if listed else ""
 
 
 def vms_text(vms: Mapping[str, int]) -> str:
@@ -31,56 +40,57 @@ def vms_text(vms: Mapping[str, int]) -> str:
     return ", ".join(f"{count} at {region}" for region, count in vms.items())
 
 
+_COSTS = {"$ egress": "cost_usd.egress", "$ VM": "cost_usd.vm", "$ total": "cost_usd.total"}
+
+
 def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
     """Return a table of ways to send: rate, time, cost, and ratios to the first.
 
     A way is any part of an answer with ``duration_s`` and ``cost_usd``; None where there is none.
     """
-    header = ("", "Gbit/s", "time", "RTT", "$ egress", "$ VM", "$ total", "speed", "cost")
     base = ways[0][1]
-    base_usd = base.cost_usd.total if base and base.cost_usd else 0.0
-    rows = []
-    for name, way in ways:
+
+    def row(name: str, way: Any) -> dict[str, str]:
         if way is None or way.duration_s is None or way.cost_usd is None:
-            rows.append([name, *["-"] * 8])
-            continue
-        cost, gbps = way.cost_usd, getattr(way, "throughput_gbps", None)
+            return {"": name}
+        found = {"": name, "time": duration_text(way.duration_s)}
+        gbps = getattr(way, "throughput_gbps", None)
         paths = getattr(way, "paths", ())
         rtt_ms = max((path.rtt_ms for path in paths), default=getattr(way, "rtt_ms", None))
         speed = base.duration_s / way.duration_s if base and base.duration_s else None
+        if rtt_ms:
+            found["RTT"] = f"{rtt_ms:.0f} ms"
+        if gbps is not None:
+            found["Gbit/s"] = figure(way, "throughput_gbps")
         if rtt_ms and gbps and base and base.throughput_gbps:  # of one transfer: of its rates
             speed = gbps / base.throughput_gbps
-        rows.append(
-            [
-                name,
-                "-" if gbps is None else gbps_text(gbps),
-                duration_text(way.duration_s),
-                f"{rtt_ms:.0f} ms" if rtt_ms else "-",
-                *(usd_text(usd) for usd in (cost.egress, cost.vm, cost.total)),
-                f"{speed:.2f}x" if speed else "-",
-                f"{cost.total / base_usd:.2f}x" if base_usd else "-",
-            ]
-        )
-    columns = [k for k in range(len(header)) if k == 0 or any(row[k] != "-" for row in rows)]
-    return text.table([header[k] for k in columns], [[row[k] for k in columns] for row in rows])
+        found |= {header: figure(way, field) for header, field in _COSTS.items()}
+        if speed:
+            found["speed"] = f"{speed:.2f}x"
+        if base and base.cost_usd and base.cost_usd.total:
+            found["cost"] = f"{way.cost_usd.total / base.cost_usd.total:.2f}x"
+        return found
+
+    rows = [row(*way) for way in ways]
+    order = ("", "Gbit/s", "time", "RTT", *_COSTS, "speed", "cost")
+    header = [name for name in order if any(name in row for row in rows)]
+    return text.table(header, [[row.get(name, "-") for name in header] for row in rows])
 
 
-def path_text(regions: tuple[str, ...], addresses: tuple[AddressKind, ...]) -> str:
+def path_text(path: Any) -> str:
     """Return a path of two or three regions as ``direct``, or ``via`` its relay."""
-    way = "direct" if len(regions) == 2 else f"via {regions[1]}"
-    return f"{way}{private_text(regions, addresses)}"
+    way = "direct" if len(path.regions) == 2 else f"via {path.regions[1]}"
+    return f"{way}{private_text(path)}"
 
 
-def private_text(regions: tuple[str, ...], addresses: tuple[AddressKind, ...]) -> str:
+def private_text(path: Any) -> str:
     """Return which links of a path are over private addresses, in brackets; ``""`` for none."""
-    private = [
-        f"{src} -> {dst}"
-        for (src, dst), address in zip(pairwise(regions), addresses, strict=False)
-        if address == "private"
-    ]
+    links = zip(pairwise(path.regions), path.addresses, strict=False)
+    private = [f"{src} -> {dst}" for (src, dst), address in links if address == "private"]
     if not private:
         return ""
-    return f" ({'private' if len(private) == len(addresses) else f'{private[0]} private'})"
+    whole = len(private) == len(path.addresses)
+    return f" ({'private' if whole else f'{private[0]} private'})"
 
 
 def bounds_text(low_s: float, high_s: float) -> str:
@@ -89,13 +99,8 @@ def bounds_text(low_s: float, high_s: float) -> str:
     return f"Within the bounds of the estimates: {bounds}."
 
 
-def snapshot_text(snapshot: Snapshot) -> str:
-    """Return the snapshot of an answer: its id, source and time."""
-    return f"{snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
-
-
-def advice_block(advice: Iterable[Advice]) -> list[str]:
-    """Return the block of remedies with what they cost; none where there are none."""
+def advice_block(advice: Iterable[Advice]) -> str:
+    """Return the remedies with what they cost."""
     lines = []
     for one in advice:
         sign = "+" if one.cost_usd > 0 else "-"
@@ -104,8 +109,8 @@ def advice_block(advice: Iterable[Advice]) -> list[str]:
     return listed_block("What would help", lines)
 
 
-def more_vms_block(found: Iterable[OneMoreVm], sooner: str) -> list[str]:
-    """Return the block of what one more VM brings; `sooner` has a place for the time saved."""
+def more_vms_block(found: Iterable[OneMoreVm], sooner: str) -> str:
+    """Return what one more VM brings; `sooner` has a place for the time saved."""
     lines = [
         f"One more VM at {'each end of ' * ('->' in more.region)}{more.region}: "
         f"{duration_text(more.duration_s)} in all, " + sooner.format(duration_text(more.saved_s))
@@ -114,7 +119,7 @@ def more_vms_block(found: Iterable[OneMoreVm], sooner: str) -> list[str]:
     return listed_block("What would help", lines)
 
 
-def listed_block(title: str, lines: Iterable[str]) -> list[str]:
-    """Return the block of a list under a title; none where the list is empty."""
+def listed_block(title: str, lines: Iterable[str]) -> str:
+    """Return a list under a title; nothing where the list is empty."""
     listed = [filled(f"- {line}", indent="  ") for line in lines]
-    return ["\n".join([text.styled(title, text.BOLD), *listed])] if listed else []
+    return "\n".join([styled(title, text.BOLD), *listed]) if listed else ""

@@ -2,65 +2,59 @@
 
 from __future__ import annotations
 
+import argparse
+from typing import Any
+
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.schedule.plan import PathRate, SchedulePlan, StoredVolume, TariffUse, TransferSchedule
-from relayd.cli import text
 from relayd.cli.questions import printing
-from relayd.cli.text import filled
+from relayd.cli.text import filled, table
 
 BAR = 40
 SENDING, WAITING, OUTSIDE = "#", "-", " "
 
 
-def schedule_text(plan: SchedulePlan, *, periods: bool = False) -> str:
+def schedule_text(plan: SchedulePlan, options: argparse.Namespace) -> str:
     """Return a schedule for people: verdict, transfers with bars of time, what would do."""
-    verdict = f"{plan.admitted} admitted, {plan.refused} refused, {plan.best_effort} best effort."
-    cost = plan.cost_usd
-    blocks = [text.styled(verdict, text.BOLD), filled(plan.reason), _transfers(plan), _bars(plan)]
-    if periods:
-        blocks.append(_periods(plan))
-    stored = [f"{t.id}: {_stored(volume)}" for t in plan.transfers for volume in t.stored]
-    egress = f"{usd_text(cost.egress)} USD egress"
-    if stored:
-        egress += f", {usd_text(plan.storage_usd)} USD storage"
+    cost, transfers = plan.cost_usd, plan.transfers
+    stored = [f"{one.id}: {_stored(volume)}" for one in transfers for volume in one.stored]
+    storage = f", {usd_text(plan.storage_usd)} USD storage" if stored else ""
     since = f" from {duration_text(plan.now_s)} on" if plan.now_s else ""
-    blocks.append(
+    remedies = [f"{one.id}: {_remedies(one)}" for one in transfers if one.remedies]
+    basis = "the low bounds of" if plan.request["rates"] == "low" else "what is expected of"
+    return printing.answer_text(
+        plan,
+        f"{plan.admitted} admitted, {plan.refused} refused, {plan.best_effort} best effort.",
+        "",
+        _transfers(plan),
+        _bars(plan),
+        _periods(plan) if options.periods else "",
         filled(
-            f"Cost{since}: {egress} and "
-            f"{usd_text(cost.vm)} USD VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
+            f"Cost{since}: {usd_text(cost.egress)} USD egress{storage} and {usd_text(cost.vm)} USD "
+            f"VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
             f"{printing.vms_text(plan.vms) or 'none'}."
-        )
+        ),
+        printing.listed_block("Stored", stored),
+        printing.listed_block("Tariffs", map(_tariff, plan.tariffs)),
+        printing.listed_block("What would do", remedies),
+        sure=f"Promises rest on {basis} links and caps.",
     )
-    blocks += printing.listed_block("Stored", stored)
-    blocks += printing.listed_block("Tariffs", [_tariff(use) for use in plan.tariffs])
-    refused = [transfer for transfer in plan.transfers if transfer.remedies]
-    blocks += printing.listed_block("What would do", [f"{t.id}: {_remedies(t)}" for t in refused])
-    low = plan.request["rates"] == "low"
-    blocks.append(
-        filled(
-            f"Promises rest on {'the low bounds of' if low else 'what is expected of'} links and "
-            f"caps. Snapshot {printing.snapshot_text(plan.snapshot)}"
-        )
-    )
-    return printing.with_notes(blocks, plan)
 
 
 def _transfers(plan: SchedulePlan) -> str:
-    rows = [
-        (
-            transfer.id,
-            f"{transfer.src} -> {transfer.dst}",
-            volume_text(transfer.volume_gb),
-            _clock(transfer.start_s),
-            _clock(transfer.deadline_s),
-            transfer.verdict,
-            _clock(transfer.end_s),
-            usd_text(transfer.egress_usd) if transfer.periods else "-",
-        )
-        for transfer in plan.transfers
-    ]
-    header = ("transfer", "", "volume", "start", "deadline", "verdict", "ends", "$ egress")
-    return text.table(header, rows)
+    def at(field: str) -> Any:
+        return lambda transfer: _clock(getattr(transfer, field))
+
+    return printing.table(
+        plan.transfers,
+        "transfer=id | =ends | volume=volume_gb | start | deadline | verdict | ends=end | "
+        "$ egress=usd",
+        ends=lambda transfer: f"{transfer.src} -> {transfer.dst}",
+        start=at("start_s"),
+        deadline=at("deadline_s"),
+        end=at("end_s"),
+        usd=lambda one: usd_text(one.egress_usd) if one.periods else "-",
+    )
 
 
 def _bars(plan: SchedulePlan) -> str:
@@ -89,33 +83,29 @@ def _bars(plan: SchedulePlan) -> str:
 
 
 def _periods(plan: SchedulePlan) -> str:
-    rows = []
-    for transfer in plan.transfers:
-        for period in transfer.periods:
-            paths = ", ".join(
-                f"{_path(transfer, path)} {gbps_text(path.throughput_gbps)}"
-                for path in period.paths
-            )
-            rows.append(
-                (
-                    transfer.id,
-                    _clock(period.start_s),
-                    _clock(period.end_s),
-                    gbps_text(period.throughput_gbps),
-                    str(sum(path.connections for path in period.paths)),
-                    paths,
-                )
-            )
-    return text.table(("transfer", "from", "to", "Gbit/s", "connections", "paths"), rows)
+    rows = [
+        (
+            transfer.id,
+            _clock(period.start_s),
+            _clock(period.end_s),
+            gbps_text(period.throughput_gbps),
+            str(sum(path.connections for path in period.paths)),
+            ", ".join(_path(transfer, path) for path in period.paths),
+        )
+        for transfer in plan.transfers
+        for period in transfer.periods
+    ]
+    return table(("transfer", "from", "to", "Gbit/s", "connections", "paths"), rows)
 
 
 def _path(transfer: TransferSchedule, path: PathRate) -> str:
     """Return a path in words; into storage it ends at a relay, and out of it begins there."""
+    way = printing.path_text(path)
     if path.regions[-1] != transfer.dst:
-        return f"to {path.regions[-1]}{printing.private_text(path.regions, path.addresses)}"
-    if path.regions[0] != transfer.src:
-        return f"from {path.regions[0]}{printing.private_text(path.regions, path.addresses)}"
-    return printing.path_text(path.regions, path.addresses)
+        way = f"to {path.regions[-1]}{printing.private_text(path)}"
+    elif path.regions[0] != transfer.src:
+        way = f"from {path.regions[0]}{printing.private_text(path)}"
+    return f"{way} {gbps_text(path.throughput_gbps)}"
 
 
 def _stored(stored: StoredVolume) -> str:
@@ -131,10 +121,9 @@ def _remedies(transfer: TransferSchedule) -> str:
     ways = [f"a deadline of {_clock(remedies.deadline_s)}"]
     if remedies.more_vms:
         more = remedies.more_vms
-        count = sum(more.vms.values())
         where = ", ".join(f"{n} more at {region}" for region, n in more.vms.items())
-        proven = "" if count == more.at_least else f" (no fewer than {more.at_least} would do)"
-        ways.append(f"VMs: {where}{proven}")
+        fewer = f" (no fewer than {more.at_least} would do)"
+        ways.append(f"VMs: {where}{fewer * (sum(more.vms.values()) != more.at_least)}")
     if remedies.volume_gb:
         ways.append(f"at most {volume_text(remedies.volume_gb)} by its deadline")
     return "; or ".join(ways)
