@@ -6,8 +6,8 @@ the handler. Below it, indented by two, are its options: how they are written, a
 may go on in lines indented further.
 
 ``--flag``, ``--name VALUE`` and ``--name VALUE...`` (repeatable) are options; ``dest:NAME``, with
-``?``, ``*`` or ``+`` after it, are words by position; ``{a,b}`` are choices. After that, ``:=value``
-is a default, ``:int`` and ``:count`` (from 1) before that a type, ``!`` says that the option is
+``?``, ``*`` or ``+`` after it, are words by position; ``{a,b}`` are choices. Then ``:=value`` is a
+default, ``:int`` and ``:count`` (from 1) before that a type, ``!`` says that the option is
 required, and ``@name`` what it is kept under. ``[title]`` begins a group of options, and ``+name``
 stands for the options of the block with that name.
 """

@@ -12,9 +12,11 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from itertools import chain, zip_longest
+from math import inf
 from textwrap import wrap
 from typing import Any, TextIO, cast
 
@@ -73,6 +75,40 @@ class _SafeStream:
             self.write(line)
 
 
+class Progress:
+    """Progress on standard error: one line that changes; elsewhere than on a terminal, lines.
+
+    Parameters
+    ----------
+    line_every_s : float
+        After which there is a line where there is no terminal; by default there is none.
+    """
+
+    def __init__(self, line_every_s: float = inf) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._every_s = 0.2 if self._terminal else line_every_s
+        self._last_s, self._last_stage = -inf, ""
+        self._drawn = False
+
+    def show(self, line: str, stage: str = "") -> None:
+        """Show a line: at once for a new stage, and otherwise not too often."""
+        now_s = time.monotonic()
+        is_new = stage != self._last_stage
+        if self._every_s == inf or (now_s - self._last_s < self._every_s and not is_new):
+            return
+        self._last_s, self._last_stage = now_s, stage
+        sys.stderr.write(redrawn(line[:118]) if self._terminal else f"{line}\n")
+        sys.stderr.flush()
+        self._drawn = self._terminal
+
+    def end(self) -> None:
+        """Clear the line that changes."""
+        if self._drawn:
+            sys.stderr.write(redrawn())
+            sys.stderr.flush()
+            self._drawn = False
+
+
 def redrawn(line: str = "") -> str:
     """Return the text that overwrites the terminal's present line."""
     return f"{_ESCAPE}[G{_ESCAPE}[K{line}"
@@ -122,7 +158,7 @@ def figure(of: Any, field: str) -> str:
     Fields may be dotted; ``-`` stands for None and for nothing, and counts are summed up.
     """
     for name in field.split("."):
-        of = of[name] if isinstance(of, Mapping) else getattr(of, name)
+        of = of.get(name) if isinstance(of, Mapping) else getattr(of, name)
     if of is None or of in ("", (), []):
         return "-"
     if isinstance(of, Mapping):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -13,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from planner.model.errors import InputError, RelaydError
-from planner.model.units import usd_text
 from planner.transfer.plan import Plan
 from relayd.catalogue.comparison import CatalogueComparison, PriceMove, compared
 from relayd.catalogue.documents.formats import Reading, read_prices
@@ -21,6 +19,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.catalogue.overlays import add_overlay, overlays_in_force, toml_of, undo_overlay
 from relayd.cli import text
 from relayd.cli.options import store_location
+from relayd.cli.output import pick, respond
 from relayd.settings import load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
@@ -33,12 +32,13 @@ _SHOWN = 8
 
 
 class _Change(NamedTuple):
-    """A price list, what it would change, and the overlay's text."""
+    """A price list, what it would change, the overlay's text, and the overlay once written."""
 
     reading: Reading
     comparison: CatalogueComparison
     effects: list[PlanEffect]
     overlay: str
+    path: Path | None = None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,14 +57,11 @@ def run(options: argparse.Namespace) -> int:
 def lay(reading: Reading, options: argparse.Namespace) -> None:
     """Print what prices change, and, unless it is a dry run, write the overlay if they do."""
     change = _change(reading, options)
-    path = None
     if change.comparison.document and not options.dry_run:
         path = add_overlay(change.overlay, reading.name, _today())
+        change = change._replace(path=path)
         _record(options, "catalogue import", path)
-    if options.json:
-        print(json.dumps(_as_json(change, path), indent=2))
-    else:
-        _report(change, path)
+    respond(options, _as_json(change), "\n".join(_report(change)))
 
 
 def undo(options: argparse.Namespace) -> int:
@@ -72,13 +69,9 @@ def undo(options: argparse.Namespace) -> int:
     undone = undo_overlay(options.overlay)
     for path in undone:
         _record(options, "catalogue undo", path)
-    if options.json:
-        left = [str(path) for path in overlays_in_force()]
-        print(json.dumps({"undone": [str(path) for path in undone], "overlays": left}, indent=2))
-        return 0
-    for path in undone:
-        print(f"Undone: {path.name}, kept in {path.parent}")
-    return 0
+    left = [str(path) for path in overlays_in_force()]
+    said = [f"Undone: {path.name}, kept in {path.parent}" for path in undone]
+    return respond(options, {"undone": list(map(str, undone)), "overlays": left}, "\n".join(said))
 
 
 def _change(reading: Reading, options: argparse.Namespace) -> _Change:
@@ -97,7 +90,7 @@ def _change(reading: Reading, options: argparse.Namespace) -> _Change:
     if not comparison.document:
         return _Change(reading, comparison, [], overlay)
     settings = load_settings()
-    files = [*settings.catalogues, *(Path(name) for name in options.catalogue)]
+    files = [*settings.catalogues, *map(Path, options.catalogue)]
     where = parse_location(options.db) if options.db else settings.db
     if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
         where = None  # a service has a catalogue of its own: plans rest on this machine's store
@@ -116,21 +109,31 @@ def _today() -> date:
 # ---- what is printed ---------------------------------------------------------------------------
 
 
-def _report(change: _Change, path: Path | None) -> None:
+def _report(change: _Change) -> list[str]:
     found, prices = change.comparison, change.reading.prices
-    print(text.styled(_headline(change, path), text.BOLD))
+    headline = "Nothing changes: the catalogue has these prices."
+    if change.path:
+        headline = f"In force: {change.path.name}. `relayd catalogue undo` takes it back."
+    elif found.document:
+        headline = (
+            "Nothing has changed yet: `relayd catalogue import` lays these over the catalogue."
+        )
     dated = f", as of {prices.as_of}" if prices.as_of else ""
     number = len(change.reading.files)
-    print(f"{change.reading.title}, {number:,} {'file' if number == 1 else 'files'}{dated}\n")
-    rows = [
+    known = [
         (name, f"{len(moves):,}", *(f"{count:,}" for count in _counts(moves)))
         for name, moves in (("VM prices", found.vms), ("prices of traffic", found.traffic))
     ]
-    print(text.table(("", "known", "over 1 % up", "over 1 % down", "about as before"), rows))
+    lines = [
+        text.styled(headline, text.BOLD),
+        f"{change.reading.title}, {number:,} {'file' if number == 1 else 'files'}{dated}\n",
+        text.table(("", "known", "over 1 % up", "over 1 % down", "about as before"), known),
+    ]
     if found.quotas:
         moved_to = [quota for quota in found.quotas if quota.before != quota.after]
         new = sum(quota.before is None for quota in moved_to)
-        print(f"{len(found.quotas):,} vCPU quotas: {new:,} new, {len(moved_to) - new:,} changed")
+        quotas = f"{len(found.quotas):,} vCPU quotas: {new:,} new, {len(moved_to) - new:,} changed"
+        lines.append(quotas)
     for words, names in (
         ("VM types new, left out (the list does not say what networks carry)", found.new_types),
         ("regions new, left out (the list does not say where they are)", found.new_regions),
@@ -138,23 +141,20 @@ def _report(change: _Change, path: Path | None) -> None:
         ("regions not in the list, which stay", found.missing_regions),
     ):
         if names:
-            print(text.filled(f"{len(names):,} {words}: {_some(names)}", indent="  "))
+            more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+            named = f"{len(names):,} {words}: {', '.join(names[:_SHOWN])}{more}"
+            lines.append(text.filled(named, indent="  "))
     if prices.left_out:
         why = "; ".join(f"{count:,} {reason}" for reason, count in prices.left_out.most_common())
-        print(text.filled(f"Not used: {why}", indent="  "))
+        lines.append(text.filled(f"Not used: {why}", indent="  "))
     if moves := _largest([*found.vms, *found.traffic]):
-        moved = [(m.subject, _usd(m.before), _usd(m.after), _percent(m)) for m in moves]
-        print("\n" + text.table(("largest changes", "$ before", "$ after", ""), moved))
-    if change.effects:
-        print("\n" + _plans(change.effects))
-
-
-def _headline(change: _Change, path: Path | None) -> str:
-    if not change.comparison.document:
-        return "Nothing changes: the catalogue has these prices."
-    if path is None:
-        return "Nothing has changed yet: `relayd catalogue import` lays these over the catalogue."
-    return f"In force: {path.name}. `relayd catalogue undo` takes it back."
+        shown = text.table_of(
+            moves,
+            "largest changes=subject | $ before=before | $ after=after | =change",
+            change=lambda move: f"{move.ratio - 1:+.1%}" if move.before else "from 0",
+        )
+        lines.append(f"\n{shown}")
+    return [*lines, f"\n{_plans(change.effects)}"] if change.effects else lines
 
 
 def _counts(moves: Sequence[PriceMove]) -> tuple[int, int, int]:
@@ -173,20 +173,15 @@ def _plans(found: Sequence[PlanEffect]) -> str:
     transfers = f"{len(found)} usual transfers of {VOLUME_GB:g} GB"
     if not changed:
         return f"None of {transfers} would be planned otherwise, or cost more or less."
-    rows = [
-        (
-            f"{effect.src} -> {effect.dst}",
-            effect.before.verdict,
-            usd_text(effect.before.cost_usd.total),
-            effect.after.verdict,
-            usd_text(effect.after.cost_usd.total),
-        )
-        for effect in changed
-    ]
-    return text.table((f"{len(changed)} of {transfers} change", "before", "$", "after", "$"), rows)
+    return text.table_of(
+        changed,
+        f"{len(changed)} of {transfers} change=ends | before=before.verdict | "
+        "$=before.cost_usd.total | after=after.verdict | $=after.cost_usd.total",
+        ends=lambda effect: f"{effect.src} -> {effect.dst}",
+    )
 
 
-def _as_json(change: _Change, path: Path | None) -> dict[str, object]:
+def _as_json(change: _Change) -> dict[str, object]:
     found, prices = change.comparison, change.reading.prices
 
     def moves(all_of: Sequence[PriceMove]) -> dict[str, object]:
@@ -198,7 +193,7 @@ def _as_json(change: _Change, path: Path | None) -> dict[str, object]:
         return {"verdict": plan.verdict, "usd": plan.cost_usd.total}
 
     return {
-        "overlay": None if path is None else str(path),
+        "overlay": None if change.path is None else str(change.path),
         "changes": bool(found.document),
         "source": change.reading.title,
         "as_of": prices.as_of,
@@ -206,35 +201,18 @@ def _as_json(change: _Change, path: Path | None) -> dict[str, object]:
         "vm_prices": moves(found.vms),
         "traffic": moves(found.traffic),
         "vcpu_quotas": [quota._asdict() for quota in found.quotas],
-        "new_types": found.new_types,
-        "new_regions": found.new_regions,
-        "missing_types": found.missing_types,
-        "missing_regions": found.missing_regions,
+        **pick(found, "new_types new_regions missing_types missing_regions"),
         "left_out": dict(prices.left_out),
         "plans": [
-            {
-                "src": effect.src,
-                "dst": effect.dst,
-                "changes": effect.changes,
-                "before": planned(effect.before),
-                "after": planned(effect.after),
-            }
+            pick(
+                effect,
+                "src dst changes",
+                before=planned(effect.before),
+                after=planned(effect.after),
+            )
             for effect in change.effects
         ],
     }
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
-def _usd(amount: float) -> str:
-    return f"{amount:.4g}"
-
-
-def _percent(move: PriceMove) -> str:
-    return f"{move.ratio - 1:+.1%}" if move.before else "from 0"
 
 
 def _record(options: argparse.Namespace, action: str, overlay: Path) -> None:

@@ -17,6 +17,7 @@ from relayd.catalogue.entries import prices_by_region
 from relayd.catalogue.files import CatalogueFile, files_in_force
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli import text
+from relayd.cli.output import respond
 from relayd.settings import load_settings
 
 # Lists of a file, with what names an entry, and what entries are.
@@ -50,27 +51,22 @@ def run(options: argparse.Namespace) -> int:
     if options.names:
         return _figures(options, catalogue, layers)
     rows = [_layer(file) for file in layers]
-    if options.json:
-        print(json.dumps({"files": rows, "digest": catalogue.digest}, indent=2))
-        return 0
-    listed = [
-        (
-            PurePath(row["file"]).name,
-            _LAYERS[row["layer"]],
-            ", ".join(f"{count:,} {what}" for what, count in row["entries"].items()),
-            " to ".join(dict.fromkeys(filter(None, (row["oldest"], row["newest"])))),
-        )
-        for row in rows
-    ]
-    print(text.left_table(("file", "layer", "holds", "as of"), listed))
-    print(
-        text.filled(
-            "Later files go before earlier ones. `relayd catalogue show NAME` has the source of "
-            "each figure of a region, VM type or price; `relayd catalogue undo` takes the newest "
-            "import back."
-        )
+    shown = text.table_of(
+        rows,
+        "file | layer | holds | as of=dates",
+        left=True,
+        file=lambda row: PurePath(row["file"]).name,
+        layer=lambda row: _LAYERS[row["layer"]],
+        holds=lambda row: ", ".join(f"{count:,} {what}" for what, count in row["entries"].items()),
+        dates=lambda row: " to ".join(dict.fromkeys(filter(None, (row["oldest"], row["newest"])))),
     )
-    return 0
+    told = (
+        "Later files go before earlier ones. `relayd catalogue show NAME` has the source of "
+        "each figure of a region, VM type or price; `relayd catalogue undo` takes the newest "
+        "import back."
+    )
+    document = {"files": rows, "digest": catalogue.digest}
+    return respond(options, document, f"{shown}\n{text.filled(told)}")
 
 
 def _layer(file: CatalogueFile) -> dict[str, Any]:
@@ -104,14 +100,14 @@ def _figures(
             raise InputError("NAME", problem, value=name, remedy=remedy)
         found += of_name
         found += _computed(name, catalogue)
-    if options.json:
-        print(json.dumps({"figures": [figure._asdict() for figure in found]}, indent=2))
-        return 0
-    rows = [
-        (f.entry, f.field, _shown(f.value), f.as_of, PurePath(f.file).name, f.source) for f in found
-    ]
-    print(text.left_table(("entry", "field", "value", "as of", "file", "source"), rows))
-    return 0
+    shown = text.table_of(
+        found,
+        "entry | field | value | as of=as_of | file | source",
+        left=True,
+        value=lambda figure: _shown(figure.value),
+        file=lambda figure: PurePath(figure.file).name,
+    )
+    return respond(options, {"figures": [figure._asdict() for figure in found]}, shown)
 
 
 def _meant(name: str, catalogue: Catalogue) -> list[str]:

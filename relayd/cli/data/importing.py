@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
-from relayd.cli.text import redrawn
+from relayd.cli.text import Progress
 from relayd.history.data_set import DataSetHistory  # few imports are of such
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
@@ -28,7 +27,6 @@ from relayd.store import Store, open_store
 from relayd.store.samples.data_set import files_of
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
 
-PROGRESS_EVERY_S = 0.5
 FINISHED_IN_PART = 5
 
 
@@ -158,7 +156,16 @@ def _import(
             else row
             for row in rows
         )
-        return ingest(store, batch, judged, progress=_progress(name, options))
+        progress = Progress()
+        try:
+            return ingest(
+                store,
+                batch,
+                judged,
+                progress=lambda count: progress.show(f"{name}: {count:,} rows"),
+            )
+        finally:
+            progress.end()
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:
@@ -171,22 +178,6 @@ def _earlier_time_s(store: Store, digest: str) -> float | None:
             found = json.loads(batch.options).get("measured_at_s")
             return None if found is None else float(found)
     return None
-
-
-def _progress(name: str, options: argparse.Namespace) -> Callable[[int], None] | None:
-    """Show how many rows were read, on a terminal, twice a second."""
-    if options.json or not sys.stderr.isatty():
-        return None
-    last_s = time.monotonic()
-
-    def show(rows: int) -> None:
-        nonlocal last_s
-        if time.monotonic() - last_s >= PROGRESS_EVERY_S:
-            last_s = time.monotonic()
-            sys.stderr.write(redrawn(f"{name}: {rows:,} rows"))
-            sys.stderr.flush()
-
-    return show
 
 
 def _print_report(file: _Input, report: ImportReport) -> None:

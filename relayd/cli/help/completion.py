@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from planner.model.errors import RelaydError
@@ -12,12 +13,12 @@ from relayd.cli.commands import build_parser
 from relayd.cli.options import store_of
 from relayd.cli.parser import Parser
 from relayd.questions.explanations import terms as explained
-from relayd.store import Store
 from relayd.transfers.register import transfer_rows
 
 REGIONS = ("REGION", "RULE", "SRC", "DST")
 """Metavariables that stand for a region."""
 TYPES = ("TYPE", "WHERE=NAME")
+_MOST_IDS = 100
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,12 +55,8 @@ def _completer(action: argparse.Action) -> Callable[..., Iterable[str]] | None:
         return regions
     if action.dest == "snapshot":
         return snapshots
-    if action.option_strings or action.dest not in ("term", "id"):
-        return None
-    return terms if action.dest == "term" else transfers
-
-
-_MOST_IDS = 100
+    by_position: dict[str, Callable[..., Iterable[str]]] = {"term": terms, "id": transfers}
+    return None if action.option_strings else by_position.get(action.dest)
 
 
 def regions(**_: Any) -> Iterable[str]:
@@ -83,24 +80,14 @@ def terms(**_: Any) -> Iterable[str]:
 
 
 def snapshots(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
-    """Return ids of snapshots of the store."""
-    return _stored(
-        parsed_args, lambda store: [row.id for row in store.snapshots.list()[:_MOST_IDS]]
-    )
+    """Return ids of snapshots of the store that a command line means, if it can be read."""
+    with suppress(RelaydError), store_of(parsed_args, "read") as store:
+        return [row.id for row in store.snapshots.list()[:_MOST_IDS]]
+    return ()
 
 
 def transfers(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
     """Return ids of the newest transfers of the store."""
-    return _stored(
-        parsed_args,
-        lambda store: [row.id for row in transfer_rows(store.database, limit=_MOST_IDS)],
-    )
-
-
-def _stored(options: argparse.Namespace, listed: Callable[[Store], Sequence[str]]) -> Sequence[str]:
-    """Return names out of the store that a command line means; none where it can't be read."""
-    try:
-        with store_of(options, "read") as store:
-            return listed(store)
-    except RelaydError:
-        return ()
+    with suppress(RelaydError), store_of(parsed_args, "read") as store:
+        return [row.id for row in transfer_rows(store.database, limit=_MOST_IDS)]
+    return ()

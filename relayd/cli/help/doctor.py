@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.cli import text
 from relayd.cli.options import wan_of
+from relayd.cli.output import respond
 from relayd.extras import is_installed
 from relayd.questions.caveats import OLD_PRICE_S, price_age_s
 from relayd.settings import load_settings
@@ -46,8 +45,7 @@ PROGRAMS = {
 LITTLE_BYTES = 1e9
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One thing that was looked at, and what to do about it; nothing where it is well."""
 
     name: str
@@ -59,17 +57,17 @@ class Check:
 def run(options: argparse.Namespace) -> int:
     """Look at this installation and what it works with; exit code 4 if something is wrong."""
     checks = [*_installed(), *_knowledge(options)]
-    wrong = any(check.state == "problem" for check in checks)
-    if options.json:
-        print(json.dumps({"checks": [asdict(check) for check in checks]}, indent=2))
-        return 4 if wrong else 0
     style = {"ok": text.GREEN, "note": text.DIM, "problem": text.YELLOW}
-    for check in checks:
-        state = text.styled(check.state.ljust(7), style[check.state])
-        print(
-            text.filled(f"{state}  {check.name}: {check.found}. {check.remedy}".rstrip(), " " * 9)
+    lines = [
+        text.filled(
+            f"{text.styled(one.state.ljust(7), style[one.state])}  {one.name}: {one.found}. "
+            f"{one.remedy}".rstrip(),
+            " " * 9,
         )
-    return 4 if wrong else 0
+        for one in checks
+    ]
+    respond(options, {"checks": [check._asdict() for check in checks]}, "\n".join(lines))
+    return 4 if any(check.state == "problem" for check in checks) else 0
 
 
 def _installed() -> Iterator[Check]:
@@ -77,29 +75,27 @@ def _installed() -> Iterator[Check]:
     python = f"Python {platform.python_version()} on {platform.system()}"
     yield Check("relayd", "ok", f"{__version__} in {where}, {python}")
     for module, (extra, purpose) in EXTRAS.items():
-        there = is_installed(module)
-        remedy = "" if there else f"pip install 'relayd[{extra}]'."
-        yield Check(module, "ok" if there else "note", _there(there, purpose), remedy)
+        remedy = f"pip install 'relayd[{extra}]'."
+        yield _there(module, is_installed(module), purpose, remedy)
     for program, purpose in PROGRAMS.items():
-        there = shutil.which(program) is not None
-        yield Check(program, "ok" if there else "note", _there(there, purpose))
+        yield _there(program, shutil.which(program) is not None, purpose)
 
 
-def _there(there: bool, purpose: str) -> str:
-    return f"{'installed' if there else 'not installed'} (for {purpose})"
+def _there(name: str, there: bool, purpose: str, remedy: str = "") -> Check:
+    if there:
+        return Check(name, "ok", f"installed (for {purpose})")
+    return Check(name, "note", f"not installed (for {purpose})", remedy)
 
 
 def _knowledge(options: argparse.Namespace) -> Iterator[Check]:
+    looked_at = "settings"
     try:
         settings = load_settings()
-    except RelaydError as error:
-        yield Check("settings", "problem", str(error).removesuffix("."))
-        return
-    try:
+        looked_at = "store"
         wan = wan_of(options)
         snapshot = wan.snapshot
     except RelaydError as error:
-        yield Check("store", "problem", str(error).removesuffix("."))
+        yield Check(looked_at, "problem", str(error).removesuffix("."))
         return
     where = str(options.db or settings.db or "the default store")
     rests = f"{snapshot.id} ({snapshot.source}), as of {snapshot.as_of}"

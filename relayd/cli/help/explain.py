@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
 
 from relayd.cli import text
-from relayd.cli.output import page
+from relayd.cli.output import page, respond
 from relayd.questions.explanations import explanation, terms
 
 
 def run(options: argparse.Namespace) -> int:
     """Explain a term, or list all."""
-    if options.term:
-        entry = explanation(" ".join(options.term))
-        print(json.dumps(entry, indent=2) if options.json else _text(entry))
-    elif options.json:
-        print(json.dumps({"terms": terms()}, indent=2))
-    else:
-        rows = [(entry["name"], _first_sentence(entry["text"])) for entry in terms()]
-        page("\n".join(text.filled(f"{name}: {what}", "  ") for name, what in rows))
-    return 0
-
-
-def _text(entry: dict[str, Any]) -> str:
+    if options.json and not options.term:
+        return respond(options, {"terms": terms()}, "")
+    if not options.term:
+        firsts = (
+            f"{of['name']}: {of['text'].partition('. ')[0].removesuffix('.')}." for of in terms()
+        )
+        page("\n".join(text.filled(first, "  ") for first in firsts))
+        return 0
+    entry = explanation(" ".join(options.term))
     lines = [text.styled(entry["name"], text.BOLD), text.filled(entry["text"])]
     if entry["commands"]:
         lines.append(text.filled(f"An option of {', '.join(entry['commands'])}."))
     if entry["page"]:
         lines.append(f"More: docs/{entry['page']}")
-    return "\n".join(lines)
-
-
-def _first_sentence(words: str) -> str:
-    return words.partition(". ")[0].removesuffix(".") + "."
+    return respond(options, entry, "\n".join(lines))

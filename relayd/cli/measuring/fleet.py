@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import secrets
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -29,23 +28,51 @@ from probes.tools.host_check import (
 )
 from relayd.campaigns.inputs import measured_caps
 from relayd.cli.options import agreed, catalogue_of, store_location
-from relayd.cli.text import left_table
+from relayd.cli.output import pick, respond
+from relayd.cli.text import table_of
 from relayd.settings import load_settings
 from relayd.store import open_if_there
 
 PARTLY = 5
 
 
+def say(words: str) -> None:
+    """Print a line on standard error."""
+    print(words, file=sys.stderr, flush=True)
+
+
 def check(options: argparse.Namespace) -> int:
     """Check the fleet; 0 if every host is fit to measure, else 5."""
     fleet = load_fleet(fleet_path(options))
     reports = asyncio.run(_check(fleet, options))
-    _add_caps(reports, options)
-    if options.json:
-        print(json.dumps(_as_json(reports), indent=2))
-    else:
-        _print(reports)
-    return 0 if all(report.fit for report in reports) else PARTLY
+    for cap in _caps(options):
+        for report in reports:
+            host = report.host
+            if cap["recreate"] and (host.name, host.region) == (cap["host"], cap["region"]):
+                problem = f"{cap['mbps']:.4g} Mbit/s, its {cap['cap']} cap, is little"
+                report.findings.append(HostFinding("warning", problem, cap["text"]))
+    fit = sum(report.fit for report in reports)
+    hosts = [
+        {
+            **pick(report.host, "name region"),
+            **pick(report, "fit facts"),
+            "findings": [asdict(finding) for finding in report.findings],
+        }
+        for report in reports
+    ]
+    said = "\n".join(
+        [
+            _table(reports),
+            *(
+                f"{report.host.name}: {one.severity}: {one.problem}. {one.remedy}"
+                for report in reports
+                for one in report.findings
+            ),
+            f"{fit} of {len(reports)} hosts are fit to measure",
+        ]
+    )
+    respond(options, {"hosts": hosts, "fit": fit, "total": len(reports)}, said)
+    return 0 if fit == len(reports) else PARTLY
 
 
 def fleet_path(options: argparse.Namespace) -> Path:
@@ -71,7 +98,7 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[HostReport]:
             reports = await check_fleet(fleet, sessions)
     if (unknown := unknown_hosts(reports)) and not options.trust_new:
         count = f"{len(unknown)} host{'s' if len(unknown) > 1 else ''}"
-        print(f"{count} without a key on record: add --trust-new.", file=sys.stderr)
+        say(f"{count} without a key on record: add --trust-new.")
     return reports
 
 
@@ -85,15 +112,6 @@ def _caps(options: argparse.Namespace) -> list[Record]:
         return measured_caps(store, catalogue_of(options, settings))
 
 
-def _add_caps(reports: list[HostReport], options: argparse.Namespace) -> None:
-    for cap in _caps(options):
-        for report in reports:
-            host = report.host
-            if cap["recreate"] and (host.name, host.region) == (cap["host"], cap["region"]):
-                problem = f"{cap['mbps']:.4g} Mbit/s, its {cap['cap']} cap, is little"
-                report.findings.append(HostFinding("warning", problem, cap["text"]))
-
-
 async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:
     """Ask for each new key whether to store it; hosts are reached once their jumps are trusted."""
     for hosts in (list(fleet.jumps.values()), list(fleet)):
@@ -103,7 +121,7 @@ async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:
             question = f"{place} has the key {key.get_fingerprint()}. Trust it?"
             if agreed(question, options, "--trust-new"):
                 store_key(host, key)
-                print(f"{name}: stored in {host.known_hosts}", file=sys.stderr)
+                say(f"{name}: stored in {host.known_hosts}")
 
 
 async def _install(
@@ -120,56 +138,36 @@ async def _install(
         try:
             await install(await sessions.session(report.host.name), commands)
         except ProbeError as error:
-            print(f"relayd: {error}", file=sys.stderr)
+            say(f"relayd: {error}")
         else:
             changed = True
     return changed
 
 
-def _print(reports: list[HostReport]) -> None:
-    rows = []
-    for report in reports:
-        facts = report.facts
-        state = "ok" if not report.findings else "warning" if report.fit else "unfit"
-        window = facts.get("receive_window_bytes")
-        idle = facts.get("idle_share")
-        offset_s = facts.get("clock_offset_s")
-        rows.append(
-            [
-                report.host.name,
-                state,
-                facts.get("tools", {}).get("iperf3", "-") or "?",
-                f"{window / 1e6:.1f} MB" if window else "-",
-                facts.get("congestion_control") or "-",
-                f"{offset_s:+.2f} s" if offset_s is not None else "-",
-                f"{idle:.0%}" if idle is not None else "-",
-                {True: "open", False: "closed"}.get(facts.get("probe_port_reachable", ""), "-"),
-            ]
-        )
-    header = ["host", "state", "iperf3", "rcv window", "congestion", "clock", "idle", "port"]
-    print(left_table(header, rows))
-    for report in reports:
-        for finding in report.findings:
-            print(f"{report.host.name}: {finding.severity}: {finding.problem}. {finding.remedy}")
-    fit = sum(report.fit for report in reports)
-    print(f"{fit} of {len(reports)} hosts are fit to measure")
+def _table(reports: list[HostReport]) -> str:
+    def fact(name: str, style: str, factor: float = 1.0) -> Callable[[HostReport], str]:
+        def cell(report: HostReport) -> str:
+            value = report.facts.get(name)
+            return "-" if value is None else style.format(value * factor)
 
+        return cell
 
-def _as_json(reports: list[HostReport]) -> dict[str, object]:
-    return {
-        "hosts": [
-            {
-                "name": report.host.name,
-                "region": report.host.region,
-                "fit": report.fit,
-                "facts": report.facts,
-                "findings": [asdict(finding) for finding in report.findings],
-            }
-            for report in reports
-        ],
-        "fit": sum(report.fit for report in reports),
-        "total": len(reports),
-    }
+    def port(report: HostReport) -> str:
+        is_open = report.facts.get("probe_port_reachable")
+        return "-" if is_open is None else "open" if is_open else "closed"
+
+    return table_of(
+        reports,
+        "host=host.name | state | iperf3 | rcv window=window | congestion | clock | idle | port",
+        left=True,
+        state=lambda one: "ok" if not one.findings else "warning" if one.fit else "unfit",
+        iperf3=lambda one: one.facts.get("tools", {}).get("iperf3", "-") or "?",
+        window=fact("receive_window_bytes", "{:.1f} MB", 1e-6),
+        congestion=lambda one: one.facts.get("congestion_control") or "-",
+        clock=fact("clock_offset_s", "{:+.2f} s"),
+        idle=fact("idle_share", "{:.0%}"),
+        port=port,
+    )
 
 
 def caps(options: argparse.Namespace) -> int:
@@ -180,26 +178,19 @@ def caps(options: argparse.Namespace) -> int:
             "No caps of VMs have been measured. `relayd probe --phases rtt,caps --thorough` "
             "measures those of every VM of a fleet."
         )
-    if options.json:
-        print(json.dumps({"caps": found}, indent=2))
-        return 0
-    rows = [
-        [
-            cap["host"],
-            cap["vm_type"],
-            cap["cap"],
-            f"{cap['mbps']:.4g}",
-            "-" if cap["odds"] is None else f"{cap['slower_share']:.0%}",
-            "-" if cap["odds"] is None else "yes" if cap["recreate"] else "no",
-        ]
-        for cap in found
+    said = [
+        table_of(
+            found,
+            "host | type=vm_type | cap | Mbit/s=mbps | slower | recreate",
+            left=True,
+            slower=lambda cap: "-" if cap["odds"] is None else f"{cap['slower_share']:.0%}",
+            recreate=lambda cap: "-" if cap["odds"] is None else "yes" if cap["recreate"] else "no",
+        ),
+        *recreate_lines(found),
     ]
-    print(left_table(["host", "type", "cap", "Mbit/s", "slower", "recreate"], rows))
-    for line in recreate_lines(found):
-        print(line)
     if all(cap["odds"] is None for cap in found):
-        print(found[0]["text"])
-    return 0
+        said.append(found[0]["text"])
+    return respond(options, {"caps": found}, "\n".join(said))
 
 
 def recreate_lines(found: Sequence[Record]) -> list[str]:

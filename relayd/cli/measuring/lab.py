@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from probes.lab.topology import Topology
 from relayd.catalogue.files import built_in_folder
 from relayd.cli import text
 from relayd.cli.options import number, wan_of
+from relayd.cli.output import respond
 from relayd.sources.wan import Wan
 
 _DEFAULT_PROFILE = "paper"
@@ -27,21 +27,17 @@ _DEFAULT_PROFILE = "paper"
 
 def up(options: argparse.Namespace) -> int:
     """Bring a lab up and write its fleet file."""
-    lab = Lab(**_named(options))
+    lab = _lab(options)
     topology = _topology(options)
     began = time.monotonic()
     is_new = lab.up(topology)
-    took_s = time.monotonic() - began
-    if options.json:
-        print(json.dumps({"name": lab.name, "new": is_new, "fleet_file": str(lab.fleet_file)}))
-        return 0
-    said = f"up after {took_s:.1f} s" if is_new else "up already"
-    print(
+    said = f"up after {time.monotonic() - began:.1f} s" if is_new else "up already"
+    return respond(
+        options,
+        {"name": lab.name, "new": is_new, "fleet_file": str(lab.fleet_file)},
         f"The lab {lab.name!r} is {said}: {len(topology.sites)} regions, profile "
-        f"{topology.profile}, scale {topology.scale:g}."
+        f"{topology.profile}, scale {topology.scale:g}.\nFleet file: {lab.fleet_file}",
     )
-    print(f"Fleet file: {lab.fleet_file}")
-    return 0
 
 
 def status(options: argparse.Namespace) -> int:
@@ -49,56 +45,43 @@ def status(options: argparse.Namespace) -> int:
     chosen = [Lab(options.name)] if options.name else labs()
     running = [lab.status() for lab in chosen if options.name or lab.is_up()]
     left = [lab.name for lab in chosen if not lab.is_up()]
-    if options.json:
-        print(json.dumps({"labs": running, "left_over": left}, indent=2))
-        return 0
-    for name in left:
-        print(f"Left over, not running: {name} (`relayd lab down --name {name}` removes it)")
+    lines = [
+        f"Left over, not running: {name} (`relayd lab down --name {name}` removes it)"
+        for name in left
+    ]
     if not chosen:
-        print("No lab runs. `relayd lab up` starts one.")
-    for status in running:
-        print(_headline(status))
-        rows = [
-            (
-                site["region"],
-                site["private_address"],
-                str(site["port"]),
-                f"{site['egress_mbps']:.4g}",
-                f"{site['ingress_mbps']:.4g}",
-                f"{site['window_bytes'] / 1000:.4g}",
-                _settings(site["behaviour"]) if site["alive"] else "ended",
-            )
-            for site in status["sites"]
-        ]
-        header = (
-            "region",
-            "address",
-            "ssh port",
-            "egress Mbit/s",
-            "ingress Mbit/s",
-            "window kB",
-            "set",
-        )
-        print(text.left_table(header, rows))
-        for link in status["links"] if len(status["links"]) <= 20 else []:
-            settings = _settings(link, without=("source", "destination"))
-            print(f"{link['source']} -> {link['destination']}: {settings}")
-        if len(status["links"]) > 20:
-            print(f"{len(status['links'])} directions of links have settings (--json lists them).")
-    return 0
+        lines.append("No lab runs. `relayd lab up` starts one.")
+    lines += map(_described, running)
+    return respond(options, {"labs": running, "left_over": left}, "\n".join(lines))
 
 
-def _headline(status: dict[str, Any]) -> str:
-
-    counts = status["lateness"]["counts"]
+def _described(status: dict[str, Any]) -> str:
+    """Return a lab's state, its sites, and the settings of its links."""
+    counts, links = status["lateness"]["counts"], status["links"]
     late = lateness_quantile_ms([0] * len(counts), counts, 0.95)
     health = "" if all(status["workers_alive"]) else " BROKEN: a worker has ended."
     lateness = "no packet yet" if late is None else f"lateness p95 {late:.2f} ms"
-    return (
-        f"{status['name']}: {len(status['sites'])} regions, profile {status['profile']}, scale "
-        f"{status['scale']:g}, {status['counters']['packets']} packets, {lateness}.{health}\n"
-        f"Fleet file: {status['fleet_file']}"
+    sites = text.table_of(
+        status["sites"],
+        "region | address=private_address | ssh port=port | egress Mbit/s=egress_mbps | "
+        "ingress Mbit/s=ingress_mbps | window kB=window | set",
+        left=True,
+        window=lambda site: f"{site['window_bytes'] / 1000:.4g}",
+        set=lambda site: _settings(site["behaviour"]) if site["alive"] else "ended",
     )
+    lines = [
+        f"{status['name']}: {len(status['sites'])} regions, profile {status['profile']}, scale "
+        f"{status['scale']:g}, {status['counters']['packets']} packets, {lateness}.{health}",
+        f"Fleet file: {status['fleet_file']}",
+        sites,
+    ]
+    if len(links) > 20:
+        lines.append(f"{len(links)} directions of links have settings (--json lists them).")
+    else:
+        for link in links:
+            settings = _settings(link, without=("source", "destination"))
+            lines.append(f"{link['source']} -> {link['destination']}: {settings}")
+    return "\n".join(lines)
 
 
 def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
@@ -113,7 +96,7 @@ def execute(options: argparse.Namespace) -> int:
         raise InputError(
             "exec", "has no command", remedy="Write `relayd lab exec REGION -- COMMAND`."
         )
-    command = Lab(**_named(options)).command(options.region, words)
+    command = _lab(options).command(options.region, words)
     return subprocess.run(command).returncode  # noqa: S603 - what the user asked for
 
 
@@ -131,40 +114,45 @@ def _options_after_region(options: argparse.Namespace) -> None:
     parser.parse_args(options.words, options)
 
 
-def change(options: argparse.Namespace) -> int:
-    """Change how hosts and links behave."""
-    lab = Lab(**_named(options))
-    if options.target == "clear":
-        lab.clear()
-        return 0
+def set_host(options: argparse.Namespace) -> int:
+    """Change how a host behaves."""
+    _lab(options).set_host(options.region, _assigned(options))
+    return 0
+
+
+def set_link(options: argparse.Namespace) -> int:
+    """Change how a link behaves."""
+    settings = _assigned(options)
+    _lab(options).set_link(options.src, options.dst, settings, one_way=options.one_way)
+    return 0
+
+
+def clear(options: argparse.Namespace) -> int:
+    """Undo all settings."""
+    _lab(options).clear()
+    return 0
+
+
+def _assigned(options: argparse.Namespace) -> dict[str, str | float]:
     settings: dict[str, str | float] = {}
     for word in options.settings:
-        name, separator, value = word.partition("=")
+        name, separator, settings[name] = word.partition("=")
         if not separator:
             raise InputError("set", "needs NAME=VALUE", value=word, remedy="Such as loss_pct=1.")
-        settings[name] = value
-    if options.target == "host":
-        lab.set_host(options.region, settings)
-    else:
-        lab.set_link(options.src, options.dst, settings, one_way=options.one_way)
-    return 0
+    return settings
 
 
 def down(options: argparse.Namespace) -> int:
     """Take labs down and remove what is left of them."""
-    chosen = labs() if options.all else [Lab(**_named(options))]
-    removed = [lab.name for lab in chosen if lab.down()]
-    if options.json:
-        print(json.dumps({"removed": removed}))
-    elif removed:
-        print(f"Down: {', '.join(removed)}.")
-    else:
-        print("Nothing to take down.", file=sys.stderr)
+    removed = [lab.name for lab in (labs() if options.all else [_lab(options)]) if lab.down()]
+    if removed or options.json:
+        return respond(options, {"removed": removed}, f"Down: {', '.join(removed)}.")
+    print("Nothing to take down.", file=sys.stderr)
     return 0
 
 
-def _named(options: argparse.Namespace) -> dict[str, str]:
-    return {"name": options.name} if options.name else {}
+def _lab(options: argparse.Namespace) -> Lab:
+    return Lab(options.name) if options.name else Lab()
 
 
 def _topology(options: argparse.Namespace) -> Topology:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 import time
@@ -17,7 +16,9 @@ from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.options import catalogue_of, number, store_location, whole_number
+from relayd.cli.output import respond
 from relayd.settings import load_settings
+from relayd.store import Location
 from relayd.watch.settings import QuietHours, WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import Webhook
@@ -31,16 +32,18 @@ def run(options: argparse.Namespace) -> int:
     path = store_location(options, settings)
     watcher = Watcher(path, fleet, catalogue, watch_options(options, fleet), _say)
     status = asyncio.run(_until_stopped(watcher))
-    if options.json:
-        print(json.dumps(status, indent=2))
-    elif "legs" in status:
-        links = status["legs"]
-        print(
-            f"Watched {links['watched']} links: {links['up']} up, {links['degraded']} degraded, "
-            f"{links['down']} down; ${usd_text(status['spent_today_usd'])} of "
-            f"${usd_text(status['daily_budget_usd'])} spent today, in {path}"
-        )
+    if options.json or "legs" in status:
+        respond(options, status, lambda: _summary(status, path))
     return 0
+
+
+def _summary(status: dict[str, Any], path: Location) -> str:
+    links = status["legs"]
+    return (
+        f"Watched {links['watched']} links: {links['up']} up, {links['degraded']} degraded, "
+        f"{links['down']} down; ${usd_text(status['spent_today_usd'])} of "
+        f"${usd_text(status['daily_budget_usd'])} spent today, in {path}"
+    )
 
 
 def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
@@ -52,15 +55,11 @@ def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
         Naming the option that is wrong.
     """
     values: dict[str, Any] = {}
-    for name, option in (
-        ("interval_s", "interval"),
-        ("campaign_every_s", "campaign_every"),
-        ("retain_s", "retain"),
-    ):
-        if text := getattr(options, option):
-            never = text == "never" and option != "interval"
-            field = f"--{option.replace('_', '-')}"
-            values[name] = inf if never else parse_duration_s(text, field)
+    for name in ("interval", "campaign_every", "retain"):
+        if text := getattr(options, name):
+            never = text == "never" and name != "interval"
+            field = f"--{name.replace('_', '-')}"
+            values[f"{name}_s"] = inf if never else parse_duration_s(text, field)
     if options.hold:
         values["hold_intervals"] = whole_number(options.hold, "--hold")
     if options.regret:

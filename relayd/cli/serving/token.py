@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from planner.model.units import parse_duration_s
 from relayd.cli.options import number, store_of, whole_number
-from relayd.cli.output import print_rows
-from relayd.cli.text import left_table
+from relayd.cli.output import print_rows, respond
+from relayd.cli.text import table_of
 from relayd.store.samples.ingest import source_of_token
 from relayd.store.tokens import Tokens
 from relayd.times import utc_date
@@ -33,8 +34,7 @@ def create(options: argparse.Namespace) -> int:
             max_series=most and whole_number(most, "--max-series"),
         )
         made = tokens.list()[-1]
-    print(json.dumps({**made.metadata(), "token": secret}, indent=2) if options.json else secret)
-    return 0
+    return respond(options, {**made.metadata(), "token": secret}, secret)
 
 
 def listing(options: argparse.Namespace) -> int:
@@ -42,37 +42,39 @@ def listing(options: argparse.Namespace) -> int:
     with store_of(options, "read") as store:
         tokens = Tokens(store.database).list()
         series = store.samples.series_by_source()
-    counts = [series.get(source_of_token(token.name), 0) for token in tokens]
     listed = [
-        {**token.metadata(), "series": count} for token, count in zip(tokens, counts, strict=True)
+        {**token.metadata(), "series": series.get(source_of_token(token.name), 0)}
+        for token in tokens
     ]
-    rows = [
-        (
-            str(token.id),
-            token.name,
-            " ".join(sorted(token.scopes)),
-            *map(_date, (token.created_at_s, token.last_used_at_s, token.expires_at_s)),
-            "-" if token.requests_per_s is None else f"{token.requests_per_s:g}",
-            str(count) if token.max_series is None else f"{count} of {token.max_series}",
-            str(token.metadata()["state"]),
-        )
-        for token, count in zip(tokens, counts, strict=True)
-    ]
-    header = ("number", "name", "scopes", "made", "used", "expires", "requests/s", "series")
-    shown = (*header, "state")
-    return print_rows(options, "tokens", listed, shown=lambda: left_table(shown, rows))
+
+    def date(field: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: utc_date(row[field]) if row[field] is not None else "never"
+
+    def counted(row: Mapping[str, Any]) -> str:
+        most = row["max_series"]
+        return str(row["series"]) if most is None else f"{row['series']} of {most}"
+
+    return print_rows(
+        options,
+        "tokens",
+        listed,
+        shown=lambda: table_of(
+            listed,
+            "number | name | scopes | made | used | expires | requests/s=requests_per_s | "
+            "series | state",
+            left=True,
+            scopes=lambda row: " ".join(row["scopes"]),
+            made=date("created_at_s"),
+            used=date("last_used_at_s"),
+            expires=date("expires_at_s"),
+            series=counted,
+        ),
+    )
 
 
 def revoke(options: argparse.Namespace) -> int:
     """Revoke a token; services notice within seconds."""
     with store_of(options, "write") as store:
         token = Tokens(store.database).revoke(whole_number(options.number, "number"))
-    if options.json:
-        print(json.dumps(token.metadata(), indent=2))
-    else:
-        print(f"Token {token.id} ({token.name}) is revoked.")
-    return 0
-
-
-def _date(at_s: float | None) -> str:
-    return "never" if at_s is None else utc_date(at_s)
+    said = f"Token {token.id} ({token.name}) is revoked."
+    return respond(options, token.metadata(), said)
