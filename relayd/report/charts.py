@@ -19,16 +19,8 @@ MOST_DOTS = 1500
 _CONFIG = {
     "font": "system-ui, sans-serif",
     "range": {"category": PALETTE},
-    "axis": {
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "gridColor": "#e4e4e4",
-        "domainColor": "#888",
-        "tickColor": "#888",
-    },
-    "legend": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
-    "view": {"stroke": None},
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+    "legend": {"labelFontSize": 12},
 }
 
 
@@ -73,10 +65,6 @@ def _category(field: str, order: Sequence[str]) -> dict[str, Any]:
     return {"field": field, "type": "nominal", "title": None, "sort": list(order)}
 
 
-def _percentiles(values: Sequence[float], shares: Mapping[str, float]) -> dict[str, float]:
-    return dict(zip(shares, np.percentile(values, list(shares.values())).tolist(), strict=True))
-
-
 def cumulative(
     caption: str, title: str, series: Mapping[str, Sequence[float]], *, log: bool = False
 ) -> Chart:
@@ -95,31 +83,6 @@ def cumulative(
         "strokeDash": _category("of", list(series)),
     }
     return _chart(caption, values, {"mark": mark, "encoding": encoding})
-
-
-def boxes_by_hour(caption: str, title: str, by_hour: Sequence[Sequence[float]]) -> Chart:
-    """Draw quartiles and 5th to 95th percentiles by hour of the day (UTC)."""
-    shares = {"low": 5, "q1": 25, "median": 50, "q3": 75, "high": 95}
-    values = [
-        {"hour": hour, **_percentiles(numbers, shares)}
-        for hour, numbers in enumerate(by_hour)
-        if len(numbers)
-    ]
-    angle = {"labelAngle": 0}
-    x = {"field": "hour", "type": "ordinal", "title": "hour of the day, UTC", "axis": angle}
-    box = {"type": "bar", "color": PALETTE[5], "stroke": PALETTE[0], "size": 12}
-    layers = [
-        {
-            "mark": {"type": "rule", "color": PALETTE[0]},
-            "encoding": {"x": x, "y": axis("low", title), "y2": {"field": "high"}},
-        },
-        {"mark": box, "encoding": {"x": x, "y": axis("q1", title), "y2": {"field": "q3"}}},
-        {
-            "mark": {"type": "tick", "color": "black", "size": 12, "thickness": 2},
-            "encoding": {"x": x, "y": axis("median", title)},
-        },
-    ]
-    return _chart(caption, values, layers)
 
 
 def points(
@@ -156,25 +119,20 @@ def points(
 
 
 def ranges(
-    caption: str, title: str, rows: Sequence[tuple[str, str, Sequence[float]]], *, log: bool = False
+    caption: str, title: str, rows: Sequence[tuple[str, Sequence[float]]], *, log: bool = False
 ) -> Chart:
-    """Draw, for each name and group, the median and the 5th to 95th percentiles of values."""
-    shares = {"low": 5, "median": 50, "high": 95}
-    values = [
-        {"name": name, "group": group, **_percentiles(numbers, shares)}
-        for name, group, numbers in rows
-    ]
-    order = list(dict.fromkeys(name for name, _, _ in rows))
-    y = _category("name", order) | {"axis": {"labelLimit": 260}}
-    side = {"yOffset": {"field": "group"}, "color": {"field": "group", "title": None}}
+    """Draw the median and the 5th to 95th percentiles of the values of each name."""
+    values = []
+    for name, numbers in rows:
+        low, median, high = np.percentile(numbers, (5, 50, 95)).tolist()
+        values.append({"name": name, "low": low, "median": median, "high": high})
+    y = _category("name", [name for name, _ in rows]) | {"axis": {"labelLimit": 260}}
+    spread = {"y": y, "x": axis("low", title, log=log), "x2": {"field": "high"}}
     layers = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {"y": y, "x": axis("low", title, log=log), "x2": {"field": "high"}, **side},
-        },
+        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": spread},
         {
             "mark": {"type": "point", "filled": True, "size": 40},
-            "encoding": {"y": y, "x": axis("median", title, log=log), **side},
+            "encoding": {"y": y, "x": axis("median", title, log=log)},
         },
     ]
     return _chart(caption, values, layers, height={"step": 14})

@@ -24,20 +24,9 @@ _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False
 
 
 class ReportData:
-    """Samples by metric, with the catalogue's regions.
+    """Samples by metric, with the catalogue's regions; only those since a time, if there is one.
 
-    Parameters
-    ----------
-    samples : SampleHistory
-    catalogue : Catalogue
-    since_s : float, optional
-        Only samples since then, seconds since 1970.
-
-    Attributes
-    ----------
-    since_s : float | None
-    corrected : dict
-        Metric of those read so far to the number of samples corrected for slow start.
+    ``corrected`` counts the samples corrected for slow start, of the metrics read so far.
     """
 
     def __init__(
@@ -108,14 +97,9 @@ class ReportData:
     def matrix(self, metric: Metric) -> Floats:
         """Return the matrix of medians of regions, NaN where there is no sample."""
         medians = self.medians(metric)
-        index = {
-            name: at
-            for at, name in enumerate(dict.fromkeys(end for pair in medians for end in pair))
-        }
-        matrix = np.full((len(index), len(index)), np.nan)
-        for (src, dst), value in medians.items():
-            matrix[index[src], index[dst]] = value
-        return matrix
+        names = list(dict.fromkeys(end for pair in medians for end in pair))
+        values = [medians.get((src, dst), np.nan) for src in names for dst in names]
+        return np.array(values).reshape(len(names), len(names))
 
     @cached_property
     def network(self) -> Network:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from planner.model.answer import dumped
 from probes.analysis.evidence import Record, TooFewError
-
-LINK = {"from": "src", "to": "dst"}
-"""Columns of a table of links."""
 
 
 class Table(NamedTuple):
@@ -33,33 +30,17 @@ class Chart(NamedTuple):
 
 @dataclass(slots=True)
 class Section:
-    """One question, and the answer of the samples.
+    """One question, the answer of the samples in sentences, and the same as plain values."""
 
-    Attributes
-    ----------
-    key : str
-        Its name in JSON and in links.
-    title, method : str
-        The question; the method of the answer and its source.
-    samples : int
-        On which it rests.
-    statements : list of str
-        The answer, in sentences.
-    figures : dict
-        The same as plain values, for programs.
-    concluded : bool
-        False where there was too little to say anything.
-    """
-
-    key: str
+    key: str  # its name in JSON and in links
     title: str
-    method: str
-    samples: int = 0
+    method: str  # of the answer, and its source
+    samples: int = 0  # on which it rests
     statements: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
-    concluded: bool = True
+    concluded: bool = True  # False where there was too little to say anything
 
     def say(self, *sentences: str) -> None:
         """Add sentences to the answer."""
@@ -75,22 +56,15 @@ class Section:
         self.figures[key] = dumped(result, as_json=True)
         return result
 
-    def table(self, caption: str, records: Iterable[Record], columns: Mapping[str, str]) -> None:
-        """Add a table of records.
-
-        Parameters
-        ----------
-        columns : mapping
-            Header to the key of a value and its format (:func:`format`): ``mbps:,.0f``.
-        """
-        specs = [column.partition(":")[::2] for column in columns.values()]
-        rows = tuple(tuple(_cell(record[key], spec) for key, spec in specs) for record in records)
+    def table(self, caption: str, records: Iterable[Record], columns: str) -> None:
+        """Add a table of records; columns are keys and formats, such as ``src dst mbps:,.0f``."""
+        specs = [column.partition(":")[::2] for column in columns.split()]
+        rows = tuple(
+            tuple("not seen" if record[k] is None else format(record[k], f) for k, f in specs)
+            for record in records
+        )
         if rows:
-            self.tables.append(Table(caption, tuple(columns), rows))
-
-
-def _cell(value: Any, spec: str) -> str:
-    return "not seen" if value is None else format(value, spec)
+            self.tables.append(Table(caption, tuple(k.replace("_", " ") for k, _ in specs), rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +95,14 @@ def analysis(
 ) -> Callable[[Callable[..., None]], Analysis]:
     """Make an analysis of the function that answers its question.
 
-    Parameters
-    ----------
-    metrics : collection of Metric
-        On whose samples it rests; the function is called for each. Without any it is called once,
-        and counts its samples itself.
+    It is called for each of the metrics on whose samples it rests. Without any it is called once,
+    and counts its samples itself.
     """
     return lambda answer: Analysis(key, title, method, metrics, answer)
 
 
 class Report(NamedTuple):
-    """A whole report.
-
-    Attributes
-    ----------
-    title : str
-    about : dict of str to str
-        Its basis: the store, its span of time, its tools.
-    sections : sequence of Section
-    """
+    """A whole report, and what it is about: the store, its span of time, its tools."""
 
     title: str
     about: dict[str, str]

@@ -15,13 +15,13 @@ from probes.analysis.comparisons import (
     paired_difference,
     zone_pairs,
 )
-from probes.analysis.evidence import Floats, Record, TooFewError, discoveries
+from probes.analysis.evidence import Record, TooFewError, discoveries
 from probes.analysis.geodesic import GLASS, LIGHT_KM_PER_MS, detours, propagation
 from probes.analysis.patterns import occurrences
 from probes.samples import ADDRESSES, Metric, Rows
 from relayd.report.charts import cumulative, points
 from relayd.report.data import ReportData, provider_pair
-from relayd.report.document import LINK, Section, analysis
+from relayd.report.document import Section, analysis
 from relayd.report.sections.rates import RATES
 
 TOGETHER_S = 1800.0
@@ -77,11 +77,12 @@ def directions(section: Section, data: ReportData, metric: Metric) -> None:
     )
     caption = f"{metric}: faster over slower direction of each pair."
     section.charts.append(cumulative(caption, "ratio", {metric: larger}, log=True))
-    hours = [one | {"hours": (one["until_s"] - one["from_s"]) / 3600} for one in down]
+    for one in down:
+        one["hours"] = (one["until_s"] - one["from_s"]) / 3600
     section.table(
         f"One-way collapses of {metric}, the longest first",
-        sorted(hours, key=lambda one: -one["hours"])[:MOST_LISTED],
-        LINK | {"hours": "hours:.1f", "samples": "samples", "Mbit/s": "mbps:.1f"},
+        sorted(down, key=lambda one: -one["hours"])[:MOST_LISTED],
+        "src dst hours:.1f samples mbps:.1f",
     )
 
 
@@ -113,7 +114,7 @@ def addresses(section: Section, data: ReportData) -> None:
         section.table(
             f"{metric} over private and public addresses, where they differ most",
             sorted(records, key=lambda one: -_apart(one["ratio"]))[:MOST_LISTED],
-            LINK | {"private": "private:.4g", "public": "public:.4g", "ratio": "ratio:.2f"},
+            "src dst private:.4g public:.4g ratio:.2f",
         )
         try:
             found = paired_difference(private, public)
@@ -182,8 +183,7 @@ def latency(section: Section, data: ReportData, metric: Metric) -> None:
         section.table(
             "Detours, the slowest first",
             out_of_the_way[:MOST_LISTED],
-            LINK
-            | {"as if through": "through", "RTT ms": "rtt_ms:.0f", "sum of links ms": "sum_ms:.0f"},
+            "src dst through rtt_ms:.0f sum_ms:.0f",
         )
     farthest = max(p["distance_km"] for p in found)
     section.charts.append(
@@ -221,8 +221,20 @@ def _say_bands(section: Section, found: list[Record]) -> None:
 
 
 def _say_zones(section: Section, data: ReportData) -> None:
+    """Compare the series of each pair of zones of a link, where there are several.
+
+    Half-hourly campaigns measure zones one after the other: a time is a half hour.
+    """
     compared: list[Record] = []
-    for series in _by_zones(data):
+    for (src, dst, _), part in data.samples_of("rtt_ms").groups():
+        rows = part.rows
+        kinds, zone = np.unique(rows[["src_zone", "dst_zone"]], return_inverse=True)
+        if src == dst or len(kinds) < 2:
+            continue
+        _, at = np.unique(rows["measured_at_s"] // TOGETHER_S, return_inverse=True)
+        table = np.full((len(kinds), int(at.max()) + 1), np.nan)
+        table[zone, at] = rows["value"]
+        series = {str(kind): one for kind, one in zip(kinds.tolist(), table, strict=True)}
         compared += section.conclude("zones", zone_pairs, series) or ()
     if compared:
         alike = sum(pair["alike"] for pair in compared)
@@ -231,23 +243,6 @@ def _say_zones(section: Section, data: ReportData) -> None:
             f"Zones: {alike} of {len(compared)} pairs of zones see the same RTT (CV-RMSE under "
             "0.2)."
         )
-
-
-def _by_zones(data: ReportData) -> Iterator[dict[str, Floats]]:
-    """Yield, of each link between several zones, the series of each pair of zones.
-
-    Half-hourly campaigns measure zones one after the other: a time is a half hour.
-    """
-    for (src, dst, _), part in data.samples_of("rtt_ms").groups():
-        rows = part.rows
-        zones = rows[["src_zone", "dst_zone"]]
-        kinds, zone = np.unique(zones, return_inverse=True)
-        if src == dst or len(kinds) < 2:
-            continue
-        _, at = np.unique(rows["measured_at_s"] // TOGETHER_S, return_inverse=True)
-        table = np.full((len(kinds), int(at.max()) + 1), np.nan)
-        table[zone, at] = rows["value"]
-        yield {str(kind): series for kind, series in zip(kinds.tolist(), table, strict=True)}
 
 
 @analysis(
@@ -280,7 +275,7 @@ def packets(section: Section, data: ReportData) -> None:
                 {"providers": pair, "pairs": len(v), "mean": np.mean(v), "most": max(v)}
                 for pair, v in sorted(groups.items())
             ),
-            {"providers": "providers", "pairs": "pairs", "mean": "mean:.3g", "most": "most:.3g"},
+            "providers pairs mean:.3g most:.3g",
         )
         if metric == "loss_pct":
             _say_occurrences(section, data)
@@ -312,9 +307,7 @@ def _say_occurrences(section: Section, data: ReportData) -> None:
     section.table(
         "Samples with loss, the most frequent first",
         sorted(lossy_pairs, key=lambda record: -record["share"])[:MOST_LISTED],
-        LINK
-        | {"samples": "samples:,d", "with loss": "occurrences:,d", "share": "share:.2%"}
-        | {"lost then, %": "median_of_occurrences:.3g", "worst, %": "worst:.3g"},
+        "src dst samples:,d occurrences:,d share:.2% median_of_occurrences:.3g worst:.3g",
     )
 
 

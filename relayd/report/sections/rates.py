@@ -50,17 +50,16 @@ def throughput(section: Section, data: ReportData, metric: Metric) -> None:
         section.say(f"There is no test with {name}.")
         return
     kept = ("mean", "deviation", "minimum", "maximum")
-    records = [
-        {"providers": providers, "vm_types": types, "pairs": len(values)}
-        | {key: figure for key, figure in spread(values, fewest=1).items() if key in kept}
-        for (providers, types), values in sorted(groups.items())
-    ]
+    records = []
+    for (providers, vm_types), values in sorted(groups.items()):
+        found = spread(values, fewest=1)
+        record: Record = {"providers": providers, "vm_types": vm_types, "pairs": len(values)}
+        records.append(record | {key: found[key] for key in kept})
     section.figures[metric] = records
     section.table(
         f"Throughput of {name}, Mbit/s",
         records,
-        {"providers": "providers", "VM types": "vm_types", "pairs": "pairs", "mean": "mean:,.0f"}
-        | {"deviation": "deviation:,.0f", "least": "minimum:,.0f", "most": "maximum:,.0f"},
+        "providers vm_types pairs mean:,.0f deviation:,.0f minimum:,.0f maximum:,.0f",
     )
     if not repeated:
         section.say(
@@ -119,7 +118,7 @@ def heterogeneity(section: Section, data: ReportData, metric: Metric) -> None:
             f"Rates from each source to its destinations with {name}: median, 5th to 95th "
             f"percentile{' (the fastest 24 sources)' if len(shown) > MOST_SOURCES else ''}.",
             "Mbit/s",
-            [(src, name, rates[src]) for src in shown[:MOST_SOURCES]],
+            [(src, rates[src]) for src in shown[:MOST_SOURCES]],
             log=metric == "per_flow_mbps",
         )
     )
@@ -192,8 +191,7 @@ def caps(section: Section, data: ReportData) -> None:
     section.table(
         "VM caps, Mbit/s",
         records,
-        {"VM type": "vm_type", "cap": "cap", "VMs": "samples", "median": "median:,.0f"}
-        | {"least": "minimum:,.0f", "most": "maximum:,.0f", "variation": "cov:.1%"},
+        "vm_type cap samples median:,.0f minimum:,.0f maximum:,.0f cov:.1%",
     )
     if not records:
         section.say("There is no test of VM caps.")

@@ -22,9 +22,9 @@ from probes.analysis.patterns import (
 from probes.estimation.coverage import Coverage
 from probes.samples import Metric
 from relayd.backtesting.history import ReplayHistory
-from relayd.report.charts import boxes_by_hour
+from relayd.report.charts import ranges
 from relayd.report.data import ReportData, provider_pair
-from relayd.report.document import LINK, Section, analysis
+from relayd.report.document import Section, analysis
 
 METRICS: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
 ANY_PERIOD = "any_period"
@@ -69,12 +69,13 @@ def stability(section: Section, data: ReportData, metric: Metric) -> None:
         _say_pattern(section, metric, name, found)
     ratios = np.concatenate([values / np.median(values) for _, values in series])
     hours = np.concatenate([times for times, _ in series]) % DAY_S // HOUR_S
+    rows = [(f"{hour:02} h", ratios[hours == hour]) for hour in range(24)]
     section.charts.append(
-        boxes_by_hour(
-            f"{metric} by hour of the day, each pair relative to its own median "
-            f"({len(series)} pairs, {ratios.size:,} samples).",
+        ranges(
+            f"{metric} by hour of the day (UTC), each pair relative to its own median "
+            f"({len(series)} pairs, {ratios.size:,} samples): median, 5th to 95th percentile.",
             "relative to the pair's median",
-            [ratios[hours == hour] for hour in range(24)],
+            [(hour, of_hour) for hour, of_hour in rows if len(of_hour)],
         )
     )
 
@@ -169,9 +170,7 @@ def _say_forecasts(section: Section, metric: str, name: str, found: list[Record]
     section.table(
         f"{metric}, {name} ahead, the most predictable first",
         sorted(useful, key=lambda ahead: -ahead["skill"])[:MOST_LISTED],
-        LINK
-        | {"skill": "skill:.0%"}
-        | {key: f"{key}:,.4g" for key in ("now", "expected", "low", "high")},
+        "src dst skill:.0% now:,.4g expected:,.4g low:,.4g high:,.4g",
     )
 
 
@@ -211,8 +210,7 @@ def calibration(section: Section, data: ReportData, metric: Metric) -> None:
     section.table(
         f"{metric}: later measurements within the 90 % bounds of before.",
         (_coverage_record(name, one) for name, one in {"all": total, **found}.items()),
-        {"from > to": "name", "predictions": "predictions:,d", "in bounds": "share"}
-        | {"95 % interval": "interval"},
+        "providers predictions:,d in_bounds interval",
     )
 
 
@@ -237,8 +235,8 @@ def _predictions(data: ReportData, metric: Metric) -> tuple[Counter[str], Counte
 
 
 def _coverage_record(name: str, coverage: Coverage) -> Record:
-    record = {"name": name, "predictions": coverage.predictions}
+    record = {"providers": name, "predictions": coverage.predictions}
     if coverage.share is None or coverage.predictions < FEWEST_PREDICTIONS:
-        return record | {"share": "too few", "interval": ""}
+        return record | {"in_bounds": "too few", "interval": ""}
     interval = f"{coverage.low:.0%} to {coverage.high:.0%}"
-    return record | {"share": f"{coverage.share:.0%}", "interval": interval}
+    return record | {"in_bounds": f"{coverage.share:.0%}", "interval": interval}

@@ -16,7 +16,7 @@ from probes.analysis.steady_state import changes_in
 from probes.analysis.udp import FEWEST_RATES, rate_sweep
 from probes.samples import Metric
 from relayd.report.data import ReportData, provider_pair
-from relayd.report.document import LINK, Section, analysis
+from relayd.report.document import Section, analysis
 from relayd.report.sections.rates import RATES
 
 MOST_LISTED = 20
@@ -97,9 +97,7 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
             | {"what": CHANGES[record["pattern"]], "of": f"{record['found']} of {record['tests']}"}
             for record in records
         ),
-        {"providers": "providers", "what": "what", "tests": "of", "after s": "after_s:.0f"}
-        | {"after GB": "after_gb:.3g", "from Mbit/s": "before_mbps:,.0f"}
-        | {"to Mbit/s": "after_mbps:,.0f"},
+        "providers what of after_s:.0f after_gb:.3g before_mbps:,.0f after_mbps:,.0f",
     )
     share = sum(record["found"] for record in records) / count
     section.say(f"In tests with {name} there are {share:.2g} lasting changes a test.")
@@ -137,8 +135,7 @@ def _between_tests(data: ReportData, metric: Metric, name: str, section: Section
     section.table(
         f"Pairs with two levels, {name}, Mbit/s",
         (record | {"what": LEVELS[record["pattern"]]} for record in records[:MOST_LISTED]),
-        LINK
-        | {"low": "low_mbps:,.0f", "high": "high_mbps:,.0f", "changes": "changes", "what": "what"},
+        "src dst low_mbps:,.0f high_mbps:,.0f changes what",
     )
 
 
@@ -188,9 +185,7 @@ def buckets(section: Section, data: ReportData) -> None:
     section.table(
         "Bursts of VMs",
         records,
-        {"VM": "vm", "type": "vm_type", "tests": "tests", "Mbit/s first": "peak_mbps:,.0f"}
-        | {"then": "sustained_mbps:,.0f", "depth GB": "depth_gb:.3g"}
-        | {"refill Mbit/s": "refill_mbps:,.0f"},
+        "vm vm_type tests peak_mbps:,.0f sustained_mbps:,.0f depth_gb:.3g refill_mbps:,.0f",
     )
 
 
@@ -236,10 +231,8 @@ def transfers(section: Section, data: ReportData) -> None:
     )
     section.table(
         "Transfers of one volume, the least steady first",
-        (record | {"mb": record["volume_gb"] * 1e3} for record in records[:MOST_LISTED]),
-        LINK
-        | {"MB": "mb:,.4g", "transfers": "transfers", "median s": "median_s:.3g"}
-        | {"variation": "cov:.1%", "95th / median": "percentile_95_over_median:.2f"},
+        records[:MOST_LISTED],
+        "src dst volume_gb:,.4g transfers median_s:.3g cov:.1% percentile_95_over_median:.2f",
     )
 
 
@@ -288,9 +281,7 @@ def sweeps(section: Section, data: ReportData) -> None:
     section.table(
         "Edges of what is received, Mbit/s sent",
         records,
-        LINK
-        | {"rates": "rates", "sender's cap": "sender_cap_mbps:,.0f"}
-        | {"flattening": "flattening_edge_mbps:,.0f", "penalty": "penalty_edge_mbps:,.0f"},
+        "src dst rates sender_cap_mbps:,.0f flattening_edge_mbps:,.0f penalty_edge_mbps:,.0f",
     )
 
 
