@@ -20,10 +20,22 @@ def make_report(
     since_s: float | None = None,
     only: Collection[str] = (),
 ) -> Report:
-    """Analyse all samples of a store or a data set, or those since a time, in seconds since 1970.
+    """Analyse all samples of a store or a data set.
 
-    The report has a section for each question (or for those with the keys ``only``), also where
-    there is too little to answer it.
+    Parameters
+    ----------
+    samples : SampleHistory
+    catalogue : Catalogue
+        For the places and prices of regions.
+    since_s : float, optional
+        Only samples since then, seconds since 1970.
+    only : collection of str
+        Keys of sections; without any, all.
+
+    Returns
+    -------
+    Report
+        A section for each question, also where there is too little to answer it.
 
     Raises
     ------

@@ -24,9 +24,20 @@ _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False
 
 
 class ReportData:
-    """Samples by metric, with the catalogue's regions; only those since a time, if there is one.
+    """Samples by metric, with the catalogue's regions.
 
-    ``corrected`` counts the samples corrected for slow start, of the metrics read so far.
+    Parameters
+    ----------
+    samples : SampleHistory
+    catalogue : Catalogue
+    since_s : float, optional
+        Only samples since then, seconds since 1970.
+
+    Attributes
+    ----------
+    since_s : float | None
+    corrected : dict
+        Metric of those read so far to the number of samples corrected for slow start.
     """
 
     def __init__(

@@ -30,17 +30,33 @@ class Chart(NamedTuple):
 
 @dataclass(slots=True)
 class Section:
-    """One question, the answer of the samples in sentences, and the same as plain values."""
+    """One question, and the answer of the samples.
 
-    key: str  # its name in JSON and in links
+    Attributes
+    ----------
+    key : str
+        Its name in JSON and in links.
+    title, method : str
+        The question; the method of the answer and its source.
+    samples : int
+        On which it rests.
+    statements : list of str
+        The answer, in sentences.
+    figures : dict
+        The same as plain values, for programs.
+    concluded : bool
+        False where there was too little to say anything.
+    """
+
+    key: str
     title: str
-    method: str  # of the answer, and its source
-    samples: int = 0  # on which it rests
+    method: str
+    samples: int = 0
     statements: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
-    concluded: bool = True  # False where there was too little to say anything
+    concluded: bool = True
 
     def say(self, *sentences: str) -> None:
         """Add sentences to the answer."""
@@ -102,7 +118,15 @@ def analysis(
 
 
 class Report(NamedTuple):
-    """A whole report, and what it is about: the store, its span of time, its tools."""
+    """A whole report.
+
+    Attributes
+    ----------
+    title : str
+    about : dict of str to str
+        Its basis: the store, its span of time, its tools.
+    sections : sequence of Section
+    """
 
     title: str
     about: dict[str, str]

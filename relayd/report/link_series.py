@@ -47,7 +47,18 @@ def report_series(
     horizon_s: float,
     since_s: float | None = None,
 ) -> Report:
-    """Analyse one metric of one link, since a time (seconds since 1970), with a forecast."""
+    """Analyse one metric of one link.
+
+    Parameters
+    ----------
+    store : Store
+    src, dst : str
+    metric : Metric
+    horizon_s : float
+        Of the forecast.
+    since_s : float, optional
+        Only samples since then, seconds since 1970.
+    """
     begin_s = -inf if since_s is None else since_s
     rows = store.samples.read(src=src, dst=dst, metric=metric, since_s=begin_s, details=False).rows
     asked = (events,) if metric in COUNTED else (memory, periods, next_hours, levels)
