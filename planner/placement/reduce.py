@@ -14,8 +14,9 @@ that promises, and the real duration, stand side by side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,8 +57,7 @@ def recommend_reduce(
     return _Reduce(request, network, prices).plan(notes)
 
 
-@dataclass(frozen=True)
-class _Solution:
+class _Solution(NamedTuple):
     fractions: Floats
     time_s: float
     row_prices: Floats
@@ -110,7 +110,10 @@ class _Reduce:
         self.volumes = np.array([volumes.get(r, 0.0) * BITS_PER_BYTE for r in self.regions])
         self.may = np.array([region in reachable for region in self.regions])
         self.resources = self.problem.resources.with_fixed_vms
-        self.fees = self._fees_at(self.may / self.may.sum())
+        self.even, self.single = self.may / self.may.sum(), np.eye(len(self.regions))
+        self.fees = self._fees_at(self.even)
+        # The time that the deadline leaves for sending.
+        self.most_s = (request.deadline_s or inf) - self._ramp_s(self.may.astype(float))
 
     # ---- figures of fractions --------------------------------------------------------------
 
@@ -132,58 +135,41 @@ class _Reduce:
         return ramp_up_s(float((self.problem.rtt_ms * used).max(initial=0.0)))
 
     def _links_s(self, resources: SiteResources) -> Floats:
-        """Return the time that a Gbit takes on each pair's own link, shape (n, n)."""
-        pairs = np.minimum(resources.vms[:, None], resources.vms[None, :])
-        return np.asarray(resources.s_per_gbit / pairs)
-
-    def _promised_s(self, fractions: Floats, links: Links) -> float:
-        if links == "hose":
-            return self.resources.time_s(self._transfers(fractions))
-        return float((self._transfers(fractions) * self._links_s(self.resources)).max(initial=0.0))
+        """Return the time that all of a region takes to another on each pair's own link."""
+        times = self.volumes[:, None] * resources.s_per_gbit / resources.pair_vms
+        np.fill_diagonal(times, 0.0)
+        return np.asarray(times)
 
     def _option(self, name: str, fractions: Floats, links: Links = "hose") -> ReduceOption:
         transfers, ramp_s = self._transfers(fractions), self._ramp_s(fractions)
-        duration_s = self.resources.time_s(transfers) + ramp_s
-        part = self._takes_part(fractions)
+        time_s = self.resources.time_s(transfers)
+        promised_s = time_s
+        if links == "heterogeneous":
+            promised_s = float((self._links_s(self.resources) * fractions).max(initial=0.0))
+        named = zip(self.regions, fractions.tolist(), strict=True)
+        vms = self._takes_part(fractions) * self.resources.vms
         return ReduceOption(
             name,
-            self._named(fractions),
-            self._promised_s(fractions, links) + ramp_s,
-            duration_s,
+            {region: fraction for region, fraction in named if fraction > 0},
+            promised_s + ramp_s,
+            time_s + ramp_s,
             float(transfers.sum()) / BITS_PER_BYTE,
-            self.problem.cost(transfers, part * self.resources.vms, duration_s),
+            self.problem.cost(transfers, vms, time_s + ramp_s),
         )
 
     def _takes_part(self, fractions: Floats) -> np.ndarray:
         return np.asarray((self.volumes > 0) | (fractions > 0))
 
-    def _named(self, fractions: Floats) -> dict[str, float]:
-        return {
-            region: fraction
-            for region, fraction in zip(self.regions, fractions.tolist(), strict=True)
-            if fraction > 0
-        }
-
     # ---- the linear program ----------------------------------------------------------------
 
-    def _rows(self, links: Links, resources: SiteResources) -> tuple[Floats, Floats]:
-        """Return the load of all keys in each region on each row, and the rows' VMs."""
-        n = len(self.regions)
+    def _rows(self, links: Links, resources: SiteResources) -> Floats:
+        """Return the time that all keys in each region take on each row, shape (rows, n)."""
         if links == "hose":
-            columns = []
-            for j in range(n):
-                transfers = np.zeros((n, n))
-                transfers[:, j] = self.volumes
-                transfers[j, j] = 0.0
-                columns.append(resources.loads(transfers))
-            return np.array(columns).T, resources.row_vms
-        times = self.volumes[:, None] * self._links_s(resources)
-        np.fill_diagonal(times, 0.0)
-        matrix = np.zeros((n * n, n))
-        for j in range(n):
-            matrix[np.arange(n) * n + j, j] = times[:, j]
-        used = matrix.any(axis=1)
-        return matrix[used], np.ones(int(used.sum()))
+            loads = [resources.loads(self._transfers(all_there)) for all_there in self.single]
+            return np.array(loads).T / resources.row_vms[:, None]
+        times = self._links_s(resources)
+        each = np.einsum("ij,jk->ijk", times, np.eye(len(times))).reshape(-1, len(times))
+        return np.asarray(each[each.any(axis=1)])
 
     def _solve(
         self,
@@ -196,24 +182,22 @@ class _Reduce:
     ) -> _Solution | None:
         """Return the fractions of least time or least fees, or None if there are none."""
         solver = new_solver()
-        matrix, vms = self._rows(links, resources or self.resources)
+        matrix = self._rows(links, resources or self.resources)
         # Relative to the time and fees of equal fractions, so that figures are near 1.
-        even = self.may / self.may.sum()
-        time_scale = float((matrix @ even / vms).max()) or 1.0
-        usd_scale = float(self.fees @ even) or 1.0
+        time_scale = float((matrix @ self.even).max()) or 1.0
+        usd_scale = float(self.fees @ self.even) or 1.0
         shares = [solver.NumVar(0.0, 1.0 if may else 0.0, "") for may in self.may]
-        most = solver.infinity() if most_s is None else most_s / time_scale
-        time = solver.NumVar(0.0, most, "")
+        many = solver.infinity()
+        time = solver.NumVar(0.0, many if most_s is None else most_s / time_scale, "")
         whole = solver.Constraint(1.0, 1.0)
         for share in shares:
             whole.SetCoefficient(share, 1.0)
-        rows = [solver.Constraint(-solver.infinity(), 0.0) for _ in vms]
-        for row, coefficients in zip(rows, matrix / (vms[:, None] * time_scale), strict=True):
+        for coefficients in matrix / time_scale:
+            row = solver.Constraint(-many, 0.0)
             row.SetCoefficient(time, -1.0)
             for j in np.nonzero(coefficients)[0].tolist():
                 row.SetCoefficient(shares[j], float(coefficients[j]))
-        limit = solver.infinity() if most_usd is None else most_usd / usd_scale
-        budget = solver.Constraint(-solver.infinity(), limit)
+        budget = solver.Constraint(-many, many if most_usd is None else most_usd / usd_scale)
         objective = solver.Objective()
         for share, fee in zip(shares, self.fees.tolist(), strict=True):
             budget.SetCoefficient(share, fee / usd_scale)
@@ -228,12 +212,11 @@ class _Reduce:
             raise RelaydError(f"On this placement, {error}.") from error
         if solver is None:
             return None
-        values = [variable.solution_value() for variable in solver.variables()]
-        found = np.array(values[: len(shares)])
+        found = np.array([variable.solution_value() for variable in solver.variables()[:-1]])
         found = np.where(found > NOTHING, found, 0.0)
         found /= found.sum()
-        prices = np.array([-row.dual_value() for row in solver.constraints()[1 : 1 + len(rows)]])
-        return _Solution(found, float((matrix @ found / vms).max(initial=0.0)), prices)
+        prices = np.array([-row.dual_value() for row in solver.constraints()[1:-1]])
+        return _Solution(found, float((matrix @ found).max(initial=0.0)), prices)
 
     def _decide(self, links: Links) -> _Solution:
         """Return the fractions under one assumption, within the limits.
@@ -241,15 +224,14 @@ class _Reduce:
         Repeated at the fees of the fractions found, as fees depend on metered volumes.
         """
         budget_usd = inf if self.request.budget_usd is None else self.request.budget_usd
-        most_s = self._most_s()
-        self.fees = self._fees_at(self.may / self.may.sum())
+        self.fees = self._fees_at(self.even)
         best: _Solution | None = None
         for _ in range(ROUNDS):
             found = self._decide_at_fees(links)
             made = found or self._solve(links, least="fees")
             assert made
             within = self._egress_usd(made.fractions) <= budget_usd * (1 + ROOM)
-            if within and (found or made.time_s <= most_s):
+            if within and (found or made.time_s <= self.most_s):
                 best = made if best is None else min(best, made, key=self._rank)
             fees = self._fees_at(made.fractions)
             if same_fees(fees, self.fees):
@@ -266,17 +248,13 @@ class _Reduce:
             )
         return best
 
-    def _most_s(self) -> float:
-        """Return the time that the deadline leaves for sending."""
-        return (self.request.deadline_s or inf) - self._ramp_s(self.may.astype(float))
-
     def _rank(self, solution: _Solution) -> tuple[float, float]:
         figures = solution.time_s, self._egress_usd(solution.fractions)
         return figures if self.request.objective == "time" else (figures[1], figures[0])
 
     def _decide_at_fees(self, links: Links) -> _Solution | None:
         """Return the fractions at some fees; None where these are above the budget."""
-        request, most_s = self.request, self._most_s()
+        request, most_s = self.request, self.most_s
         fast = self._solve(links, least="time", most_usd=request.budget_usd)
         if fast is None:
             return None
@@ -294,7 +272,7 @@ class _Reduce:
             usd = float(self.fees @ cheap.fractions) * (1 + ROOM)
             return self._solve(links, least="time", most_usd=usd) or cheap
         cheap = self._solve(links, least="fees", most_s=fast.time_s * (1 + ROOM))
-        return replace(cheap, row_prices=fast.row_prices) if cheap else fast
+        return cheap._replace(row_prices=fast.row_prices) if cheap else fast
 
     # ---- answer ----------------------------------------------------------------------------
 
@@ -357,13 +335,9 @@ class _Reduce:
         local = np.where(self.may, self.volumes, 0.0)
         if local.sum() > 0:
             found.append(self._option("where the data is", local / local.sum()))
-        found.append(self._option("equal", self.may / self.may.sum()))
-        single = [
-            self._option("one region", np.eye(len(self.regions))[j])
-            for j in np.nonzero(self.may)[0].tolist()
-        ]
-        found.append(min(single, key=lambda option: option.duration_s))
-        return found
+        single = [self._option("one region", all_there) for all_there in self.single[self.may]]
+        fastest = min(single, key=lambda option: option.duration_s)
+        return [*found, self._option("equal", self.even), fastest]
 
     def _reason(self, options: list[ReduceOption], bottlenecks: tuple[Bottleneck, ...]) -> str:
         made = options[0]
