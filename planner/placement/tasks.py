@@ -136,50 +136,46 @@ class _Tasks:
         where = np.full(len(problem.cpus), -1)
         free = problem.slots.copy()
         loads = np.zeros(len(resources.rows))
+
+        def places(task: int, free: Floats) -> list[int]:
+            if where[task] >= 0:
+                return [int(where[task])]
+            return np.nonzero(free >= problem.cpus[task] - ROUNDING)[0].tolist()
+
+        def place(task: int, vm: int) -> None:
+            if where[task] < 0:
+                where[task] = vm
+                free[vm] -= problem.cpus[task]
+
         sources, targets = np.nonzero(problem.traffic_gbit)
         order = np.argsort(-problem.traffic_gbit[sources, targets], kind="stable")
-        for at in order.tolist():
-            a, b = int(sources[at]), int(targets[at])
+        for a, b in zip(sources[order].tolist(), targets[order].tolist(), strict=True):
             volume = float(problem.traffic_gbit[a, b])
             best: tuple[float, int, int] | None = None
-            for u in self._places(a, where, free):
+            for u in places(a, free):
                 left = free.copy()
-                if where[a] < 0:
-                    left[u] -= problem.cpus[a]
-                for v in self._places(b, where, left):
+                left[u] -= problem.cpus[a] if where[a] < 0 else 0.0
+                for v in places(b, left):
                     rows = resources.link_rows(u, v) if u != v else ()
                     time = max((float(loads[row]) + volume * s for row, s in rows), default=0.0)
                     if best is None or time < best[0] * (1 - ROUNDING):
                         best = time, u, v
             if best is None:
                 return None
-            for task, place in ((a, best[1]), (b, best[2])):
-                if where[task] < 0:
-                    where[task] = place
-                    free[place] -= problem.cpus[task]
-            if best[1] != best[2]:
-                for row, s in resources.link_rows(*best[1:]):
-                    loads[row] += volume * s
+            place(a, best[1])
+            place(b, best[2])
+            for row, s in resources.link_rows(*best[1:]) if best[1] != best[2] else ():
+                loads[row] += volume * s
         for task in np.argsort(-problem.cpus, kind="stable").tolist():
-            if where[task] < 0:
-                place = int(free.argmax())
-                if free[place] < problem.cpus[task] - ROUNDING:
-                    return None
-                where[task] = place
-                free[place] -= problem.cpus[task]
+            if not places(task, free):
+                return None
+            place(task, int(free.argmax()))
         return where
-
-    def _places(self, task: int, where: np.ndarray, free: Floats) -> list[int]:
-        if where[task] >= 0:
-            return [int(where[task])]
-        return np.nonzero(free >= self.problem.cpus[task] - ROUNDING)[0].tolist()
 
     def improved(self, where: np.ndarray) -> np.ndarray:
         """Return an assignment that no move of one task, and no swap of two, improves."""
         problem = self.problem
-        where, tries = where.copy(), 0
-        best = problem.rank(where)
-        better = True
+        best, better, tries = problem.rank(where), True, 0
         while better and tries < MOST_TRIES:
             better = False
             for task in range(len(where)):
@@ -192,11 +188,8 @@ class _Tasks:
                     if (tried == where).all() or not problem.fits(tried):
                         continue
                     tries += 1
-                    rank = problem.rank(tried)
-                    if rank < best:
+                    if (rank := problem.rank(tried)) < best:
                         where, best, better = tried, rank, True
-                if tries >= MOST_TRIES:
-                    break
         return where
 
     # ---- answer ----------------------------------------------------------------------------
@@ -232,7 +225,7 @@ class _Tasks:
             duration_s=time_s + ramp_s,
             bound_s=min(bound_s, time_s),
             proven=proven,
-            greedy_s=None if greedy_s is None else greedy_s,
+            greedy_s=greedy_s,
             moved_gb=moved,
             local_gb=sum(request.traffic_gb.values()) - moved,
             cost_usd=Cost.of(self.fees.usd(links), float(used @ self.vm_usd_per_h) * hours),
@@ -268,17 +261,15 @@ class _Tasks:
             self.request.connections,
         )
         # A path is a limit of both its VMs.
+        paths = len(loads) - len(resources.paths[0]) + np.arange(len(resources.paths[0]))
         sites_of = np.zeros((len(loads), len(ids)), dtype=bool)
         sites_of[np.arange(len(loads)), resources.row_sites] = True
-        of_paths = np.arange(len(loads) - len(resources.paths[0]), len(loads))
-        for ends in resources.paths:
-            sites_of[of_paths, ends] = True
+        sites_of[np.array([paths, paths]), np.array(resources.paths)] = True
         found = []
         for place, machine in enumerate(self.request.machines):
             tasks = np.nonzero(where == place)[0].tolist()
-            rows = np.nonzero(sites_of[:, place])[0].tolist()
-            fullest = max(rows, key=lambda row: loads[row], default=None)
-            busy_s = 0.0 if fullest is None else float(loads[fullest])
+            own = np.where(sites_of[:, place], loads, 0.0)
+            busy_s = float(own.max(initial=0.0))
             found.append(
                 MachineLoad(
                     machine.id,
@@ -289,7 +280,7 @@ class _Tasks:
                     float(links[place].sum()) / BITS_PER_BYTE,
                     float(links[:, place].sum()) / BITS_PER_BYTE,
                     busy_s,
-                    "" if fullest is None or not busy_s else resources.row(fullest).kind,
+                    resources.row(int(own.argmax())).kind if busy_s else "",
                     connections.get(machine.id, 0),
                 )
             )
@@ -298,16 +289,9 @@ class _Tasks:
 
 @dataclass(frozen=True)
 class TaskProblem:
-    """The figures of a placement of k tasks on m VMs.
+    """The figures of a placement of k tasks on m VMs, each a site with one VM.
 
-    Attributes
-    ----------
-    resources : SiteResources
-        With one VM at each of m sites.
-    traffic_gbit : array, shape (k, k)
-    cpus : array, length k
-    slots : array, length m
-        CPUs of each VM.
+    `traffic_gbit` has shape (k, k), `cpus` length k, and `slots`, the CPUs of each VM, length m.
     """
 
     resources: SiteResources
@@ -346,17 +330,8 @@ def best_assignment(
 ) -> tuple[np.ndarray | None, float]:
     """Return the best assignment found in the time, and a lower bound on the time of any.
 
-    Parameters
-    ----------
-    problem : TaskProblem
-    start : array of int, length k, optional
-        An assignment to improve.
-    time_limit_s : float
-
-    Returns
-    -------
-    tuple
-        The start if nothing better is found; None with an infinite bound if there is none at all.
+    The start, if there is one, where nothing better is found; None with an infinite bound if there
+    is no assignment at all.
     """
     start_s = inf if start is None else problem.time_s(start)
     pairs = [(int(a), int(b)) for a, b in zip(*np.nonzero(problem.traffic_gbit), strict=True)]
@@ -366,7 +341,9 @@ def best_assignment(
 
     solver = new_solver("SCIP")
     solver.SetTimeLimit(round(time_limit_s * MS_PER_S))
-    scale = start_s if start_s < inf else _together_s(problem) or 1.0
+    # Else a time in the order of magnitude of any placement.
+    slowest = float(problem.resources.s_per_gbit.max(initial=0.0))
+    scale = start_s if start_s < inf else float(problem.traffic_gbit.sum()) * slowest or 1.0
     time = solver.NumVar(0.0, 1.0 if start_s < inf else solver.infinity(), "")
     on = [[solver.BoolVar("") for _ in range(m)] for _ in problem.cpus]
     for of in on:
@@ -407,9 +384,3 @@ def best_assignment(
     if not problem.fits(found) or problem.time_s(found) >= start_s:
         return start, min(bound_s, start_s)
     return found, min(bound_s, problem.time_s(found))
-
-
-def _together_s(problem: TaskProblem) -> float:
-    """Return a time in the order of magnitude of any placement."""
-    slowest = float(problem.resources.s_per_gbit.max(initial=0.0))
-    return float(problem.traffic_gbit.sum()) * slowest
