@@ -30,17 +30,9 @@ MOST_WORK = 30_000_000
 
 @dataclass
 class _Pair:
-    """The paths of one pair, and their rates in the steps in which all were measured.
+    """The paths of one pair, direct first, and their rates in the steps in which all were measured.
 
-    Attributes
-    ----------
-    relays : list of int
-        Positions, with :data:`DIRECT` first.
-    paths : list of Path
-    at_s : list of float
-        Begin of each transfer, seconds since 1970.
-    log_gbps : list of list of float
-        Logarithms of the rates of all paths, by transfer.
+    `at_s` is when each transfer begins, in seconds since 1970.
     """
 
     relays: list[int]
@@ -54,14 +46,8 @@ def explored_history(
 ) -> ExploredHistory:
     """Replay transfers by exploring, by always the predicted best, and by hindsight.
 
-    Parameters
-    ----------
-    steps : iterable of Step
-        The oldest first.
-    scene : Scene
-    share : float
-        Share of the cost of transfers that trials may cost.
-    step_s : float
+    Trials may cost a share of the cost of transfers. Steps, of `step_s`, come with the oldest
+    first.
 
     Raises
     ------

@@ -29,6 +29,11 @@ from relayd.history.source import SampleHistory
 Truths = NDArray[np.bool_]
 
 
+def metric_of(connections: int) -> Metric:
+    """Return the metric of throughput that transfers of some connections rest on."""
+    return "per_flow_mbps" if connections == 1 else "aggregate_mbps"
+
+
 class ReplaySpan(NamedTuple):
     """Steps of equal length."""
 
@@ -43,16 +48,10 @@ class ReplaySpan(NamedTuple):
 
 
 class StepSamples(NamedTuple):
-    """Samples known when a step began, and samples measured in it.
+    """Samples known when a step began, in seconds since 1970, and samples measured in it.
 
-    Attributes
-    ----------
-    begin_s : float
-        Seconds since 1970.
-    known : Samples
-        The newest of each series, on which estimates rest.
-    truth, rtts : Samples
-        Of the step: tests by which a path is judged, and round trips.
+    `known` has the newest of each series, on which estimates rest; `truth` the step's tests by
+    which a path is judged.
     """
 
     begin_s: float
@@ -64,21 +63,10 @@ class StepSamples(NamedTuple):
 class Step(NamedTuple):
     """A step in which something was measured; arrays of shape (n, n), from row to column.
 
-    Attributes
-    ----------
-    begin_s : float
-        Seconds since 1970.
-    factors : tuple of RateBounds
-        As believed before the step: rates of one VM pair, 0 where a link was not measured; caps of
-        one VM that sends, and of one that receives.
-    believed : RateBounds
-        Of one VM pair within the VMs' caps, before the step.
-    estimated : array of bool
-        Pairs whose rate rests on their own measurements.
-    rtt_ms : array
-        As it was believed.
-    truth_gbps, true_rtt_ms : arrays
-        As measured in the step: NaN where throughput was not, and the believed round-trip time.
+    Before the step, `factors` were believed: rates of one VM pair, 0 where a link was not measured,
+    and caps of one VM that sends, and of one that receives; within these caps, `believed`. Pairs
+    are `estimated` whose rate rests on their own measurements. In the step, throughput is NaN where
+    it was not measured, and round-trip times are those believed.
     """
 
     begin_s: float
@@ -101,15 +89,7 @@ class Step(NamedTuple):
 class StepEstimator:
     """Estimates the links of a step as relayd would have done at its begin.
 
-    Attributes
-    ----------
-    regions : tuple of str, length n
-    catalogue : Catalogue
-        Of these regions alone.
-    vm_types : mapping
-        Region to VM type.
-    connections : int
-        TCP connections of one VM; 1 rests on single flows.
+    The catalogue is of these regions alone; connections are those of a VM, 1 for single flows.
     """
 
     regions: tuple[str, ...]
@@ -121,9 +101,9 @@ class StepEstimator:
         """Estimate a step from its samples."""
         estimator = Estimator(samples.known, self.catalogue, self.vm_types)
         network = estimator.network(UNSAVED).with_(aged_to_s=samples.begin_s)
-        metric: Metric = "per_flow_mbps" if self.connections == 1 else "aggregate_mbps"
         links = network.links.among(self.regions)
         cells = links.whole
+        metric: Metric = metric_of(self.connections)
         rate: LinkFigure = "per_flow_mbps" if self.connections == 1 else "aggregate_gbps"
         estimated = links.kinds(cells, rate) == KINDS.index("measured")
         rtt_ms = np.where(links.present, cells["rtt_ms"]["expected"], 1.0)
@@ -162,15 +142,9 @@ class StepEstimator:
 
 
 class ReplayHistory:
-    """The samples that a replay rests on.
+    """The samples of a throughput metric that a replay rests on.
 
-    Parameters
-    ----------
-    history : SampleHistory
-    catalogue : Catalogue
-        For VM types: of a region, samples of the type that most name are taken, as estimates do.
-    metric : Metric
-        Of throughput.
+    Of a region, samples of the VM type that most name are taken, as estimates do.
 
     Attributes
     ----------
@@ -182,8 +156,6 @@ class ReplayHistory:
         Between which throughput was measured.
     most_connections : int
         Of any throughput sample; 0 if no sample states them.
-    first_s, last_s : float
-        Times of the first and the last throughput sample; infinity and its opposite without any.
     samples_read : int
         Throughput samples within the steps that were yielded so far.
     """
@@ -210,8 +182,8 @@ class ReplayHistory:
         is_test = (rows["metric"] == METRICS.index(metric)) & taken_with(self._samples, self.sites)
         tests = rows[is_test]
         self.most_connections = int(tests["connections"].max(initial=0))
-        self.first_s = float(tests["measured_at_s"].min(initial=np.inf))
-        self.last_s = float(tests["measured_at_s"].max(initial=-np.inf))
+        self._first_s = float(tests["measured_at_s"].min(initial=np.inf))
+        self._last_s = float(tests["measured_at_s"].max(initial=-np.inf))
         self.measured = np.zeros((count, count), np.bool_)
         self.measured[number_of(tests["src"]), number_of(tests["dst"])] = True
         # Tests with fewer connections than before do not show the pair's capacity.
@@ -229,8 +201,8 @@ class ReplayHistory:
 
     def span(self, step_s: float, since_s: float | None, until_s: float | None) -> ReplaySpan:
         """Return the steps from the first to the last sample, within limits."""
-        first_s = self.first_s if since_s is None else max(since_s, self.first_s)
-        last_s = self.last_s if until_s is None else min(until_s, self.last_s)
+        first_s = self._first_s if since_s is None else max(since_s, self._first_s)
+        last_s = self._last_s if until_s is None else min(until_s, self._last_s)
         if not first_s <= last_s:
             return ReplaySpan(0.0, step_s, 0)
         begin_s = float(np.floor(first_s / step_s) * step_s)

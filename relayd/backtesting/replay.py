@@ -58,15 +58,7 @@ STEPS_A_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The parts of a replay that are the same at every step.
-
-    Attributes
-    ----------
-    terms : Terms
-    estimator : StepEstimator
-    judged : array of bool, shape (n, n)
-        Pairs to decide.
-    """
+    """The parts of a replay that are the same at every step; `judged` are the pairs to decide."""
 
     terms: Terms
     estimator: StepEstimator
@@ -74,15 +66,7 @@ class Scene:
 
 
 def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Prices) -> Terms:
-    """Return the costs of a transfer between each pair of regions.
-
-    Parameters
-    ----------
-    request : TransferRequest
-        Every transfer, but for its ends.
-    regions : sequence of str, length n
-    prices : Prices
-    """
+    """Return the costs of such transfers between each pair of regions."""
 
     def fee(src: str, dst: str) -> float:
         try:
@@ -136,26 +120,19 @@ def replay(samples: StepSamples, scene: Scene) -> Rows:
     return found
 
 
-def replay_all(steps: Iterable[StepSamples], scene: Scene, dask: str | None = None) -> list[Rows]:
-    """Replay steps, in this process or on a Dask cluster; return the rows of each in their order.
-
-    Parameters
-    ----------
-    steps : iterable of StepSamples
-        The oldest first.
-    scene : Scene
-    dask : str, optional
-        Address of the scheduler of a running cluster, such as ``tcp://10.0.0.1:8786``.
+def replay_all(
+    steps: Iterable[StepSamples], scene: Scene, address: str | None = None
+) -> Iterator[Rows]:
+    """Replay steps, here or on a Dask cluster; yield the rows of each, in their order.
 
     Raises
     ------
     InputError
-        If the cluster can't be used.
+        If the cluster, whose scheduler has that address, can't be used.
     """
-    return list(_on_cluster(steps, scene, dask) if dask else (replay(s, scene) for s in steps))
-
-
-def _on_cluster(steps: Iterable[StepSamples], scene: Scene, address: str) -> Iterator[Rows]:
+    if not address:
+        yield from (replay(step, scene) for step in steps)
+        return
     try:
         from distributed import Client
     except ImportError:
@@ -188,20 +165,12 @@ def _same_everywhere(client: Any, address: str) -> int:
     try:
         versions: dict[str, str] = client.run(version_here)
     except (ImportError, AttributeError) as error:
-        raise InputError(
-            "--dask",
-            f"its workers can't load relayd ({error})",
-            value=address,
-            remedy=f"Install relayd {__version__} where they run.",
-        ) from None
-    problem = "" if versions else "has no workers"
-    for where, version in versions.items():
-        if version != __version__:
-            problem = f"relayd here is {__version__} and {version} at {where}"
-    if problem:
-        raise InputError(
-            "--dask", problem, value=address, remedy="Start workers that have the same version."
-        )
+        versions = {address: f"missing ({error})"}
+    others = [f"{version} at {at}" for at, version in versions.items() if version != __version__]
+    if others or not versions:
+        problem = f"relayd here is {__version__} and {others[0]}" if others else "has no workers"
+        remedy = f"Start workers that have relayd {__version__}."
+        raise InputError("--dask", problem, value=address, remedy=remedy)
     return len(versions)
 
 

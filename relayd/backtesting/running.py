@@ -15,9 +15,9 @@ from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from probes.analysis.evidence import require
 from probes.analysis.patterns import DAY_S
-from probes.samples import Metric, Rows
+from probes.samples import Rows
 from relayd.backtesting.exploring import explored_history
-from relayd.backtesting.history import ReplayHistory, Truths
+from relayd.backtesting.history import ReplayHistory, Truths, metric_of
 from relayd.backtesting.replay import DECISION, Scene, replay_all, transfer_terms
 from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import (
@@ -29,7 +29,6 @@ from relayd.backtesting.result import (
 )
 from relayd.catalogue.loading import load_catalogue
 from relayd.history.opening import open_history
-from relayd.history.source import SampleHistory
 from relayd.settings import load_settings
 from relayd.store import default_path, parse_location
 from relayd.times import utc_text
@@ -98,18 +97,23 @@ def replayed(
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
     location = parse_location(db) if db else settings.db or default_path()
     with open_history(location) as samples:
-        return backtest_history(samples, catalogue, request, dask)
+        history = ReplayHistory(samples, catalogue, metric_of(request.connections))
+        return _replayed(history, catalogue, request, dask)
 
 
-def backtest_history(
-    samples: SampleHistory, catalogue: Catalogue, request: BacktestRequest, dask: str | None
+def _replayed(
+    history: ReplayHistory, catalogue: Catalogue, request: BacktestRequest, dask: str | None
 ) -> Backtest:
-    """Replay a history that is open; see :func:`backtest`."""
     connections, step_s = request.connections, request.step_s
-    metric: Metric = "per_flow_mbps" if connections == 1 else "aggregate_mbps"
-    history = ReplayHistory(samples, catalogue, metric)
+    metric = metric_of(connections)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
-    _check_connections(history, connections)
+    if connections > 1 and (most := history.most_connections) > connections:
+        raise InputError(
+            "connections",
+            f"is fewer than the {most} that samples were taken with",
+            value=connections,
+            remedy=f"Replay with {most} or more, or with 1, which rests on single flows.",
+        )
     span = history.span(step_s, request.since_s, request.until_s)
     if span.steps > MOST_STEPS:
         raise InputError(
@@ -128,15 +132,15 @@ def backtest_history(
             "The catalogue has no egress price for any of these pairs, so nothing can be "
             "recommended for them. Add prices to a catalogue file."
         )
-    by_step = replay_all(history.steps(span), scene, dask)
+    by_step = list(replay_all(history.steps(span), scene, dask))
     rows, days = np.concatenate([np.zeros(0, DECISION), *by_step]), span.steps * step_s / DAY_S
     total = summed_up(rows, days)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
-    count = history.samples_read
-    explored = None
+    count, explored = history.samples_read, None
     if request.explore:
         steps = map(scene.estimator.step, history.steps(span))
         explored = explored_history(steps, scene, request.explore, step_s)
+    same = ("connections", "volume_gb", "objective", "time_value_usd_per_h", "margin", "risk")
     return Backtest(
         since=utc_text(span.begin_s),
         until=utc_text(span.end_s),
@@ -145,28 +149,12 @@ def backtest_history(
         samples=count,
         regions=len(history.regions),
         metric=metric,
-        connections=connections,
-        volume_gb=request.volume_gb,
-        objective=request.objective,
-        time_value_usd_per_h=request.time_value_usd_per_h,
-        margin=request.margin,
-        risk=request.risk,
+        **{name: getattr(request, name) for name in same},
         total=total,
         by_providers=tuple(_by_providers(rows, days, history, judged)),
         explored=explored,
         warnings=tuple(_warnings(history, scene, total)),
     )
-
-
-def _check_connections(history: ReplayHistory, connections: int) -> None:
-    """Refuse fewer connections than samples were taken with."""
-    if connections > 1 and (most := history.most_connections) > connections:
-        raise InputError(
-            "connections",
-            f"is fewer than the {most} that samples were taken with",
-            value=connections,
-            remedy=f"Replay with {most} or more, or with 1, which rests on single flows.",
-        )
 
 
 def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) -> Truths:
@@ -182,12 +170,11 @@ def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) 
                 "pairs", "has no `>`", value=text, remedy="Write SRC>DST, such as 'azure>aws'."
             )
         ends = []
-        for end in (from_rule, to_rule):
-            rule = end.strip()
+        for rule in (from_rule.strip(), to_rule.strip()):
             chosen = (
-                set(history.regions)
-                if rule in {"", "*"}
-                else resolve_many([rule], catalogue, field="pairs", known=history.regions).certain
+                resolve_many([rule], catalogue, field="pairs", known=history.regions).certain
+                if rule not in {"", "*"}
+                else set(history.regions)
             )
             ends.append(np.array([region in chosen for region in history.regions]))
         asked |= ends[0][:, None] & ends[1][None, :]

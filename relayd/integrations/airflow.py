@@ -67,15 +67,6 @@ class WhenAnswered(BaseTrigger):
     """Fires once a question has an answer; until then it is asked again and again.
 
     The event is ``{"answer": document}``, or ``{"error": text}`` where waiting can't help.
-
-    Parameters
-    ----------
-    question : str
-        A method of :class:`relayd.Wan`, such as ``plan``.
-    request : mapping
-        Its fields.
-    relayd_conn_id : str
-    ask_again_s : float
     """
 
     def __init__(
@@ -91,12 +82,9 @@ class WhenAnswered(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments that recreate it in the triggerer."""
-        return f"{__name__}.{type(self).__name__}", {
-            "question": self.question,
-            "request": self.request,
-            "relayd_conn_id": self.relayd_conn_id,
-            "ask_again_s": self.ask_again_s,
-        }
+        names = ("question", "request", "relayd_conn_id", "ask_again_s")
+        arguments = {name: getattr(self, name) for name in names}
+        return f"{__name__}.{type(self).__name__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Ask until there is an answer; a service that is down or busy is waited for, too."""
@@ -171,9 +159,7 @@ class RelaydPlanOperator(BaseOperator):
             self.defer(trigger=trigger, method_name="answered", timeout=self.wait_at_most)
         except RelaydError as error:
             _fail(error)
-        document: dict[str, Any] = answer.model_dump("json")
-        self.log.info("%s", document["reason"])
-        return document
+        return self.answered(context, {"answer": answer.model_dump("json")})
 
     def answered(self, context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer that the trigger received."""

@@ -32,15 +32,7 @@ _RAYS_OWN = ("node:", "accelerator_type:")
 
 @dataclass(frozen=True, slots=True)
 class PlacedTasks:
-    """Where tasks or actors that exchange data are to run.
-
-    Attributes
-    ----------
-    placement : TaskPlacement
-        VMs are nodes, by Ray's ids.
-    cpus : dict
-        By task.
-    """
+    """Where tasks or actors that exchange data are to run; VMs are nodes, by Ray's ids."""
 
     placement: TaskPlacement
     cpus: dict[str, float]
@@ -53,14 +45,7 @@ class PlacedTasks:
 
 @dataclass(frozen=True, slots=True)
 class SentWeights:
-    """Copies on their way to several regions.
-
-    Attributes
-    ----------
-    plan : BroadcastPlan
-    copies : dict
-        By region, a reference to each part's copy there, in the order of the parts.
-    """
+    """Copies on their way: by region, a reference to that of each part, in the order of parts."""
 
     plan: BroadcastPlan
     copies: dict[str, tuple[Any, ...]]
@@ -76,21 +61,13 @@ def reduce_plan(
 ) -> PlacedShuffle:
     """Return the region for each task of a stage in which each takes an equal part of all data.
 
-    Parameters
-    ----------
-    refs : sequence of ray.ObjectRef
-        What is shuffled; this waits until it is made.
-    tasks : int
-    wan : Wan or RemoteWan, optional
-        What is known of the network; without it, the store of the user.
-    **question
-        Further fields of :class:`~planner.placement.request.ReduceRequest`. Unless stated, each
-        region has as many VMs as nodes.
+    This waits until the objects that `refs` name are made. Unless stated, each region has as many
+    VMs as nodes; the rest as of :func:`~relayd.integrations.shuffles.place_shuffle`.
 
     Raises
     ------
     InputError
-        If data is on a node without a region; else as of :meth:`relayd.Wan.place_reduce`.
+        If data is on a node without a region.
     """
     nodes = _nodes()
     input_gb: dict[str, float] = {}
@@ -116,15 +93,8 @@ def place_tasks(
         By task; nodes offer all that they have.
     traffic_gb : mapping
         By pair of tasks: what the first sends to the second.
-    wan : Wan or RemoteWan, optional
-        What is known of the network; without it, the store of the user.
-    **question
-        Further fields of :class:`~planner.placement.request.TasksRequest`.
-
-    Raises
-    ------
-    InputError, InfeasibleError, DataError
-        As of :meth:`relayd.Wan.place_tasks`.
+    wan, **question
+        As of :meth:`relayd.Wan.place_tasks`; without `wan`, of the store of the user.
     """
     machines = [
         {"id": node["NodeID"], "region": region, "cpus": node["Resources"]["CPU"]}
@@ -156,11 +126,9 @@ def broadcast(
         part is sent on when it is whole.
     regions : sequence of str
         Ids of the destinations; each needs a node.
-    wan : Wan or RemoteWan, optional
-        What is known of the network; without it, the store of the user.
-    **question
-        Further fields of :class:`~planner.broadcast.request.BroadcastRequest`. Unless stated, only
-        regions with nodes forward.
+    wan, **question
+        As of :meth:`relayd.Wan.broadcast`; without `wan`, of the store of the user. Unless stated,
+        only regions with nodes forward.
 
     Raises
     ------
@@ -221,31 +189,19 @@ def _nodes() -> dict[str, list[dict[str, Any]]]:
     """Return the nodes that are alive, by region."""
     found: dict[str, list[dict[str, Any]]] = {}
     for node in ray.nodes():
-        if node["Alive"] and (region := _region_of(node["Resources"])):
-            found.setdefault(region, []).append(node)
+        # Placement groups have resources named after those that they took.
+        regions = [
+            name
+            for name in node["Resources"]
+            if ":" in name and not name.startswith(_RAYS_OWN) and "_group_" not in name
+        ]
+        if node["Alive"] and regions:
+            found.setdefault(regions[0], []).append(node)
     return found
 
 
-def _region_of(resources: Mapping[str, float]) -> str | None:
-    return next(
-        (
-            name
-            for name in resources
-            # Placement groups have resources named after those that they took.
-            if ":" in name and not name.startswith(_RAYS_OWN) and "_group_" not in name
-        ),
-        None,
-    )
-
-
 def _held(refs: Sequence[Any]) -> list[tuple[set[str], int]]:
-    """Return the regions and the size in bytes of each object.
-
-    Raises
-    ------
-    InputError
-        If there is none, or one is on no node with a region.
-    """
+    """Return the regions and the size in bytes of each object, on a node with a region at least."""
     if not refs:
         raise InputError("refs", "are none")
     ray.wait(list(refs), num_returns=len(refs), fetch_local=False)

@@ -33,10 +33,8 @@ class SparkShuffle:
 
     Attributes
     ----------
-    stage : int
+    stage, name
         That wrote it.
-    name : str
-        Of that stage.
     partitions : int
         That its readers were, as Spark coalesced them.
     input_gb : dict
@@ -79,11 +77,14 @@ def read_shuffles(
     FormatError
         If a file is not an event log, or compressed otherwise.
     """
-    reading = _LogReader(regions or {})
+    log = _Log(regions or {})
     for file in _files(Path(event_log)):
         for event in _events(file):
-            reading.take(event, file)
-    return reading.shuffles()
+            try:
+                log.take(event)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise FormatError(file.name, f"has an event without {error}") from None
+    return log.shuffles()
 
 
 def shuffle_plan(
@@ -95,21 +96,9 @@ def shuffle_plan(
 ) -> PlacedShuffle:
     """Return a region for each partition of a shuffle like one that was logged.
 
-    Parameters
-    ----------
-    shuffle : SparkShuffle
-    partitions : int, optional
-        As many as it had unless stated.
-    wan : Wan or RemoteWan, optional
-        What is known of the network; without it, the store of the user.
-    **question
-        Further fields of :class:`~planner.placement.request.ReduceRequest`, such as ``budget_usd``,
-        or ``connections`` of a VM (Spark opens ``spark.shuffle.io.numConnectionsPerPeer`` a peer).
-
-    Raises
-    ------
-    InputError, InfeasibleError, DataError
-        As of :meth:`relayd.Wan.place_reduce`.
+    As many partitions as it had unless stated; the rest as of
+    :func:`~relayd.integrations.shuffles.place_shuffle`. Of ``connections`` of a VM, Spark opens
+    ``spark.shuffle.io.numConnectionsPerPeer`` a peer.
     """
     wanted = shuffle.partitions if partitions is None else partitions
     return place_shuffle(wan, shuffle.input_gb, wanted, **question)
@@ -140,50 +129,40 @@ def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
     return found
 
 
-class _LogReader:
-    """Reads events of a log into shuffles."""
+class _Log:
+    """What the events of a log tell of stages, by number."""
 
     def __init__(self, regions: Mapping[str, str]) -> None:
         self._region_of_host = regions
         self._attributes: dict[str, dict[str, str]] = {}
         self._names: dict[int, str] = {}
-        self._readers: dict[int, list[int]] = {}
+        self._readers: defaultdict[int, list[int]] = defaultdict(list)
         self._ran_ms: dict[int, tuple[int, int]] = {}
         self._written: defaultdict[int, Counter[str]] = defaultdict(Counter)
         self._read: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
-    def take(self, event: dict[str, Any], file: Path) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         kind = event.get("Event")
-        try:
-            if kind == "SparkListenerExecutorAdded":
-                attributes = event["Executor Info"].get("Attributes", {})
-                self._attributes[event["Executor ID"]] = attributes
-            elif kind == "SparkListenerStageCompleted":
-                self._take_stage(event["Stage Info"])
-            elif kind == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
-                self._take_task(event)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise FormatError(file.name, f"has an event without {error}") from None
-
-    def _take_stage(self, stage: dict[str, Any]) -> None:
-        number = stage["Stage ID"]
-        self._names[number] = stage["Stage Name"]
-        began_ms, ended_ms = stage["Submission Time"], stage["Completion Time"]
-        first_ms, _ = self._ran_ms.get(number, (began_ms, ended_ms))  # of an earlier attempt
-        self._ran_ms[number] = first_ms, ended_ms
-        for parent in stage["Parent IDs"]:
-            self._readers.setdefault(parent, []).append(number)
-
-    def _take_task(self, task: dict[str, Any]) -> None:
-        metrics = task.get("Task Metrics")
-        if not metrics:
-            return
-        stage, info = task["Stage ID"], task["Task Info"]
-        if written := metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]:
-            self._written[stage][self._region(info)] += written
-        reads = metrics["Shuffle Read Metrics"]
-        if reads["Remote Blocks Fetched"] + reads["Local Blocks Fetched"]:
-            self._read[stage][self._region(info)] += 1
+        if kind == "SparkListenerExecutorAdded":
+            attributes = event["Executor Info"].get("Attributes", {})
+            self._attributes[event["Executor ID"]] = attributes
+        elif kind == "SparkListenerStageCompleted":
+            stage = event["Stage Info"]
+            number, began_ms = stage["Stage ID"], stage["Submission Time"]
+            self._names[number] = stage["Stage Name"]
+            began_ms, _ = self._ran_ms.get(number, (began_ms, 0))  # of an earlier attempt
+            self._ran_ms[number] = began_ms, stage["Completion Time"]
+            for parent in stage["Parent IDs"]:
+                self._readers[parent].append(number)
+        elif kind == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
+            stage, info = event["Stage ID"], event["Task Info"]
+            if not (metrics := event.get("Task Metrics")):
+                return
+            if written := metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]:
+                self._written[stage][self._region(info)] += written
+            reads = metrics["Shuffle Read Metrics"]
+            if reads["Remote Blocks Fetched"] + reads["Local Blocks Fetched"]:
+                self._read[stage][self._region(info)] += 1
 
     def _region(self, info: dict[str, Any]) -> str:
         attributes = self._attributes.get(info["Executor ID"], {})
@@ -200,7 +179,7 @@ class _LogReader:
     def shuffles(self) -> list[SparkShuffle]:
         found = []
         for stage, written in sorted(self._written.items()):
-            readers = [one for one in self._readers.get(stage, ()) if one in self._read]
+            readers = [one for one in self._readers[stage] if one in self._read]
             read_in = dict(sum((self._read[one] for one in readers), Counter[str]()))
             if read_in:
                 input_gb = {region: size / BYTES_PER_GB for region, size in written.items()}
