@@ -48,7 +48,18 @@ FEW = (1, 2, 3, 4, 6, 8, 12)
 
 
 class Tree(NamedTuple):
-    """A tree: VM-seconds of rows and fees for the whole volume, and the relays on it as 1."""
+    """A tree that may carry all or a part of the volume.
+
+    Attributes
+    ----------
+    arcs : Arcs
+    loads : array, length rows
+        VM-seconds of every row that it needs, carrying the whole volume.
+    usd : float
+        Fees of the whole volume.
+    entered : array, length n
+        1 for each site on it that is not an end, else 0.
+    """
 
     arcs: Arcs
     loads: Floats
@@ -57,7 +68,13 @@ class Tree(NamedTuple):
 
 
 class Trees:
-    """The trees found so far; many programs share them."""
+    """The trees found so far; many programs share them.
+
+    Attributes
+    ----------
+    found : list of Tree
+        In the order in which they were added.
+    """
 
     def __init__(self, problem: BroadcastProblem, trees: Iterable[Arcs] = ()) -> None:
         self.problem = problem
@@ -80,7 +97,15 @@ class Trees:
 
 
 class Deadline(NamedTuple):
-    """A time limit without getting up to speed, and the time that every VM is paid for."""
+    """A time limit for a packing of least cost.
+
+    Attributes
+    ----------
+    transfer_s : float
+        Without getting up to speed.
+    paid_s : float
+        Time that every VM is paid for.
+    """
 
     transfer_s: float
     paid_s: float
@@ -88,9 +113,17 @@ class Deadline(NamedTuple):
 
 @dataclass(frozen=True)
 class Packing:
-    """Shares of trees, above 0, whose sum is 1; objective and proven bound in s or USD.
+    """Shares of trees, and a proven bound.
 
-    `row_prices` is the value of a VM-second of each row, in the objective's unit.
+    Attributes
+    ----------
+    trees : tuple of Arcs
+    shares : array
+        Above 0; their sum is 1.
+    objective, bound : float
+        Its value, and a bound that no packing can beat: s, or USD.
+    row_prices : array
+        Value of a VM-second of each row, in the objective's unit.
     """
 
     trees: tuple[Arcs, ...]
@@ -101,7 +134,14 @@ class Packing:
 
 
 def fewer_trees(trees: Trees, packing: Packing, deadline: Deadline | None = None) -> Packing:
-    """Return a packing of the fewest trees that is hardly worse than one with that deadline."""
+    """Return a packing of the fewest trees that is hardly worse.
+
+    Parameters
+    ----------
+    trees : Trees
+    packing : Packing
+        Of least time, or of least cost within `deadline`.
+    """
     order = np.argsort(-packing.shares, kind="stable").tolist()
     for count in FEW:
         if count >= len(order):

@@ -69,9 +69,21 @@ CHARGED_ROUNDS = 3
 class BroadcastCandidate:
     """Trees that carry shares of the volume, with their time, VMs and cost.
 
-    `transfer_s` is without getting up to speed, which adds `ramps_s` for each destination: 8.5
-    round trips for each link of its longest path. The less `value`, the better under the request's
-    objective: USD, or s where time alone counts.
+    Attributes
+    ----------
+    trees : tuple of Arcs
+    shares : array
+        Of the volume; their sum is 1.
+    links_gbit : array, shape (n, n)
+    transfer_s : float
+        Until the last destination has everything, without getting up to speed.
+    ramps_s : dict
+        By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
+        longest path.
+    vms : array, length n
+    cost : Cost
+    value : float
+        Under the request's objective, the less the better: USD, or s where time alone counts.
     """
 
     trees: tuple[Arcs, ...]

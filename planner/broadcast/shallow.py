@@ -32,8 +32,16 @@ def pack_by_depth(trees: Trees, fastest: Packing, enough: float) -> tuple[list[P
     """Return packings of different depths, and the least duration of any, by branch and bound.
 
     With ``T(h)`` the least time of packings no deeper than ``h``, a plan deeper than ``a``, and no
-    deeper than ``b``, takes ``a + T(b)`` at least. The search ends within a share `enough` of the
-    bound. `trees` gets those found; `fastest` is of any depth.
+    deeper than ``b``, takes ``a + T(b)`` at least.
+
+    Parameters
+    ----------
+    trees : Trees
+        Gets those found.
+    fastest : Packing
+        Of any depth.
+    enough : float
+        Share of the bound within which the search ends.
     """
     problem = trees.problem
     delays_s = ramp_up_s(1.0) * problem.rtt_ms
@@ -87,9 +95,18 @@ def lightest_within(
     most_delay: float,
     below: float,
 ) -> Arcs | None:
-    """Return a lightest tree that reaches all terminals in time, or None if none is below a weight.
+    """Return a lightest tree that reaches all terminals in time, or None if none is light enough.
 
-    Weights and delays, shape (n, n), are 0 or more, and infinite where there is no arc.
+    Parameters
+    ----------
+    weights, delays : arrays, shape (n, n)
+        0 or more; infinite where there is no arc.
+    root : int
+    terminals : tuple of int
+    most_delay : float
+        From the root to any terminal.
+    below : float
+        What it has to weigh less than.
     """
     n, everything = len(weights), 2 ** len(terminals) - 1
     to_weight, to_delay = (closure(one).distance[root].tolist() for one in (weights, delays))

@@ -289,9 +289,16 @@ class _Tasks:
 
 @dataclass(frozen=True)
 class TaskProblem:
-    """The figures of a placement of k tasks on m VMs, each a site with one VM.
+    """The figures of a placement of k tasks on m VMs.
 
-    `traffic_gbit` has shape (k, k), `cpus` length k, and `slots`, the CPUs of each VM, length m.
+    Attributes
+    ----------
+    resources : SiteResources
+        With one VM at each of m sites.
+    traffic_gbit : array, shape (k, k)
+    cpus : array, length k
+    slots : array, length m
+        CPUs of each VM.
     """
 
     resources: SiteResources
@@ -330,8 +337,17 @@ def best_assignment(
 ) -> tuple[np.ndarray | None, float]:
     """Return the best assignment found in the time, and a lower bound on the time of any.
 
-    The start, if there is one, where nothing better is found; None with an infinite bound if there
-    is no assignment at all.
+    Parameters
+    ----------
+    problem : TaskProblem
+    start : array of int, length k, optional
+        An assignment to improve.
+    time_limit_s : float
+
+    Returns
+    -------
+    tuple
+        The start if nothing better is found; None with an infinite bound if there is none at all.
     """
     start_s = inf if start is None else problem.time_s(start)
     pairs = [(int(a), int(b)) for a, b in zip(*np.nonzero(problem.traffic_gbit), strict=True)]

@@ -32,7 +32,16 @@ PRECISION = 1e-6
 
 
 class Admission(NamedTuple):
-    """The transfers admitted, their total worth, and what no choice exceeds, proven."""
+    """The transfers that are admitted, of some that were decided together.
+
+    Attributes
+    ----------
+    admitted : set of int
+    reached : float
+        Their total worth.
+    bound : float
+        No choice is worth more, proven.
+    """
 
     admitted: set[int]
     reached: float

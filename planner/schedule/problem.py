@@ -46,9 +46,18 @@ class Disk(NamedTuple):
 class Commodity:
     """A transfer as the program sees it.
 
-    It may send in the slots from `first` to `last`, none if last is before first; over a direct
-    link if there is one, or over `hops`. `stored_gbit` is the part of its volume that is stored at
-    relays at the first cut, by site.
+    Attributes
+    ----------
+    src, dst : int
+        Sites.
+    first, last : int
+        Slots in which it may send, both included; none if last is before first.
+    hops : array of int
+        Sites that may relay it.
+    direct : bool
+        Whether there is a direct link.
+    stored_gbit : mapping
+        Stored at relays at the first cut: volume by site, part of `volume_gbit`.
     """
 
     src: int
@@ -74,8 +83,14 @@ class Commodity:
 class PendingTransfer:
     """A transfer that still has volume to send.
 
-    One that is `known` is part of a schedule already: it is decided before all others, and has
-    begun to get up to speed in time. `stored_gb` is its volume stored at relays, by region.
+    Attributes
+    ----------
+    left_gb : float
+    known : bool
+        Whether it is part of a schedule already: it is decided before all others, and has begun to
+        get up to speed in time.
+    stored_gb : mapping
+        Its volume stored at relays, by region.
     """
 
     transfer: TimedTransfer
@@ -88,8 +103,15 @@ class PendingTransfer:
 class ScheduleProgress:
     """The progress of a schedule, assuming that it was followed.
 
-    `order` has the ids of its transfers, `past` their periods before now, and `done` those that
-    have ended, or were given up partway. One that was refused may be asked for again.
+    Attributes
+    ----------
+    order : list of str
+        Ids that new transfers can't have; one that was refused may be asked for again.
+    past : dict
+        Id to the periods before now.
+    pending : list of PendingTransfer
+    done : list of TransferSchedule
+        Transfers that have ended, or were given up partway.
     """
 
     order: list[str] = field(default_factory=list)

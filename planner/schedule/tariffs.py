@@ -26,7 +26,12 @@ MICROSECONDS = 6
 
 
 class Band(NamedTuple):
-    """A part of a link's rate that has a price of its own, by a numbered tariff."""
+    """A part of a link's rate that has a price of its own.
+
+    Attributes
+    ----------
+    tariff : int
+    """
 
     tariff: int
     rate_gbps: float
@@ -71,10 +76,16 @@ class LinkTariffs:
         return float(times[MOST_CHANGES]) if len(times) > MOST_CHANGES else to_s
 
     def cuts_s(self, times_s: Iterable[float], to_s: float = inf) -> Floats:
-        """Add to times those between them, up to a time, at which a tariff begins or ends.
+        """Add to times those between them at which a tariff begins or ends.
 
         Changes within a microsecond of a given time are dropped, or rounding would make slots of no
         length, in which VMs stop and start again.
+
+        Parameters
+        ----------
+        times_s : iterable of float
+        to_s : float
+            Changes after it are left out.
 
         Raises
         ------

@@ -273,9 +273,11 @@ def stored_volumes(
         From `now_s` on, in order. Rates are constant in each, so stored volumes change linearly.
     ends : tuple of str
         Source and destination.
-    lies_gb, usd_per_gb_month : mapping
-        Volumes stored already, and the price, by region.
+    lies_gb : mapping
+        Volumes stored already, by region.
     now_s : float
+    usd_per_gb_month : mapping
+        By region.
     """
     src, dst = ends
     changes: dict[str, list[tuple[float, float, float]]] = {region: [] for region in lies_gb}

@@ -30,9 +30,17 @@ MOST_WORK = 30_000_000
 
 @dataclass
 class _Pair:
-    """The paths of one pair, direct first, and their rates in the steps in which all were measured.
+    """The paths of one pair, and their rates in the steps in which all were measured.
 
-    `at_s` is when each transfer begins, in seconds since 1970.
+    Attributes
+    ----------
+    relays : list of int
+        Positions, with :data:`DIRECT` first.
+    paths : list of Path
+    at_s : list of float
+        Begin of each transfer, seconds since 1970.
+    log_gbps : list of list of float
+        Logarithms of the rates of all paths, by transfer.
     """
 
     relays: list[int]
@@ -46,8 +54,14 @@ def explored_history(
 ) -> ExploredHistory:
     """Replay transfers by exploring, by always the predicted best, and by hindsight.
 
-    Trials may cost a share of the cost of transfers. Steps, of `step_s`, come with the oldest
-    first.
+    Parameters
+    ----------
+    steps : iterable of Step
+        The oldest first.
+    scene : Scene
+    share : float
+        Share of the cost of transfers that trials may cost.
+    step_s : float
 
     Raises
     ------

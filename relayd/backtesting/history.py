@@ -48,10 +48,16 @@ class ReplaySpan(NamedTuple):
 
 
 class StepSamples(NamedTuple):
-    """Samples known when a step began, in seconds since 1970, and samples measured in it.
+    """Samples known when a step began, and samples measured in it.
 
-    `known` has the newest of each series, on which estimates rest; `truth` the step's tests by
-    which a path is judged.
+    Attributes
+    ----------
+    begin_s : float
+        Seconds since 1970.
+    known : Samples
+        The newest of each series, on which estimates rest.
+    truth, rtts : Samples
+        Of the step: tests by which a path is judged, and round trips.
     """
 
     begin_s: float
@@ -63,10 +69,21 @@ class StepSamples(NamedTuple):
 class Step(NamedTuple):
     """A step in which something was measured; arrays of shape (n, n), from row to column.
 
-    Before the step, `factors` were believed: rates of one VM pair, 0 where a link was not measured,
-    and caps of one VM that sends, and of one that receives; within these caps, `believed`. Pairs
-    are `estimated` whose rate rests on their own measurements. In the step, throughput is NaN where
-    it was not measured, and round-trip times are those believed.
+    Attributes
+    ----------
+    begin_s : float
+        Seconds since 1970.
+    factors : tuple of RateBounds
+        As believed before the step: rates of one VM pair, 0 where a link was not measured; caps of
+        one VM that sends, and of one that receives.
+    believed : RateBounds
+        Of one VM pair within the VMs' caps, before the step.
+    estimated : array of bool
+        Pairs whose rate rests on their own measurements.
+    rtt_ms : array
+        As it was believed.
+    truth_gbps, true_rtt_ms : arrays
+        As measured in the step: NaN where throughput was not, and the believed round-trip time.
     """
 
     begin_s: float
@@ -89,7 +106,15 @@ class Step(NamedTuple):
 class StepEstimator:
     """Estimates the links of a step as relayd would have done at its begin.
 
-    The catalogue is of these regions alone; connections are those of a VM, 1 for single flows.
+    Attributes
+    ----------
+    regions : tuple of str, length n
+    catalogue : Catalogue
+        Of these regions alone.
+    vm_types : mapping
+        Region to VM type.
+    connections : int
+        TCP connections of one VM; 1 rests on single flows.
     """
 
     regions: tuple[str, ...]
@@ -142,9 +167,15 @@ class StepEstimator:
 
 
 class ReplayHistory:
-    """The samples of a throughput metric that a replay rests on.
+    """The samples that a replay rests on.
 
-    Of a region, samples of the VM type that most name are taken, as estimates do.
+    Parameters
+    ----------
+    history : SampleHistory
+    catalogue : Catalogue
+        For VM types: of a region, samples of the type that most name are taken, as estimates do.
+    metric : Metric
+        Of throughput.
 
     Attributes
     ----------
@@ -156,6 +187,8 @@ class ReplayHistory:
         Between which throughput was measured.
     most_connections : int
         Of any throughput sample; 0 if no sample states them.
+    first_s, last_s : float
+        Times of the first and the last throughput sample; infinity and its opposite without any.
     samples_read : int
         Throughput samples within the steps that were yielded so far.
     """

@@ -58,7 +58,15 @@ STEPS_A_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The parts of a replay that are the same at every step; `judged` are the pairs to decide."""
+    """The parts of a replay that are the same at every step.
+
+    Attributes
+    ----------
+    terms : Terms
+    estimator : StepEstimator
+    judged : array of bool, shape (n, n)
+        Pairs to decide.
+    """
 
     terms: Terms
     estimator: StepEstimator
@@ -66,7 +74,15 @@ class Scene:
 
 
 def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Prices) -> Terms:
-    """Return the costs of such transfers between each pair of regions."""
+    """Return the costs of a transfer between each pair of regions.
+
+    Parameters
+    ----------
+    request : TransferRequest
+        Every transfer, but for its ends.
+    regions : sequence of str, length n
+    prices : Prices
+    """
 
     def fee(src: str, dst: str) -> float:
         try:
@@ -123,12 +139,20 @@ def replay(samples: StepSamples, scene: Scene) -> Rows:
 def replay_all(
     steps: Iterable[StepSamples], scene: Scene, address: str | None = None
 ) -> Iterator[Rows]:
-    """Replay steps, here or on a Dask cluster; yield the rows of each, in their order.
+    """Replay steps, in this process or on a Dask cluster; yield the rows of each in their order.
+
+    Parameters
+    ----------
+    steps : iterable of StepSamples
+        The oldest first.
+    scene : Scene
+    address : str, optional
+        Of the scheduler of a running cluster, such as ``tcp://10.0.0.1:8786``.
 
     Raises
     ------
     InputError
-        If the cluster, whose scheduler has that address, can't be used.
+        If the cluster can't be used.
     """
     if not address:
         yield from (replay(step, scene) for step in steps)

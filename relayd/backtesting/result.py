@@ -33,11 +33,15 @@ class StrategyResult:
         Share of hindsight's result in the objective's terms: mean and 10th percentile.
     throughput_gbps, time_s, cost_usd, value : float
         Means over decisions in which all four carried something. `value` is cost plus time in
-        USD, or seconds where time alone counts; `regret` is how much hindsight has less.
+        USD, or seconds where time alone counts.
+    regret : float
+        Value beyond that of hindsight.
     stalled : int
         Decisions whose path carried nothing.
-    switches, switches_a_day : int, float
-        Decisions for another path of a pair than the time before; and by pair and day.
+    switches : int
+        Decisions for another path of a pair than the time before.
+    switches_a_day : float
+        Of these, by pair and day.
     """
 
     strategy: str
@@ -64,17 +68,22 @@ class PairsResult:
     decisions : int
         One for each pair and step in which the direct link was known before and measured.
     judged : int
-        Those whose paths were all measured in the step too: all figures rest on these, and are
-        None where they are not enough to be `concluded`.
+        Those whose paths were all measured in the step too: all figures rest on these.
+    concluded : bool
+        False where `judged` is too few; figures are None then.
     relayed, hindsight_relayed : float | None
         Share that went, and should have gone, through a relay.
-    right, near : float | None
-        Share in which relaying or not was as in hindsight; that got 99 % of hindsight's result.
+    right : float | None
+        Share in which relaying or not was as in hindsight.
+    near : float | None
+        Share that got at least 99 % of hindsight's result.
     verdict_right : float | None
         Share in which the verdict was right about the relay that looked best: to take it where it
         was then measured to be better than direct by the margin, and direct elsewhere.
+    strategies : tuple of StrategyResult
     coverage : Coverage | None
-        Of the step's measurements by the direct link's 90 % bounds.
+        Coverage of the step's measurements by the direct link's 90 % bounds; None where no pair
+        was known before.
     """
 
     pairs: int
@@ -107,9 +116,14 @@ class ProviderPairResult:
 class ExploredPolicy:
     """Results of transfers that learn only from each other.
 
-    `policy` is ``predicted`` (always the path that is predicted best), ``exploring``, or
-    ``hindsight``; `value` the mean of cost plus time in USD, or of seconds where time alone counts;
-    `trials` how many took another path than the one that was predicted best.
+    Attributes
+    ----------
+    policy : str
+        ``predicted`` (always the path that is predicted best), ``exploring``, or ``hindsight``.
+    value : float
+        Mean of cost plus time in USD, or of seconds where time alone counts.
+    trials : int
+        Transfers over another path than the one that was predicted best.
     """
 
     policy: str
@@ -121,8 +135,13 @@ class ExploredPolicy:
 class ExploredHistory:
     """Exploring compared with always the path that is predicted best.
 
-    `share` is that of the cost of transfers that trials may cost. There is one transfer of a pair
-    for each step in which all its paths carried something.
+    Attributes
+    ----------
+    share : float
+        Share of the cost of transfers that trials may cost.
+    pairs, transfers : int
+        Replayed: one transfer of a pair for each step in which all its paths carried something.
+    policies : tuple of ExploredPolicy
     """
 
     share: float
@@ -142,10 +161,31 @@ class ExploredHistory:
 
 @dataclass(frozen=True, slots=True)
 class Backtest(Answer):
-    """A replay of stored history, from the begin of the first step to the end of the last, UTC.
+    """A replay of stored history.
 
-    `steps` are those in which at least one decision could be made, `samples` the throughput samples
-    in these. `metric` is ``aggregate_mbps``, or ``per_flow_mbps`` for one connection.
+    Attributes
+    ----------
+    since, until : str
+        Begin of the first and end of the last step, ISO 8601, UTC.
+    step_s : float
+    steps : int
+        Those in which at least one decision could be made.
+    samples : int
+        Throughput samples in these steps.
+    regions : int
+    metric : str
+        Of throughput: ``aggregate_mbps``, or ``per_flow_mbps`` for one connection.
+    connections : int
+    volume_gb : float
+    objective : str
+    time_value_usd_per_h : float
+    margin : float
+    risk : str
+    total : PairsResult
+    by_providers : tuple of ProviderPairResult
+    explored : ExploredHistory | None
+        Where the request has `explore`.
+    warnings : tuple of str
     """
 
     since: str
@@ -168,7 +208,15 @@ class Backtest(Answer):
 
 
 def summed_up(rows: Rows, days: float) -> PairsResult:
-    """Sum up the decisions on some pairs, rows of DECISION in order of time, in replayed days."""
+    """Sum up the decisions on some pairs.
+
+    Parameters
+    ----------
+    rows : array of DECISION
+        In order of time.
+    days : float
+        Number of replayed days.
+    """
     scored = rows[rows["scored"]]
     carried = scored[(scored["rate_gbps"] > 0).all(axis=1)]
     judged, pairs = len(scored), len(np.unique(scored["pair"]))

@@ -67,6 +67,15 @@ class WhenAnswered(BaseTrigger):
     """Fires once a question has an answer; until then it is asked again and again.
 
     The event is ``{"answer": document}``, or ``{"error": text}`` where waiting can't help.
+
+    Parameters
+    ----------
+    question : str
+        A method of :class:`relayd.Wan`, such as ``plan``.
+    request : mapping
+        Its fields.
+    relayd_conn_id : str
+    ask_again_s : float
     """
 
     def __init__(

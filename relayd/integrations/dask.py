@@ -45,15 +45,25 @@ def shuffle_plan(
 ) -> PlacedShuffle:
     """Return a region for each partition of a shuffle of what workers hold.
 
-    `data` is a persisted collection, or futures; this waits until workers hold all of it. As many
-    partitions as it has unless stated. Unless stated, each region has a VM for each host that its
-    workers are on, with :data:`CONNECTIONS` connections; the rest as of
-    :func:`~relayd.integrations.shuffles.place_shuffle`.
+    Parameters
+    ----------
+    client : Client
+    data : collection or futures
+        Persisted; this waits until workers hold all of it.
+    partitions : int, optional
+        Of the result; as many as the data has unless stated.
+    wan : Wan or RemoteWan, optional
+        What is known of the network; without it, the store of the user.
+    **question
+        Further fields of :class:`~planner.placement.request.ReduceRequest`, such as ``budget_usd``.
+        Unless stated, each region has a VM for each host that its workers are on, with
+        :data:`CONNECTIONS` connections.
 
     Raises
     ------
     InputError
-        If nothing is held, or a worker that holds a part is in no region.
+        If nothing is held, or a worker that holds a part is in no region; else as of
+        :meth:`relayd.Wan.place_reduce`.
     Exception
         What a task raised that was to make a part.
     """
@@ -85,6 +95,10 @@ class ReduceWhere(SchedulerPlugin):
     of partitions gets them in the same proportion. While a region has no worker, its partitions go
     where Dask would put them. What a shuffle reads is sent from the region that holds it: Dask
     would have idle workers fetch it first, as it takes 100 MB/s for granted between workers.
+
+    Parameters
+    ----------
+    plan : PlacedShuffle
     """
 
     name = "relayd-reduce-where"
@@ -144,8 +158,13 @@ class SendOver(WorkerPlugin):
     """Makes workers send shuffles over as many connections as a plan rests on.
 
     ``client.register_plugin(SendOver(plan))`` concerns shuffles that begin from then on, on workers
-    that are processes of their own, one a host. Ask for the plan with the ``connections`` that a
-    worker may open; where it has none, workers keep their own setting.
+    that are processes of their own, one a host. Where the plan has no connections, workers keep
+    their own setting.
+
+    Parameters
+    ----------
+    plan : PlacedShuffle
+        Asked for with the ``connections`` that a worker may open.
     """
 
     name = "relayd-send-over"

@@ -32,7 +32,15 @@ _RAYS_OWN = ("node:", "accelerator_type:")
 
 @dataclass(frozen=True, slots=True)
 class PlacedTasks:
-    """Where tasks or actors that exchange data are to run; VMs are nodes, by Ray's ids."""
+    """Where tasks or actors that exchange data are to run.
+
+    Attributes
+    ----------
+    placement : TaskPlacement
+        VMs are nodes, by Ray's ids.
+    cpus : dict
+        By task.
+    """
 
     placement: TaskPlacement
     cpus: dict[str, float]
@@ -45,7 +53,14 @@ class PlacedTasks:
 
 @dataclass(frozen=True, slots=True)
 class SentWeights:
-    """Copies on their way: by region, a reference to that of each part, in the order of parts."""
+    """Copies on their way to several regions.
+
+    Attributes
+    ----------
+    plan : BroadcastPlan
+    copies : dict
+        By region, a reference to each part's copy there, in the order of the parts.
+    """
 
     plan: BroadcastPlan
     copies: dict[str, tuple[Any, ...]]
@@ -61,13 +76,21 @@ def reduce_plan(
 ) -> PlacedShuffle:
     """Return the region for each task of a stage in which each takes an equal part of all data.
 
-    This waits until the objects that `refs` name are made. Unless stated, each region has as many
-    VMs as nodes; the rest as of :func:`~relayd.integrations.shuffles.place_shuffle`.
+    Parameters
+    ----------
+    refs : sequence of ray.ObjectRef
+        What is shuffled; this waits until it is made.
+    tasks : int
+    wan : Wan or RemoteWan, optional
+        What is known of the network; without it, the store of the user.
+    **question
+        Further fields of :class:`~planner.placement.request.ReduceRequest`. Unless stated, each
+        region has as many VMs as nodes.
 
     Raises
     ------
     InputError
-        If data is on a node without a region.
+        If data is on a node without a region; else as of :meth:`relayd.Wan.place_reduce`.
     """
     nodes = _nodes()
     input_gb: dict[str, float] = {}
@@ -93,8 +116,15 @@ def place_tasks(
         By task; nodes offer all that they have.
     traffic_gb : mapping
         By pair of tasks: what the first sends to the second.
-    wan, **question
-        As of :meth:`relayd.Wan.place_tasks`; without `wan`, of the store of the user.
+    wan : Wan or RemoteWan, optional
+        What is known of the network; without it, the store of the user.
+    **question
+        Further fields of :class:`~planner.placement.request.TasksRequest`.
+
+    Raises
+    ------
+    InputError, InfeasibleError, DataError
+        As of :meth:`relayd.Wan.place_tasks`.
     """
     machines = [
         {"id": node["NodeID"], "region": region, "cpus": node["Resources"]["CPU"]}
@@ -126,9 +156,11 @@ def broadcast(
         part is sent on when it is whole.
     regions : sequence of str
         Ids of the destinations; each needs a node.
-    wan, **question
-        As of :meth:`relayd.Wan.broadcast`; without `wan`, of the store of the user. Unless stated,
-        only regions with nodes forward.
+    wan : Wan or RemoteWan, optional
+        What is known of the network; without it, the store of the user.
+    **question
+        Further fields of :class:`~planner.broadcast.request.BroadcastRequest`. Unless stated, only
+        regions with nodes forward.
 
     Raises
     ------
@@ -201,7 +233,13 @@ def _nodes() -> dict[str, list[dict[str, Any]]]:
 
 
 def _held(refs: Sequence[Any]) -> list[tuple[set[str], int]]:
-    """Return the regions and the size in bytes of each object, on a node with a region at least."""
+    """Return the regions and the size in bytes of each object.
+
+    Raises
+    ------
+    InputError
+        If there is none, or one is on no node with a region.
+    """
     if not refs:
         raise InputError("refs", "are none")
     ray.wait(list(refs), num_returns=len(refs), fetch_local=False)

@@ -35,7 +35,8 @@ class PlacedShuffle:
     region_of_partition : tuple of str
         By the partition's number; partitions of a region follow each other.
     transfers : ShufflePlan | None
-        Of whole partitions between regions; None where nothing crosses.
+        Rate, connections and end of each pair of regions, for whole partitions; None where nothing
+        crosses between regions.
     """
 
     placement: ReducePlacement

@@ -98,13 +98,22 @@ def data_costs_usd(wan: Wan | RemoteWan, reads_gb: Mapping[str, float]) -> dict[
     """Return, by region, what it costs to read there, with one VM, what lies in others.
 
     Egress fees from each region that has data, and the longest of the transfers at the usual value
-    of an hour (20 USD). What lies in the region itself is free. Regions that nothing is known of
-    are left out.
+    of an hour (20 USD). What lies in the region itself is free.
+
+    Parameters
+    ----------
+    reads_gb : mapping
+        By region's id.
+
+    Returns
+    -------
+    dict
+        Without regions that nothing is known of.
 
     Raises
     ------
     UnknownRegionError
-        If data lies in a region that is not known.
+        If data lies in none that is known.
     """
     regions = [region.id for region in wan.regions()]
     for region in reads_gb:

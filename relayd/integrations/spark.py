@@ -33,8 +33,10 @@ class SparkShuffle:
 
     Attributes
     ----------
-    stage, name
+    stage : int
         That wrote it.
+    name : str
+        Of that stage.
     partitions : int
         That its readers were, as Spark coalesced them.
     input_gb : dict
