@@ -11,22 +11,13 @@ what any service pays (no operation) from a region to the internet and to other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import (
-    DocumentRow,
-    Dollars,
-    PriceDocument,
-    Usd,
-    Volume,
-    checked,
-)
+from relayd.catalogue.documents.opening import MOST_GB, PriceDocument, Row
 from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 _HEAD_LINES = 5
@@ -40,27 +31,6 @@ _LINUX = {
 }
 
 
-class _About(DocumentRow):
-    offer: Literal["AmazonEC2", "AWSDataTransfer"] = Field(
-        alias="offercode",
-        title="OfferCode",
-        description="Give the price lists of AmazonEC2 and AWSDataTransfer.",
-    )
-
-
-class _OfferedVm(DocumentRow):
-    currency: Dollars
-    unit: Literal["Hrs"]
-    usd: Usd = Field(alias="priceperunit")
-
-
-class _OfferedTraffic(DocumentRow):
-    currency: Dollars
-    unit: Literal["GB"]
-    usd: Usd = Field(alias="priceperunit")
-    from_gb: Volume = Field(0.0, alias="startingrange")
-
-
 def recognises(document: PriceDocument) -> bool:
     """Whether it is a price list of AWS."""
     if document.is_json:
@@ -71,59 +41,70 @@ def recognises(document: PriceDocument) -> bool:
 
 def read(document: PriceDocument, found: PriceList) -> None:
     """Read a price list; a FormatError if it is of another service or a price is invalid."""
-    about, rows = _of_json(document) if document.is_json else _of_csv(document)
+    head, rows = _of_json(document) if document.is_json else _of_csv(document)
+    about = Row(str(document.path), head)
     with suppress(ValueError):
-        document.modified_on = date.fromisoformat(about.get("publicationdate", "")[:10]).isoformat()
-    add = _add_vm if checked(_About, str(document.path), about).offer == "AmazonEC2" else _add_gb
-    for place, row in rows:
-        add(found, place, row)
+        document.modified_on = date.fromisoformat(about.text("PublicationDate")[:10]).isoformat()
+    remedy = "Give the price lists of AmazonEC2 and AWSDataTransfer."
+    of = about.one_of("OfferCode", words=("AmazonEC2", "AWSDataTransfer"), remedy=remedy)
+    for row in rows:
+        (_add_vm if of == "AmazonEC2" else _add_gb)(found, row)
 
 
-def _add_vm(found: PriceList, place: str, row: Mapping[str, str]) -> None:
-    name, region = row.get("instancetype", ""), row.get("regioncode", "")
-    in_region = row.get("locationtype", "AWS Region") == "AWS Region"
-    wanted = all(row.get(field, "") in values for field, values in _LINUX.items())
-    if not (name and region and in_region and wanted):
+def _add_vm(found: PriceList, row: Row) -> None:
+    name, region = row.text("instancetype"), row.text("regioncode")
+    wanted = all(row.text(field) in values for field, values in _LINUX.items())
+    if not (name and region and wanted and _in_region(row, "locationtype")):
         found.left_out["prices other than Linux VMs on demand in a region"] += 1
         return
-    usd = checked(_OfferedVm, place, row).usd
-    found.add_vm(place, f"aws:{name}", f"aws:{region}", usd)
+    found.add_vm(row.place, f"aws:{name}", f"aws:{region}", _usd(row, "Hrs"))
 
 
-def _add_gb(found: PriceList, place: str, row: Mapping[str, str]) -> None:
-    source, usage = row.get("fromregioncode", ""), row.get("usagetype", "")
-    kind = row.get("transfertype", "")
+def _add_gb(found: PriceList, row: Row) -> None:
+    source, usage, kind = (
+        row.text("fromregioncode"),
+        row.text("usagetype"),
+        row.text("transfertype"),
+    )
     destination = ""
     if kind == "AWS Outbound" and usage.endswith("DataTransfer-Out-Bytes"):
         destination = INTERNET
     elif kind == "InterRegion Outbound" and usage.endswith("-AWS-Out-Bytes"):
-        destination = f"aws:{row['toregioncode']}" if row.get("toregioncode") else ""
-    in_region = row.get("fromlocationtype", "AWS Region") == "AWS Region"
-    if not (source and destination and in_region) or row.get("operation"):
+        destination = f"aws:{to}" if (to := row.text("toregioncode")) else ""
+    in_region = _in_region(row, "fromlocationtype")
+    if not (source and destination and in_region) or row.text("operation"):
         found.left_out["prices other than traffic out of a region"] += 1
         return
-    price = checked(_OfferedTraffic, place, row)
-    found.add_traffic(f"aws:{source}", destination, price.from_gb, price.usd)
+    from_gb = row.figure("startingrange", most=MOST_GB, default=0.0)
+    found.add_traffic(f"aws:{source}", destination, from_gb, _usd(row, "GB"))
+
+
+def _in_region(row: Row, kind: str) -> bool:
+    return bool(row.at(kind, default="AWS Region") == "AWS Region")
+
+
+def _usd(row: Row, unit: str) -> float:
+    row.check_usd("currency")
+    row.one_of("unit", words=(unit,))
+    return row.figure("priceperunit")
 
 
 # ---- rows --------------------------------------------------------------------------------------
 
-_Rows = Iterator[tuple[str, Mapping[str, str]]]
 
-
-def _of_csv(document: PriceDocument) -> tuple[dict[str, str], _Rows]:
-    about = {_plain(row[0]): row[1] for row in document.head[:_HEAD_LINES] if len(row) > 1}
+def _of_csv(document: PriceDocument) -> tuple[dict[str, str], Iterator[Row]]:
+    about = {row[0].replace(" ", ""): row[1] for row in document.head[:_HEAD_LINES] if row[1:]}
     rows = document.table(("PricePerUnit", "Currency", "Unit"), after=_HEAD_LINES)
-    return about, ((place, {_plain(k): v for k, v in row.items()}) for place, row in rows)
+    return about, (Row(row.place, {_plain(k): v for k, v in row.content.items()}) for row in rows)
 
 
-def _of_json(document: PriceDocument) -> tuple[dict[str, str], _Rows]:
+def _of_json(document: PriceDocument) -> tuple[dict[str, str], Iterator[Row]]:
     found = document.json
-    about = {_plain(key): value for key, value in found.items() if isinstance(value, str)}
+    about = {key[:1].upper() + key[1:]: value for key, value in found.items()}
     return about, _rows_of(str(document.path), found)
 
 
-def _rows_of(path: str, found: dict[str, Any]) -> _Rows:
+def _rows_of(path: str, found: dict[str, Any]) -> Iterator[Row]:
     """Join the products of a JSON list with their prices on demand."""
     try:
         for sku, offers in found["terms"].get("OnDemand", {}).items():
@@ -132,7 +113,7 @@ def _rows_of(path: str, found: dict[str, Any]) -> _Rows:
             for offer in offers.values():
                 for price in offer["priceDimensions"].values():
                     currency, usd = next(iter(price["pricePerUnit"].items()))
-                    yield (
+                    yield Row(
                         f"{path}, SKU {str(sku)[:40]}",
                         {
                             **attributes,

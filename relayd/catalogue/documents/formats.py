@@ -21,14 +21,27 @@ class PriceFormat(NamedTuple):
     read: Callable[[PriceDocument, PriceList], None]
 
 
+def _has(*keys: str) -> Callable[[PriceDocument], bool]:
+    """Recognise a JSON object with some keys, or a list of such objects by the first."""
+
+    def recognises(document: PriceDocument) -> bool:
+        found = document.json
+        first = found[0] if isinstance(found, list) and found else found
+        return isinstance(first, dict) and first.keys() >= set(keys)
+
+    return recognises
+
+
 FORMATS = (
     PriceFormat("skypilot", "SkyPilot's catalogue", skypilot.recognises, skypilot.read),
     PriceFormat("aws-offers", "AWS price lists", aws_offers.recognises, aws_offers.read),
-    PriceFormat("azure-retail", "Azure Retail Prices", azure_retail.recognises, azure_retail.read),
-    PriceFormat("aws-quotas", "AWS Service Quotas", quotas.recognises_aws, quotas.read_aws),
-    PriceFormat("azure-usage", "Azure's VM usage", quotas.recognises_azure, quotas.read_azure),
-    PriceFormat("gcp-regions", "Google Cloud's regions", quotas.recognises_gcp, quotas.read_gcp),
-    PriceFormat("google-skus", "Google Cloud SKUs", google_skus.recognises, google_skus.read),
+    PriceFormat(
+        "azure-retail", "Azure Retail Prices", _has("Items", "BillingCurrency"), azure_retail.read
+    ),
+    PriceFormat("aws-quotas", "AWS Service Quotas", _has("Quotas"), quotas.read_aws),
+    PriceFormat("azure-usage", "Azure's VM usage", _has("currentValue"), quotas.read_azure),
+    PriceFormat("gcp-regions", "Google Cloud's regions", _has("quotas", "name"), quotas.read_gcp),
+    PriceFormat("google-skus", "Google Cloud SKUs", _has("skus"), google_skus.read),
 )
 
 

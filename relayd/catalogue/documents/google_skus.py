@@ -11,20 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated
 
-from pydantic import AliasPath, Field
-
-from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import (
-    DocumentRow,
-    Dollars,
-    PriceDocument,
-    Text,
-    Usd,
-    checked,
-    items_of,
-)
+from relayd.catalogue.documents.opening import PriceDocument, items_of
 from relayd.catalogue.documents.price_list import PriceList
 
 _PART = re.compile(
@@ -42,49 +30,29 @@ _GIB_PER_VCPU = {
 }
 _EXCEPTIONS = {"gcp:n2-highmem-128", "gcp:c4-standard-2", "gcp:c4-highmem-2"}  # of other memory
 
-
 _EXPRESSION = ("pricingInfo", 0, "pricingExpression")
 _PRICE = (*_EXPRESSION, "tieredRates", 0, "unitPrice")
 
 
-class _Sku(DocumentRow):
-    description: Text = ""
-    usage_type: str = Field("", validation_alias=AliasPath("category", "usageType"))
-
-
-class _Price(DocumentRow):
-    service_regions: list[str]
-    unit: str = Field(validation_alias=AliasPath(*_EXPRESSION, "usageUnit"))
-    currency: Dollars = Field(validation_alias=AliasPath(*_PRICE, "currencyCode"))
-    units: Usd = Field(0.0, validation_alias=AliasPath(*_PRICE, "units"))
-    nanos: Annotated[float, Field(ge=0, le=1e9)] = Field(
-        0.0, validation_alias=AliasPath(*_PRICE, "nanos")
-    )
-
-
-def recognises(document: PriceDocument) -> bool:
-    """Whether it is a page of SKUs."""
-    page = document.json
-    return isinstance(page, dict) and isinstance(page.get("skus"), list)
-
-
 def read(document: PriceDocument, found: PriceList) -> None:
     """Read the prices of cores and memory on demand; a FormatError for a wrong price or unit."""
-    for place, row in items_of(str(document.path), document.json["skus"]):
-        sku = checked(_Sku, place, row)
-        described = _PART.fullmatch(sku.description)
-        if not described or sku.usage_type != "OnDemand":
+    for row in items_of(str(document.path), document.json["skus"]):
+        described = _PART.fullmatch(row.text("description"))
+        if not described or row.text("category", "usageType") != "OnDemand":
             found.left_out["SKUs other than cores and memory on demand"] += 1
             continue
         family, part = (described["family"] or "C2").lower(), described["part"]
-        price = checked(_Price, place, row)
-        if price.unit != _UNIT[part]:
-            problem = "has an invalid usageUnit"
-            remedy = f"It should be {_UNIT[part]}."
-            raise FormatError(place, problem, value=price.unit, remedy=remedy)
-        usd = price.units + price.nanos * 1e-9
-        for region in price.service_regions:
-            found.add_part(place, family, f"gcp:{region}", part, usd)
+        if row.at(*_EXPRESSION, "usageUnit") != _UNIT[part]:
+            unit = row.at(*_EXPRESSION, "usageUnit")
+            raise row.invalid(("usageUnit",), unit, f"It should be {_UNIT[part]}.")
+        row.check_usd(*_PRICE, "currencyCode")
+        usd = row.figure(*_PRICE, "units", default=0.0)
+        usd += row.figure(*_PRICE, "nanos", most=1e9, default=0.0) * 1e-9
+        regions = row.at("serviceRegions")
+        if not isinstance(regions, list):
+            raise row.invalid(("serviceRegions",), regions, "It must be a list.")
+        for region in regions:
+            found.add_part(row.place, family, f"gcp:{region}", part, usd)
 
 
 def prices_of_types(

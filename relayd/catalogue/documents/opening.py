@@ -5,25 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
+from math import nan
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
-
-from pydantic import (
-    AliasChoices,
-    AliasPath,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
-from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
+from typing import Any
 
 from planner.model.errors import FormatError
 
@@ -33,59 +22,78 @@ _MOST_FILES = 5000
 _HEAD_LINES = 8  # AWS's tables begin with five lines about themselves
 PROVIDERS = ("aws", "azure", "gcp")
 
-Text = Annotated[str, BeforeValidator(lambda value: value or "")]
-"""Empty where it is null or missing."""
 _IN_USD = "relayd counts in US dollars: get the document with the currency USD."
-Dollars = Annotated[Literal["USD"], Field(description=_IN_USD)]
-Usd = Annotated[float, Field(ge=0, le=10_000, description="It may be from 0 to 10,000.")]
-Volume = Annotated[float, Field(ge=0, le=1e12, description="It may be from 0 to 1e12.")]
+MOST_USD, MOST_GB = 10_000.0, 1e12
+_MISSING = object()
 
 
-class DocumentRow(BaseModel):
-    """An object or a row of a document, of which a reader names the fields that it needs.
+class Row:
+    """An object or a row of a document, with its place; values are at paths of keys.
 
-    Messages have a field's title, else its name, and its description as the remedy.
+    A FormatError names the place and the path of what is missing or invalid, with its value.
     """
 
-    model_config = ConfigDict(alias_generator=to_camel, allow_inf_nan=False)
+    def __init__(self, place: str, content: object) -> None:
+        if not isinstance(content, Mapping):
+            raise FormatError(place, "must be an object", value=content)
+        self.place, self.content = place, content
+
+    def at(self, *path: str | int, default: object = _MISSING) -> Any:
+        """Return a value as it is; a default where it is missing, if there is one."""
+        found: Any = self.content
+        for key in path:
+            try:
+                found = found[key]
+            except (LookupError, TypeError):
+                if default is not _MISSING:
+                    return default
+                problem = f"lacks the {_name(path)}"
+                raise FormatError(self.place, problem, remedy="Download it again.") from None
+        return found
+
+    def text(self, *path: str | int) -> str:
+        """Return a text, empty where it is null or missing."""
+        found = self.at(*path, default="") or ""
+        if not isinstance(found, str):
+            raise self.invalid(path, found, "It must be text.")
+        return found
+
+    def figure(self, *path: str | int, most: float = MOST_USD, default: object = _MISSING) -> float:
+        """Return a number from 0 on, which may be written as text; True is no number."""
+        found = self.at(*path, default=default)
+        try:
+            number = nan if isinstance(found, bool) else float(found)
+        except (TypeError, ValueError, OverflowError):
+            number = nan
+        if not 0 <= number <= most:
+            raise self.invalid(path, found, f"It may be a number from 0 to {most:,g}.")
+        return number
+
+    def one_of(self, *path: str | int, words: Collection[str], remedy: str = "") -> str:
+        """Return a text that must be one of some words."""
+        found = self.at(*path)
+        if not isinstance(found, str) or found not in words:
+            raise self.invalid(path, found, remedy or f"Known are {', '.join(words)}.")
+        return found
+
+    def check_usd(self, *path: str | int) -> None:
+        """Refuse another currency than US dollars."""
+        self.one_of(*path, words=("USD",), remedy=_IN_USD)
+
+    def invalid(self, path: Sequence[str | int], value: object, remedy: str) -> FormatError:
+        """Return the error that a value is invalid."""
+        return FormatError(self.place, f"has an invalid {_name(path)}", value=value, remedy=remedy)
 
 
-R = TypeVar("R", bound=DocumentRow)
+def _name(path: Sequence[str | int]) -> str:
+    return ".".join(map(str, path))
 
 
-def checked(model: type[R], place: str, row: object) -> R:
-    """Return a row of a document as a model.
-
-    A FormatError names the place and the first field that is missing or invalid, with its value.
-    """
-    try:
-        return model.model_validate(row)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-    path = fault["loc"]
-    if not path:
-        raise FormatError(place, "must be an object", value=row)
-    field = next(info for info in model.model_fields.values() if _is_at(info, path))
-    name = field.title or ".".join(map(str, path))
-    if fault["type"] == "missing":
-        raise FormatError(place, f"lacks the {name}", remedy="Download it again.")
-    remedy = field.description or f"{fault['msg']}."
-    raise FormatError(place, f"has an invalid {name}", value=fault["input"], remedy=remedy)
-
-
-def _is_at(field: FieldInfo, path: tuple[str | int, ...]) -> bool:
-    """Say whether a path in a row leads to a field, or into one."""
-    alias = field.validation_alias
-    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
-    paths = (one.path if isinstance(one, AliasPath) else [one] for one in choices)
-    return any(list(path[: len(one)]) == one for one in paths)
-
-
-def items_of(where: str, items: object) -> Iterator[tuple[str, Any]]:
-    """Yield each item of a list with its place, for messages."""
+def items_of(where: str, items: object) -> Iterator[Row]:
+    """Yield each object of a list."""
     if not isinstance(items, list):
         raise FormatError(where, "must be a list", value=items)
-    return ((f"{where}, item {number}", item) for number, item in enumerate(items, 1))
+    return (Row(f"{where}, item {number}", item) for number, item in enumerate(items, 1))
 
 
 class PriceDocument:
@@ -131,8 +139,8 @@ class PriceDocument:
         """The first rows of a table."""
         return list(islice(self._rows(), _HEAD_LINES))
 
-    def table(self, needed: Sequence[str], after: int = 0) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield each row with its place, for messages; `after` lines come before the head.
+    def table(self, needed: Sequence[str], after: int = 0) -> Iterator[Row]:
+        """Yield each row; `after` lines come before the head.
 
         A FormatError if a needed column is missing, a row is short, or the text is not UTF-8.
         """
@@ -146,7 +154,7 @@ class PriceDocument:
             if len(row) != len(names):
                 problem = f"has {len(row)} columns where the head has {len(names)}"
                 raise FormatError(place, problem, remedy="Download it again.")
-            yield place, dict(zip(names, row, strict=True))
+            yield Row(place, dict(zip(names, row, strict=True)))
 
     def _rows(self) -> Iterator[list[str]]:
         with _readable(self.path), self.path.open(encoding="utf-8-sig", newline="") as file:

@@ -7,15 +7,9 @@ USD for an hour.
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import PROVIDERS, DocumentRow, PriceDocument, Usd, checked
+from relayd.catalogue.documents.opening import PROVIDERS, PriceDocument
 from relayd.catalogue.documents.price_list import PriceList
-
-
-class _Vm(DocumentRow):
-    usd_per_h: Usd = Field(alias="Price")
 
 
 def recognises(document: PriceDocument) -> bool:
@@ -32,10 +26,10 @@ def read(document: PriceDocument, found: PriceList) -> None:
     if provider not in PROVIDERS:
         remedy = f"SkyPilot keeps it in a folder that says so: {', '.join(PROVIDERS)}."
         raise FormatError(str(document.path), "does not say of which provider", remedy=remedy)
-    for place, row in document.table(("InstanceType", "Price", "Region")):
-        if not row["InstanceType"] or not row["Price"]:
+    for row in document.table(("InstanceType", "Price", "Region")):
+        name, region = row.text("InstanceType"), row.text("Region")
+        if not name or not row.text("Price"):
             found.left_out["rows without a VM type or an on-demand price"] += 1
             continue
-        name = row["InstanceType"].removeprefix("Standard_" if provider == "azure" else "")
-        usd = checked(_Vm, place, row).usd_per_h
-        found.add_vm(place, f"{provider}:{name}", f"{provider}:{row['Region']}", usd)
+        name = name.removeprefix("Standard_" if provider == "azure" else "")
+        found.add_vm(row.place, f"{provider}:{name}", f"{provider}:{region}", row.figure("Price"))

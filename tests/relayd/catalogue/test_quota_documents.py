@@ -120,11 +120,7 @@ HOSTILE: Mapping[str, tuple[str, object, str]] = {
     "no list": ("a.json", {"Quotas": {"a": 1}}, "must be a list"),
     "no object": ("a.json", {"Quotas": [1]}, "item 1: must be an object (got 1)"),
     "only others": ("a.json", aws(("L-0263D0A3", "EC2-VPC Elastic IPs", 5)), "no price to use"),
-    "no name": (
-        "westeurope.json",
-        [{**CORES[0], "name": None}],
-        "item 1: lacks the name (QuotaCode",
-    ),
+    "no name": ("westeurope.json", [{**CORES[0], "name": None}], "item 1: lacks the name.value"),
     "a file named otherwise": ("usage.json", CORES, "Name the file after its region"),
     "use of nothing": ("a.json", gcp("us-east4", ("CPUS", 8, None)), "has an invalid usage"),
 }
