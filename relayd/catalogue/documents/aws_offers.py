@@ -17,7 +17,7 @@ from datetime import date
 from typing import Any
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents.opening import MOST_GB, PriceDocument, Row
+from relayd.catalogue.documents.opening import MOST_GB, DocumentRow, PriceDocument
 from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 _HEAD_LINES = 5
@@ -42,7 +42,7 @@ def recognises(document: PriceDocument) -> bool:
 def read(document: PriceDocument, found: PriceList) -> None:
     """Read a price list; a FormatError if it is of another service or a price is invalid."""
     head, rows = _of_json(document) if document.is_json else _of_csv(document)
-    about = Row(str(document.path), head)
+    about = DocumentRow(str(document.path), head)
     with suppress(ValueError):
         document.modified_on = date.fromisoformat(about.text("PublicationDate")[:10]).isoformat()
     remedy = "Give the price lists of AmazonEC2 and AWSDataTransfer."
@@ -51,7 +51,7 @@ def read(document: PriceDocument, found: PriceList) -> None:
         (_add_vm if of == "AmazonEC2" else _add_gb)(found, row)
 
 
-def _add_vm(found: PriceList, row: Row) -> None:
+def _add_vm(found: PriceList, row: DocumentRow) -> None:
     name, region = row.text("instancetype"), row.text("regioncode")
     wanted = all(row.text(field) in values for field, values in _LINUX.items())
     if not (name and region and wanted and _in_region(row, "locationtype")):
@@ -60,7 +60,7 @@ def _add_vm(found: PriceList, row: Row) -> None:
     found.add_vm(row.place, f"aws:{name}", f"aws:{region}", _usd(row, "Hrs"))
 
 
-def _add_gb(found: PriceList, row: Row) -> None:
+def _add_gb(found: PriceList, row: DocumentRow) -> None:
     source, usage, kind = (
         row.text("fromregioncode"),
         row.text("usagetype"),
@@ -79,11 +79,11 @@ def _add_gb(found: PriceList, row: Row) -> None:
     found.add_traffic(f"aws:{source}", destination, from_gb, _usd(row, "GB"))
 
 
-def _in_region(row: Row, kind: str) -> bool:
+def _in_region(row: DocumentRow, kind: str) -> bool:
     return bool(row.at(kind, default="AWS Region") == "AWS Region")
 
 
-def _usd(row: Row, unit: str) -> float:
+def _usd(row: DocumentRow, unit: str) -> float:
     row.check_usd("currency")
     row.one_of("unit", words=(unit,))
     return row.figure("priceperunit")
@@ -92,19 +92,21 @@ def _usd(row: Row, unit: str) -> float:
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def _of_csv(document: PriceDocument) -> tuple[dict[str, str], Iterator[Row]]:
+def _of_csv(document: PriceDocument) -> tuple[dict[str, str], Iterator[DocumentRow]]:
     about = {row[0].replace(" ", ""): row[1] for row in document.head[:_HEAD_LINES] if row[1:]}
     rows = document.table(("PricePerUnit", "Currency", "Unit"), after=_HEAD_LINES)
-    return about, (Row(row.place, {_plain(k): v for k, v in row.content.items()}) for row in rows)
+    return about, (
+        DocumentRow(row.place, {_plain(k): v for k, v in row.content.items()}) for row in rows
+    )
 
 
-def _of_json(document: PriceDocument) -> tuple[dict[str, str], Iterator[Row]]:
+def _of_json(document: PriceDocument) -> tuple[dict[str, str], Iterator[DocumentRow]]:
     found = document.json
     about = {key[:1].upper() + key[1:]: value for key, value in found.items()}
     return about, _rows_of(str(document.path), found)
 
 
-def _rows_of(path: str, found: dict[str, Any]) -> Iterator[Row]:
+def _rows_of(path: str, found: dict[str, Any]) -> Iterator[DocumentRow]:
     """Join the products of a JSON list with their prices on demand."""
     try:
         for sku, offers in found["terms"].get("OnDemand", {}).items():
@@ -113,7 +115,7 @@ def _rows_of(path: str, found: dict[str, Any]) -> Iterator[Row]:
             for offer in offers.values():
                 for price in offer["priceDimensions"].values():
                     currency, usd = next(iter(price["pricePerUnit"].items()))
-                    yield Row(
+                    yield DocumentRow(
                         f"{path}, SKU {str(sku)[:40]}",
                         {
                             **attributes,

@@ -8,7 +8,7 @@ otherwise. Meters between regions do not say between which, and stay as they are
 
 from __future__ import annotations
 
-from relayd.catalogue.documents.opening import MOST_GB, PriceDocument, Row, items_of
+from relayd.catalogue.documents.opening import MOST_GB, DocumentRow, PriceDocument, items_of
 from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 _OTHER_VMS = ("windows", "cloud services", "dedicated host", "spot", "low priority")
@@ -19,7 +19,7 @@ _GB = ("1 GB", "10 GB", "100 GB")
 
 def read(document: PriceDocument, found: PriceList) -> None:
     """Read a page; a FormatError if it is not in USD, or an item's price or unit is invalid."""
-    Row(str(document.path), document.json).check_usd("BillingCurrency")
+    DocumentRow(str(document.path), document.json).check_usd("BillingCurrency")
     for row in items_of(str(document.path), document.json["Items"]):
         region, service = row.text("armRegionName"), row.text("serviceName")
         meter = (row.text("productName").casefold(), row.text("meterName").casefold())
@@ -41,7 +41,7 @@ def read(document: PriceDocument, found: PriceList) -> None:
             found.left_out["other meters"] += 1
 
 
-def _price(row: Row, units: tuple[str, ...]) -> tuple[float, int]:
+def _price(row: DocumentRow, units: tuple[str, ...]) -> tuple[float, int]:
     """Return USD for so many units."""
     row.check_usd("currencyCode")
     unit = row.one_of("unitOfMeasure", words=units)

@@ -27,7 +27,7 @@ MOST_USD, MOST_GB = 10_000.0, 1e12
 _MISSING = object()
 
 
-class Row:
+class DocumentRow:
     """An object or a row of a document, with its place; values are at paths of keys.
 
     A FormatError names the place and the path of what is missing or invalid, with its value.
@@ -89,11 +89,11 @@ def _name(path: Sequence[str | int]) -> str:
     return ".".join(map(str, path))
 
 
-def items_of(where: str, items: object) -> Iterator[Row]:
+def items_of(where: str, items: object) -> Iterator[DocumentRow]:
     """Yield each object of a list."""
     if not isinstance(items, list):
         raise FormatError(where, "must be a list", value=items)
-    return (Row(f"{where}, item {number}", item) for number, item in enumerate(items, 1))
+    return (DocumentRow(f"{where}, item {number}", item) for number, item in enumerate(items, 1))
 
 
 class PriceDocument:
@@ -139,7 +139,7 @@ class PriceDocument:
         """The first rows of a table."""
         return list(islice(self._rows(), _HEAD_LINES))
 
-    def table(self, needed: Sequence[str], after: int = 0) -> Iterator[Row]:
+    def table(self, needed: Sequence[str], after: int = 0) -> Iterator[DocumentRow]:
         """Yield each row; `after` lines come before the head.
 
         A FormatError if a needed column is missing, a row is short, or the text is not UTF-8.
@@ -154,7 +154,7 @@ class PriceDocument:
             if len(row) != len(names):
                 problem = f"has {len(row)} columns where the head has {len(names)}"
                 raise FormatError(place, problem, remedy="Download it again.")
-            yield Row(place, dict(zip(names, row, strict=True)))
+            yield DocumentRow(place, dict(zip(names, row, strict=True)))
 
     def _rows(self) -> Iterator[list[str]]:
         with _readable(self.path), self.path.open(encoding="utf-8-sig", newline="") as file:

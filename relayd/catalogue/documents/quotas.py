@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import ceil, floor
 
 from planner.model.quotas.vcpus import MOST_VCPUS, family_key
-from relayd.catalogue.documents.opening import PriceDocument, Row, items_of
+from relayd.catalogue.documents.opening import DocumentRow, PriceDocument, items_of
 from relayd.catalogue.documents.price_list import PriceList
 
 _MOST = 1e300  # no limit is written as a large number
@@ -45,7 +45,7 @@ def read_gcp(document: PriceDocument, found: PriceList) -> None:
 
 
 def _add(
-    found: PriceList, row: Row, region: str, name: tuple[str, ...], limit: str, used: str
+    found: PriceList, row: DocumentRow, region: str, name: tuple[str, ...], limit: str, used: str
 ) -> None:
     """Add a quota, given what its name, limit and use are called, if on vCPUs on demand."""
     family = row.at(*name)
