@@ -25,34 +25,16 @@ class PeerTest(NamedTuple):
     at_s: float
     intervals: Sequence[Interval]
 
-    @property
-    def began_s(self) -> float:
-        """Begin of the first interval."""
-        return self.at_s - sum(interval.seconds for interval in self.intervals)
-
-    def mean_mbps(self, from_s: float, until_s: float) -> float:
-        """Return the mean rate over a part of the test."""
-        seconds, rates = np.array(self.intervals).T
-        ends_s = self.began_s + np.append(0.0, seconds.cumsum())
-        megabits = np.append(0.0, (seconds * rates).cumsum())
-        begin, end = np.interp((from_s, until_s), ends_s, megabits)
-        return float(end - begin) / (until_s - from_s)
-
 
 def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
-    """Return the mean rate of each peer while all were at work.
+    """Return the mean rate of each peer while all were at work, by one clock.
 
     Peers take turns in the hub's queue, so that only rates of the same time add up to the cap.
     Tests that were started together neither begin nor end together, and those that go on take
     what the others leave (in the lab, a last second carried up to 1.5 times the cap): only while
-    all of them ran does anything count.
-
-    Parameters
-    ----------
-    tests : mapping
-        Peer to its test, by one clock. The shorter the intervals, the less of what a peer had
-        alone is taken for what it had with others: a quarter of a second leaves under 1 % in the
-        lab, a whole second up to 5 %.
+    all of them ran does anything count. The shorter the intervals, the less of what a peer had
+    alone is taken for what it had with others: a quarter of a second leaves under 1 % in the lab,
+    a whole second up to 5 %.
 
     Raises
     ------
@@ -60,7 +42,10 @@ def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
         If all ran together for less than :data:`LEAST_TOGETHER_S`, :data:`BEGIN_S` and
         :data:`END_S` aside.
     """
-    begin_s = max(test.began_s for test in tests.values()) + BEGIN_S
+    began_s = {
+        name: one.at_s - sum(i.seconds for i in one.intervals) for name, one in tests.items()
+    }
+    begin_s = max(began_s.values()) + BEGIN_S
     end_s = min(test.at_s for test in tests.values()) - END_S
     if end_s - begin_s < LEAST_TOGETHER_S - 1e-6:
         raise InputError(
@@ -68,4 +53,11 @@ def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
             f"had all {len(tests)} peers at work for {max(0.0, end_s - begin_s):.1f} s only",
             remedy="Measure again when hosts and controller are less busy.",
         )
-    return {peer: test.mean_mbps(begin_s, end_s) for peer, test in tests.items()}
+    found = {}
+    for name, test in tests.items():
+        seconds, rates = np.array(test.intervals).T
+        ends_s = began_s[name] + np.append(0.0, seconds.cumsum())
+        megabits = np.append(0.0, (seconds * rates).cumsum())
+        before, after = np.interp((begin_s, end_s), ends_s, megabits)
+        found[name] = float(after - before) / (end_s - begin_s)
+    return found

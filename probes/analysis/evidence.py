@@ -20,14 +20,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class TooFewError(DataError):
-    """There is too little to conclude from.
-
-    Attributes
-    ----------
-    what : str
-        Name of the evidence, in the plural.
-    have, need : int
-    """
+    """There is too little to conclude from: of `what`, in the plural, `have` instead of `need`."""
 
     def __init__(self, what: str, have: int, need: int) -> None:
         self.what, self.have, self.need = what, have, need
@@ -54,30 +47,21 @@ def without_missing(*series: ArrayLike) -> Floats:
 
 
 def spread(values: ArrayLike, *, fewest: int = 2) -> Record:
-    """Summarise values.
-
-    Returns
-    -------
-    dict
-        ``samples``, ``mean``, ``deviation`` (of the population sampled, n - 1), ``minimum``,
-        ``percentile_5``, ``median``, ``percentile_95``, ``maximum``, and ``cov``, the coefficient
-        of variation.
+    """Summarise values; ``deviation`` is of the population sampled (n - 1), ``cov`` relative to it.
 
     Raises
     ------
     TooFewError
-        If there are fewer than ``fewest``.
+        If there are fewer than `fewest`.
     """
     known = finite(values)
     require("values", known.size, fewest)
     names = ("minimum", "percentile_5", "median", "percentile_95", "maximum")
-    places = np.percentile(known, (0, 5, 50, 95, 100)).tolist()
+    places = dict(zip(names, np.percentile(known, (0, 5, 50, 95, 100)).tolist(), strict=True))
     mean = float(known.mean())
     deviation = float(known.std(ddof=1)) if known.size > 1 else 0.0
     whole = {"samples": known.size, "mean": mean, "deviation": deviation}
-    return (
-        whole | dict(zip(names, places, strict=True)) | {"cov": deviation / mean if mean else 0.0}
-    )
+    return {**whole, **places, "cov": deviation / mean if mean else 0.0}
 
 
 def ranks(values: ArrayLike) -> Floats:

@@ -33,7 +33,6 @@ from probes.analysis.evidence import require
 from probes.analysis.steady_state import changes_in
 from probes.samples import Sample
 
-FALLS = ("drop", "burst")
 LONG_ENOUGH = 1.2
 """Times the time after which a rate falls: a test that lasts longer would have seen it."""
 MOST_CONTRADICTING = 0.5
@@ -53,10 +52,8 @@ def fall_of(sample: Sample) -> dict[str, Any] | None:
     """Return a test's only change of rate, if it is a fall."""
     if '"findings"' not in sample.detail:
         return None
-    changes = [
-        change for change in changes_in(sample.read_detail()) if change["pattern"] != "slow-start"
-    ]
-    if len(changes) != 1 or changes[0]["pattern"] not in FALLS:
+    changes = [one for one in changes_in(sample.read_detail()) if one["pattern"] != "slow-start"]
+    if len(changes) != 1 or changes[0]["pattern"] not in ("drop", "burst"):
         return None
     (fall,) = changes
     return fall if 0 < fall["after_mbps"] < fall["before_mbps"] and fall["at_gb"] > 0 else None
@@ -79,12 +76,9 @@ def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume"
 
 
 def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
-    """Return the usual fall of a link's rate; None if most long tests show no fall.
+    """Return the usual fall of a link's rate in tests with one number of connections.
 
-    Parameters
-    ----------
-    samples : sequence of Sample
-        With the same number of connections.
+    None if most long tests show no fall.
     """
     falls = [fall for sample in samples if (fall := fall_of(sample))]
     if not falls:
@@ -104,37 +98,23 @@ def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
     cause: CutCause = drop_cause([(fall["at_s"], fall["at_gb"]) for fall in falls])
     if all(fall["pattern"] == "burst" for fall in falls):
         cause = "burst"
-    return RateCut(
-        after_s, after_gb, before_mbps / MBPS_PER_GBPS, after_mbps / MBPS_PER_GBPS, cause
-    )
+    rates = before_mbps / MBPS_PER_GBPS, after_mbps / MBPS_PER_GBPS
+    return RateCut(after_s, after_gb, *rates, cause)
 
 
-def lasting(samples: Sequence[Sample], cut: RateCut) -> list[Sample]:
-    """Return the tests that show the lasting rate, without those that ended before the fall."""
+def shows_lasting(sample: Sample, cut: RateCut) -> bool:
+    """Tell whether a test shows the lasting rate, rather than having ended before the fall."""
     between_mbps = MBPS_PER_GBPS * (cut.before_gbps * cut.after_gbps) ** 0.5
-    return [
-        sample
-        for sample in samples
-        if fall_of(sample)
-        or sample.value <= between_mbps
-        or (sample.duration_s or 0.0) >= LONG_ENOUGH * cut.after_s
-    ]
+    is_long = (sample.duration_s or 0.0) >= LONG_ENOUGH * cut.after_s
+    return is_long or sample.value <= between_mbps or fall_of(sample) is not None
 
 
 class BurstTest(NamedTuple):
-    """One test of a VM, at any destination.
+    """One test of a VM, at any destination, from ``begin_s`` to ``end_s`` (seconds since 1970).
 
-    Attributes
-    ----------
-    begin_s, end_s : float
-        Seconds since 1970.
-    burst_s, burst_gb : float
-        Duration of the higher rate, and volume sent by then: a report in which the rate falls may
-        count to either.
-    peak_mbps, sustained_mbps : float
-        Before and after.
-    after_gb : float | None
-        Volume sent after it until the end of the test; None where only the sustained rate tells.
+    ``burst_s`` and ``burst_gb`` are the duration of the higher rate and the volume sent by then (a
+    report in which the rate falls may count to either); ``after_gb`` is the volume after it, None
+    where only the sustained rate tells.
     """
 
     begin_s: float
@@ -178,8 +158,6 @@ class TokenBucket(NamedTuple):
 
     Attributes
     ----------
-    tests : int
-    peak_mbps, sustained_mbps : float
     depth_gb : float
         Tokens of a full bucket: the volume that may be sent beyond the sustained rate.
     volume_gb : float
@@ -187,8 +165,6 @@ class TokenBucket(NamedTuple):
     refill_mbps : float | None
         Median of those measured between tests of which the later found it partly filled; None with
         fewer than two.
-    refills_mbps : list of float
-        Each of them.
     refilling : Refilling
         ``bucket`` where pauses were seen to fill it; ``per-test`` where each test had the whole
         of it, whatever the pause; ``undecided`` where all pauses were long.
@@ -205,12 +181,7 @@ class TokenBucket(NamedTuple):
 
 
 def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
-    """Estimate a VM's bucket from its tests, each of which ran until the bucket was empty.
-
-    Parameters
-    ----------
-    tests : sequence of BurstTest
-        In order of time.
+    """Estimate a VM's bucket from its tests in order of time, each until the bucket was empty.
 
     Raises
     ------
@@ -238,13 +209,7 @@ def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
         refilling = "bucket"
     elif len(sooner) >= 2 and all(sooner):
         refilling = "per-test"
-    return TokenBucket(
-        len(tests),
-        peak,
-        sustained,
-        depth_gb,
-        depth_gb * peak / (peak - sustained),
-        median(partly) if refilling == "bucket" else None,
-        partly,
-        refilling,
-    )
+    refill = median(partly) if refilling == "bucket" else None
+    volume_gb = depth_gb * peak / (peak - sustained)
+    found = len(tests), peak, sustained, depth_gb, volume_gb
+    return TokenBucket(*found, refill, partly, refilling)

@@ -60,23 +60,12 @@ PUBLISHED = {
 
 
 def advise(mbps: float, reference: Reference) -> Record:
-    """Advise whether to recreate a VM, with odds.
+    """Advise whether to recreate a VM by its cap, above 0, among those of its type.
 
-    Parameters
-    ----------
-    mbps : float
-        The VM's cap, above 0.
-    reference : Reference
-        Of its type.
-
-    Returns
-    -------
-    dict
-        ``recreate``; ``odds`` that one recreation gives at least :data:`WORTH` times the present
-        cap; ``tries_to_be_sure``, recreations after which that has happened with 90 % probability
-        (0 where it can't); ``expected_mbps``, the mean cap of the VMs that are that much faster
-        (the present cap where there are none); ``slower_share`` of VMs of the type; and ``text``,
-        the advice in a sentence or two.
+    ``odds`` are that one recreation gives at least :data:`WORTH` times the present cap;
+    ``tries_to_be_sure`` are recreations after which that has happened with 90 % probability (0
+    where it can't); ``expected_mbps`` is the mean cap of the VMs that are that much faster (the
+    present cap where there are none).
     """
     levels, odds_of = reference.levels_mbps, reference.odds
     faster = levels >= mbps * WORTH
@@ -113,32 +102,20 @@ def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[Record]:
     """Return the newest caps of all VMs, each compared with the others of its type.
 
     Where fewer than five others were measured, a published distribution of the type is used.
-    The catalogue's cap of a type is shown, but it is no distribution and yields no odds.
-
-    Parameters
-    ----------
-    samples : iterable of Sample
-        In any order; those of other metrics are passed over, and so are lower bounds.
-
-    Returns
-    -------
-    list of dict
-        The ``host`` (name in the fleet file, or the region), ``region``, ``vm_type``
-        (``provider:name``, or the provider alone), ``cap`` (egress or ingress), ``mbps``,
-        ``measured_at_s``, ``catalogue_mbps`` (of its type), ``others_of_type`` with a measured
-        cap, and what :func:`advise` says: None where there is nothing to compare with.
+    The catalogue's cap of a type is shown, but it is no distribution and yields no odds. Samples of
+    other metrics are passed over, and so are lower bounds. A ``host`` is named as in the fleet
+    file, else by its region; what :func:`advise` says is None where there is nothing to compare
+    with.
     """
     newest: dict[tuple[str, Metric], Sample] = {}
-    for sample in samples:
-        if sample.metric not in CAP_NAMES or sample.value <= 0 or is_lower_bound(sample):
-            continue
-        key = (_host(sample), sample.metric)
-        if key not in newest or sample.measured_at_s >= newest[key].measured_at_s:
-            newest[key] = sample
+    for sample in sorted(samples, key=lambda one: one.measured_at_s):
+        if sample.metric in CAP_NAMES and sample.value > 0 and not is_lower_bound(sample):
+            host = sample.read_detail().get("host")
+            newest[host if isinstance(host, str) else sample.src, sample.metric] = sample
     of_type: dict[tuple[str, Metric], list[float]] = defaultdict(list)
     for sample in newest.values():
         of_type[_type(sample), sample.metric].append(sample.value)
-    caps = []
+    caps: list[Record] = []
     for (host, metric), sample in newest.items():
         vm_type = _type(sample)
         others = of_type[vm_type, metric].copy()
@@ -146,17 +123,19 @@ def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[Record]:
         listed = catalogue.vm_types.get(vm_type)
         direction = CAP_NAMES[metric]
         nominal_gbps = listed and getattr(listed, f"{direction}_gbps")
-        cap = {
-            "host": host,
-            "region": sample.src,
-            "vm_type": vm_type,
-            "cap": direction,
-            "mbps": sample.value,
-            "measured_at_s": sample.measured_at_s,
-            "catalogue_mbps": nominal_gbps * MBPS_PER_GBPS if nominal_gbps else None,
-            "others_of_type": len(others),
-        }
-        caps.append(cap | _advice(sample, vm_type, others))
+        caps.append(
+            {
+                "host": host,
+                "region": sample.src,
+                "vm_type": vm_type,
+                "cap": direction,
+                "mbps": sample.value,
+                "measured_at_s": sample.measured_at_s,
+                "catalogue_mbps": nominal_gbps * MBPS_PER_GBPS if nominal_gbps else None,
+                "others_of_type": len(others),
+                **_advice(sample, vm_type, others),
+            }
+        )
     return sorted(caps, key=lambda c: (not c["recreate"], c["vm_type"], c["host"], c["cap"]))
 
 
@@ -173,11 +152,6 @@ def _advice(sample: Sample, vm_type: str, others: list[float]) -> Record:
     missing = dict.fromkeys(("odds", "tries_to_be_sure", "expected_mbps", "slower_share"))
     text = f"{len(others)} other VMs of type {vm_type} were measured; {FEWEST_VMS} are needed to "
     return {"recreate": False, **missing, "text": text + "state odds."}
-
-
-def _host(sample: Sample) -> str:
-    host = sample.read_detail().get("host")
-    return host if isinstance(host, str) else sample.src
 
 
 def _type(sample: Sample) -> str:

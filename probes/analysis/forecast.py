@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from probes.analysis.evidence import FALSE_ALARMS, Floats, Record, require, sign_p
-from probes.analysis.patterns import DAY_S, Grid, on_grid
+from probes.analysis.patterns import DAY_S, on_grid
 
 FEWEST_SAMPLES = 120
 FEWEST_DAYS = 10
@@ -35,64 +35,18 @@ class _Days(NamedTuple):
     day: np.ndarray
     phase: np.ndarray
 
-    @classmethod
-    def of(cls, grid: Grid, phases: int) -> _Days:
-        whole = np.floor(grid.times_s / DAY_S)
-        return cls(grid.values, (whole - whole[0]).astype(int), _phase_at(grid.times_s, phases))
-
-    def before(self, today: int) -> _Days:
-        """Return the days before one."""
-        return _Days(*(part[self.day < today] for part in self))
-
-
-class _Model(NamedTuple):
-    """A fitted forecast: level, pattern about it by phase, share of deviations that lasts."""
-
-    level: float
-    pattern: Floats
-    kept: float
-
-    @classmethod
-    def of(cls, days: _Days, phases: int, ahead: int, *, patterned: bool = True) -> _Model:
-        logs, day, phase = days
-        known = np.isfinite(logs)
-        recent = known & (day > day[-1] - LEVEL_DAYS)
-        level = float(logs[recent if recent.any() else known].mean())
-        pattern = np.zeros(phases)
-        if patterned:
-            count = np.bincount(phase[known], minlength=phases)
-            sums = np.bincount(phase[known], logs[known], minlength=phases)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                pattern = np.where(count > 0, sums / count - logs[known].mean(), 0.0)
-        left = logs - level - pattern[phase]
-        now, then = left[:-ahead], left[ahead:]
-        both = np.isfinite(now) & np.isfinite(then)
-        power = float(now[both] @ now[both])
-        kept = float(now[both] @ then[both]) / power if power > 0 else 0.0
-        return cls(level, pattern, min(1.0, max(0.0, kept)))
-
-    def ahead(self, now: Floats, phase_now: np.ndarray, phase_then: np.ndarray) -> Floats:
-        deviation = now - self.level - self.pattern[phase_now]
-        forecast: Floats = self.level + self.pattern[phase_then] + self.kept * deviation
-        return forecast
-
 
 def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float) -> Record:
-    """Forecast a series, and judge such forecasts by the past.
+    """Forecast a series by less than a day, and judge such forecasts by the past.
 
-    Parameters
-    ----------
-    times_s, values : arrays, length n
-        Unix times in order, at roughly equal steps, and values above zero.
-    horizon_s : float
-        Time ahead; less than a day.
+    Times are in order, at roughly equal steps, and values above zero.
 
     Returns
     -------
     dict
-        ``samples``, and ``days`` that were forecast from those before; ``horizon_s``; ``skill``, 1
-        less the mean absolute error over that of "same as now", on logarithms (0 is no better),
-        and ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value`` of the
+        ``samples``, and ``days`` that were forecast from those before; ``skill``, 1 less the mean
+        absolute error over that of "same as now", on logarithms (0 is no better), and
+        ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value`` of the
         pattern's success, and ``useful``: whether the forecast is better than both, beyond chance;
         ``now`` and ``expected`` values, and ``low`` to ``high`` by the 5th and 95th percentile of
         past errors (``expected`` is ``now`` where the forecast is of no use).
@@ -107,7 +61,8 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float) -> Record:
     grid = on_grid(times_s, np.log(np.where(series > 0, series, np.nan)), fewest=FEWEST_SAMPLES)
     phases = min(MOST_PHASES, int(DAY_S // grid.step_s))
     require("samples a day", phases, 4)
-    days = _Days.of(grid, phases)
+    whole = np.floor(grid.times_s / DAY_S)
+    days = _Days(grid.values, (whole - whole[0]).astype(int), _phase_at(grid.times_s, phases))
     require("days", int(days.day[-1]) + 1, FEWEST_DAYS)
     ahead = max(1, round(horizon_s / grid.step_s))
     errors, on_day = _errors(days, phases, ahead)
@@ -120,8 +75,8 @@ def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float) -> Record:
     now = expected = float(days.logs[last[0]])
     if useful:
         then = _phase_at(grid.times_s[last] + ahead * grid.step_s, phases)
-        model = _Model.of(days, phases, ahead)
-        expected = float(model.ahead(days.logs[last], days.phase[last], then)[0])
+        found = _forecasts(days, phases, ahead, days.logs[last], days.phase[last], then)
+        expected = float(found[0][0])
     below, above = np.percentile(errors[0 if useful else 2], (5, 95))
     rates = np.exp([now, expected, expected + below, expected + above]).tolist()
     usual = float(same.mean())
@@ -141,6 +96,30 @@ def _phase_at(at_s: Floats, phases: int) -> np.ndarray:
     return np.minimum(at_s % DAY_S / DAY_S * phases, phases - 1).astype(int)
 
 
+def _forecasts(
+    past: _Days, phases: int, ahead: int, now: Floats, phase_now: np.ndarray, phase_then: np.ndarray
+) -> list[Floats]:
+    """Return forecasts from some values, fitted to the past: with a pattern, and without one."""
+    logs, day, phase = past
+    known = np.isfinite(logs)
+    recent = known & (day > day[-1] - LEVEL_DAYS)
+    level = float(logs[recent if recent.any() else known].mean())
+    count = np.bincount(phase[known], minlength=phases)
+    sums = np.bincount(phase[known], logs[known], minlength=phases)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        usual = np.where(count > 0, sums / count - logs[known].mean(), 0.0)
+    found = []
+    for pattern in (usual, np.zeros(phases)):
+        left = logs - level - pattern[phase]
+        before, after = left[:-ahead], left[ahead:]
+        both = np.isfinite(before) & np.isfinite(after)
+        power = float(before[both] @ before[both])
+        kept = float(before[both] @ after[both]) / power if power > 0 else 0.0
+        lasting = min(1.0, max(0.0, kept)) * (now - level - pattern[phase_now])
+        found.append(level + pattern[phase_then] + lasting)
+    return found
+
+
 def _errors(days: _Days, phases: int, ahead: int) -> tuple[Floats, np.ndarray]:
     """Return the errors of the forecast, of one without pattern and of "same as now", and days."""
     logs, day, phase = days
@@ -149,16 +128,11 @@ def _errors(days: _Days, phases: int, ahead: int) -> tuple[Floats, np.ndarray]:
         now = np.flatnonzero(day == today)
         now = now[now + ahead < logs.size]
         now = now[np.isfinite(logs[now]) & np.isfinite(logs[now + ahead])]
-        past = days.before(today)
+        past = _Days(*(part[day < today] for part in days))
         if not now.size or np.isfinite(past.logs).sum() < FEWEST_SAMPLES // 2:
             continue
-        forecasts = [
-            _Model.of(past, phases, ahead, patterned=patterned).ahead(
-                logs[now], phase[now], phase[now + ahead]
-            )
-            for patterned in (True, False)
-        ]
-        errors.append(logs[now + ahead] - np.array([*forecasts, logs[now]]))
+        found = _forecasts(past, phases, ahead, logs[now], phase[now], phase[now + ahead])
+        errors.append(logs[now + ahead] - np.array([*found, logs[now]]))
         on_day.append(np.full(now.size, today))
     require("days that can be forecast", len(on_day), FEWEST_DAYS - LEARNT_DAYS)
     return np.concatenate(errors, axis=1), np.concatenate(on_day)

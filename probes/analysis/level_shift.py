@@ -52,17 +52,7 @@ LEAST_RETURNS = 2
 
 
 class Shift(NamedTuple):
-    """A change of level.
-
-    Attributes
-    ----------
-    position : int
-        Of the first sample of the new level.
-    found_at : int
-        Of the sample that settled it.
-    before, after : float
-        Median of the old level, and of the new one as far as it was seen.
-    """
+    """A change of level: places of its first sample and of the one that settled it, and medians."""
 
     position: int
     found_at: int
@@ -76,12 +66,9 @@ class Shift(NamedTuple):
 
 
 def level_shifts(values: Sequence[float]) -> list[Shift]:
-    """Return every change of level in a series, oldest first.
+    """Return every change of level in a series of values of at least 0, oldest first.
 
-    Parameters
-    ----------
-    values : sequence of float
-        In the order of time; at least 0. A value of 0 counts as a thousandth of the median.
+    A value of 0 counts as a thousandth of the median.
     """
     if len(values) <= LEARNT_FROM:
         return []
@@ -141,32 +128,18 @@ def _turn(logs: Sequence[float], since: int, found_at: int, level: float) -> int
 
 def _usual(logs: Sequence[float]) -> tuple[float, float, float]:
     """Return the level, and the spread below and above it: delays have a tail on one side."""
-    level = median(logs)
+    level, ordered, quarter = median(logs), sorted(logs), (len(logs) - 1) // 4
     # The spread of few samples is itself uncertain: taken too small it would see changes.
     allowance = QUARTILE_TO_SIGMA * (1 + 3 / len(logs))
-    ordered = sorted(logs)
-    quarter = (len(ordered) - 1) / 4
-    below = level - ordered[int(quarter)]
-    above = ordered[-1 - int(quarter)] - level
+    below, above = level - ordered[quarter], ordered[-1 - quarter] - level
     return level, max(below * allowance, LEAST_SPREAD), max(above * allowance, LEAST_SPREAD)
 
 
-# ---- two levels -------------------------------------------------------------------------------
-
-
 class Levels(NamedTuple):
-    """Two rates of one path.
+    """Two rates of one path, the changes between them, and the place after the last.
 
-    Attributes
-    ----------
-    pattern : LevelPattern
-        ``two-level`` where the path returned to each; ``shift`` where it left one for good;
-        ``undecided`` where there are too few tests on either side, or it has come back just once.
-    low_mbps, high_mbps : float
-    changes : int
-        From one level to the other.
-    position : int
-        Of the first test after the last change.
+    The pattern is ``two-level`` where the path returned to each; ``shift`` where it left one for
+    good; ``undecided`` where there are too few tests on either side, or it has come back just once.
     """
 
     pattern: LevelPattern
@@ -193,21 +166,13 @@ def levels_between_tests(rates_mbps: Sequence[float]) -> Levels | None:
         return None
     high = [rate >= ordered[cut] for rate in rates_mbps]
     turns = [at for at in range(1, len(high)) if high[at] != high[at - 1]]
-    return Levels(
-        _pattern(len(turns), cut, len(ordered) - cut),
-        median(ordered[:cut]),
-        median(ordered[cut:]),
-        len(turns),
-        turns[-1],
-    )
-
-
-def _pattern(changes: int, low: int, high: int) -> LevelPattern:
-    if changes > LEAST_RETURNS:
-        return "two-level"
-    if changes == 1 and fewer_runs_by_chance(2, low, high) <= FALSE_ALARMS:
-        return "shift"
-    return "undecided"
+    pattern: LevelPattern = "undecided"
+    if len(turns) > LEAST_RETURNS:
+        pattern = "two-level"
+    elif len(turns) == 1 and fewer_runs_by_chance(2, cut, len(ordered) - cut) <= FALSE_ALARMS:
+        pattern = "shift"
+    middles = median(ordered[:cut]), median(ordered[cut:])
+    return Levels(pattern, *middles, len(turns), turns[-1])
 
 
 def fewer_runs_by_chance(runs: int, first: int, second: int) -> float:

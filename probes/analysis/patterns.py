@@ -38,7 +38,6 @@ MOST_JOINED = 64
 """Cycles that are folded onto one another where each alone has too few samples."""
 TURNS = (99, 1900)
 """Tried at first, and more of them where the first left it open."""
-LEFT_OPEN = 2 * FALSE_ALARMS
 _MOST_CELLS = 2_000_000
 FEWEST_FOR_WAVES = 96
 FEWEST_WAVES = 5
@@ -51,17 +50,7 @@ ORDERS = 399
 
 
 class Grid(NamedTuple):
-    """A series on a grid of equal steps.
-
-    Attributes
-    ----------
-    times_s : array, length n
-        Begin of each step, seconds since 1970.
-    step_s : float
-        The length of each.
-    values : array, length n
-        Mean of the samples in each step; NaN where there is none.
-    """
+    """A series on equal steps: their begins, their length, and the mean in each or NaN."""
 
     times_s: Floats
     step_s: float
@@ -69,20 +58,9 @@ class Grid(NamedTuple):
 
 
 def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
-    """Lay a series on a grid of its own usual step: the median between samples.
+    """Lay a series, in order of time, on a grid of its usual step: the median between samples.
 
-    Parameters
-    ----------
-    times_s : array, length n
-        In order.
-    values : array, length n
-    fewest : int
-        Steps with samples that are needed.
-
-    Raises
-    ------
-    TooFewError
-        If fewer steps have samples, or over 40 % have none.
+    :class:`TooFewError` if fewer steps have samples than needed, or over 40 % have none.
     """
     times, series = without_missing(times_s, values)
     require("samples", series.size, fewest)
@@ -104,30 +82,14 @@ def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
 
 
 def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
-    """Measure a series' memory, and the number of independent samples that it is worth.
+    """Measure the memory of a series, and the number of independent samples that it is worth.
 
     The time of correlation is the integrated one, summed while pairs of neighbouring lags stay
     positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992); bounds of
-    chance are Bartlett's (1946).
-
-    Parameters
-    ----------
-    times_s, values : arrays, length n
-        In order of time; roughly equal steps.
-
-    Returns
-    -------
-    dict
-        ``samples``; ``step_s``, the usual time between them; ``next``, the correlation of a sample
-        with the one before, and ``remembers``, whether that is above ``1.96 / sqrt(n)``;
-        ``at_lags``, pairs of seconds and correlation over an hour, six hours and a day, as far as
-        the series is ten times as long; ``correlation_time_s`` between samples that are as good as
-        independent; ``independent_samples`` that the series is worth.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than 48 samples, or over 40 % of steps have none.
+    chance are Bartlett's (1946). ``next`` is the correlation with the sample before, ``remembers``
+    whether that is above ``1.96 / sqrt(n)``; ``at_lags`` has those over an hour, six hours and a
+    day, as far as the series is ten times as long. :class:`TooFewError` under 48 samples, or where
+    over 40 % of steps have none.
     """
     grid = on_grid(times_s, values, fewest=FEWEST_SAMPLES)
     likeness = correlations(grid.values)
@@ -149,58 +111,33 @@ def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
 
 
 def correlations(values: Floats) -> Floats:
-    """Return the autocorrelation of a grid at lags 0, 1, ... up to half its length.
-
-    Steps without a value count in no product.
-    """
+    """Return the autocorrelation at lags up to half the length; missing steps count in none."""
     known = np.isfinite(values)
     centred = np.where(known, values - values[known].mean(), 0.0)
     power = float(centred @ centred) / known.sum()
-    length = 2 ** int(np.ceil(np.log2(2 * values.size)))
     lags = values.size // 2 + 1
     if power <= 0:
-        return np.array([1.0] + [0.0] * (lags - 1))
-
-    def products(series: Floats) -> Floats:
-        summed: Floats = np.fft.irfft(np.abs(np.fft.rfft(series, length)) ** 2, length)[:lags]
-        return summed
-
-    pairs = np.maximum(np.round(products(known.astype(float))), 1.0)
-    return np.asarray(products(centred) / pairs / power)
+        return np.eye(1, lags)[0]
+    length = 2 ** int(np.ceil(np.log2(2 * values.size)))
+    spectra = np.abs(np.fft.rfft([known.astype(float), centred], length)) ** 2
+    pairs, products = np.fft.irfft(spectra, length)[:, :lags]
+    return np.asarray(products / np.maximum(np.round(pairs), 1.0) / power)
 
 
 # ---- a period that is asked for ---------------------------------------------------------------
 
 
 def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float) -> Record:
-    """Test a series for a pattern of one period.
+    """Test a series for a pattern of one period; Unix times, so that phase 0 is a full hour.
 
-    The series is folded at the period and cut into phases: 15 of half an hour, 24 of a day, 7 of a
-    week, else 12, or as many as it has samples a cycle. If one phase differs, the means of ranks
-    by phase differ more than they do when each cycle is turned by an angle of its own: that keeps
-    how neighbours resemble each other, and destroys only what the cycles have in common. (Some
-    clouds dip at minutes 0 and 30: "Predictability of cloud networks", 2021.)
-
-    Parameters
-    ----------
-    times_s : array, length n
-        Unix times, so that phase 0 is midnight UTC or the full hour.
-    values : array, length n
-    period_s : float
-
-    Returns
-    -------
-    dict
-        ``period_s``; ``samples`` and ``cycles`` that it rests on (a cycle may be several that were
-        sampled too seldom to count alone); ``p_value`` and ``present``, whether chance produces as
-        much in at most 5 % of cases; ``lowest_phase_s`` and ``highest_phase_s``, the seconds into
-        the period at which the phases with the lowest and highest values begin, and ``depth`` and
-        ``height``, how far their medians are from the median of all, relative to it.
-
-    Raises
-    ------
-    TooFewError
-        If there are too few cycles with values in most phases (8 half hours, 5 days, 4 weeks).
+    The series is folded and cut into phases: 15 of half an hour, 24 of a day, 7 of a week, else
+    12, or as many as it has samples a cycle. If one phase differs, the means of ranks by phase
+    differ more than they do when each cycle is turned by an angle of its own: that keeps how
+    neighbours resemble each other, and destroys only what the cycles have in common. (Some clouds
+    dip at minutes 0 and 30: "Predictability of cloud networks", 2021.) ``present`` is whether
+    chance produces as much in at most 5 % of cases; ``depth`` and ``height`` are how far medians
+    of the lowest and highest phase are from that of all, relative to it. :class:`TooFewError`
+    with too few cycles with values in most phases (8 half hours, 5 days, 4 weeks).
     """
     times, series = without_missing(times_s, values)
     least = FEWEST_CYCLES.get(period_s, OTHER_CYCLES)
@@ -216,17 +153,17 @@ def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float) -> Recor
     p_value = _cycles_p(table)
     medians = _by_phase(series, phase, phases)
     usual = float(np.median(series))
-    lowest, highest = int(np.nanargmin(medians)), int(np.nanargmax(medians))
-    depth, height = (abs(medians[[lowest, highest]] - usual) / (usual or np.inf)).tolist()
+    extremes = [int(np.nanargmin(medians)), int(np.nanargmax(medians))]
+    depth, height = (abs(medians[extremes] - usual) / (usual or np.inf)).tolist()
     return {
         "period_s": period_s,
         "samples": series.size,
         "cycles": len(table),
         "p_value": p_value,
         "present": p_value <= FALSE_ALARMS,
-        "lowest_phase_s": lowest * period_s / phases,
+        "lowest_phase_s": extremes[0] * period_s / phases,
         "depth": depth,
-        "highest_phase_s": highest * period_s / phases,
+        "highest_phase_s": extremes[1] * period_s / phases,
         "height": height,
     }
 
@@ -235,8 +172,7 @@ def without_pattern(times_s: Floats, values: Floats, period_s: float) -> Floats:
     """Return a series of positive values, each over the usual value at its time of the period."""
     phases = PHASES.get(period_s, OTHER_PHASES)
     phase = (times_s % period_s / period_s * phases).astype(int) % phases
-    usual = float(np.median(values))
-    of_phase = _by_phase(values, phase, phases) / (usual or np.inf)
+    of_phase = _by_phase(values, phase, phases) / (float(np.median(values)) or np.inf)
     of_phase[~(of_phase > 0)] = 1.0
     without: Floats = values / of_phase[phase]
     return without
@@ -265,8 +201,7 @@ def _folded(
             means = np.bincount(cell, values, cells) / np.bincount(cell, minlength=cells)
         table = means.reshape(-1, phases)
         kept = table[np.isfinite(table).mean(axis=1) >= FEWEST_PER_CYCLE]
-        if len(kept) > len(whole):
-            whole = kept
+        whole = max(whole, kept, key=len)
         if len(table) < least or 2 * len(kept) >= len(table):
             break
         joined *= 2
@@ -275,8 +210,7 @@ def _folded(
 
 def _cycles_p(table: Floats) -> float:
     """Return the p-value of the cycles' agreement: chance turns each by an angle of its own."""
-    centred = table - np.nanmean(table, axis=1, keepdims=True)
-    centred[~np.isfinite(centred)] = 0.0
+    centred = np.nan_to_num(table - np.nanmean(table, axis=1, keepdims=True))
     cycles, phases = centred.shape
     observed = float((centred.sum(axis=0) ** 2).sum())
     generator = np.random.default_rng(0)
@@ -290,7 +224,7 @@ def _cycles_p(table: Floats) -> float:
             turned = angles[generator.integers(phases, size=shape)]
             total = np.fft.irfft(np.einsum("tcw,cw->tw", turned, waves), phases, axis=1)
             chance = np.append(chance, (total**2).sum(axis=1))
-        if permutation_p(observed, chance) > LEFT_OPEN:
+        if permutation_p(observed, chance) > 2 * FALSE_ALARMS:
             break
     return permutation_p(observed, chance)
 
@@ -306,24 +240,9 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
     Compo, "A practical guide to wavelet analysis", Bulletin of the AMS 79, 1998). Over that
     spectrum, powers of chance are exponential, and the largest of m exceeds x with probability
     ``1 - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make
-    no period.
-
-    Parameters
-    ----------
-    times_s, values : arrays, length n
-        In order of time; roughly equal steps.
-
-    Returns
-    -------
-    dict
-        ``samples``; ``period_s``, and the ``cycles`` of it that the series covers; ``share`` of
-        the variance of the series' ranks that the wave explains; ``p_value`` and ``present``,
-        whether chance with the same memory has a wave as strong in at most 5 % of cases.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than 96 samples, or over 40 % of steps have none.
+    no period. ``share`` is that of the variance of ranks that the wave explains; ``present`` is
+    whether chance with the same memory has a wave as strong in at most 5 % of cases.
+    :class:`TooFewError` under 96 samples, or where over 40 % of steps have none.
     """
     grid = on_grid(times_s, values, fewest=FEWEST_FOR_WAVES)
     known = np.isfinite(grid.values)
@@ -337,9 +256,12 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
     scores[known] -= slope * steps[known] + offset
     waves = np.arange(FEWEST_WAVES, scores.size // 2)
     power = (np.abs(np.fft.rfft(scores)) ** 2)[waves]
-    expected = _red_noise(np.where(known, scores, np.nan), waves)
-    expected *= power.sum() / expected.sum()
-    standing = power / expected
+    # Steps that are missing at random, and count as the mean, add white noise to the red.
+    filled = float(known.mean())
+    likeness = min(0.99, max(0.0, float(correlations(np.where(known, scores, np.nan))[1])))
+    cosines = np.cos(2 * np.pi * waves / scores.size)
+    expected = filled * (1 - likeness**2) / (1 + likeness**2 - 2 * likeness * cosines) + 1 - filled
+    standing = power / (expected * (power.sum() / expected.sum()))
     best = int(standing.argmax())
     p_value = float(-np.expm1(waves.size * np.log1p(-np.exp(-standing[best]))))
     best = _fundamental(standing, best)
@@ -359,48 +281,23 @@ def _fundamental(standing: Floats, best: int) -> int:
 
     A short dip that comes back has harmonics as strong as itself.
     """
-    number = best + FEWEST_WAVES
     for harmonic in range(MOST_HARMONIC, 1, -1):
-        slower = round(number / harmonic) - FEWEST_WAVES
+        slower = round((best + FEWEST_WAVES) / harmonic) - FEWEST_WAVES
         if slower >= 0 and standing[slower] >= max(SURELY_STANDING, standing[best] / 2):
             return slower
     return best
-
-
-def _red_noise(scores: Floats, waves: np.ndarray) -> Floats:
-    """Return the shape of the spectrum of a first-order autoregression, some steps missing.
-
-    Steps that are missing at random, and count as the mean, add white noise.
-    """
-    filled = float(np.isfinite(scores).mean())
-    likeness = min(0.99, max(0.0, float(correlations(scores)[1])))
-    angles = 2 * np.pi * waves / scores.size
-    red = (1 - likeness**2) / (1 + likeness**2 - 2 * likeness * np.cos(angles))
-    shape: Floats = filled * red + 1 - filled
-    return shape
 
 
 # ---- events -----------------------------------------------------------------------------------
 
 
 def occurrences(values: ArrayLike) -> Record:
-    """Count the samples above zero of a series, such as minutes that lose packets.
+    """Count the samples above zero of a series in order of time, such as minutes that lose packets.
 
     Medians miss events in one sample of ten ("Predictability of cloud networks", 2021, counts
-    losses).
-
-    Parameters
-    ----------
-    values : array, length n >= 1
-        In order of time.
-
-    Returns
-    -------
-    dict
-        ``samples``, ``occurrences``, their ``share`` with ``low`` and ``high`` of its 95 %
-        interval; ``mean`` over all samples, ``median_of_occurrences`` and ``worst`` (0 without
-        any); ``episodes``, the runs of neighbouring samples in which it happened, the ``longest``
-        of them in samples, and ``clustered``: fewer runs than chance gives in 95 % of cases.
+    losses). ``low`` and ``high`` bound their ``share`` by 95 %; ``episodes`` are runs of neighbours
+    in which it happened, ``longest`` counts samples, and ``clustered`` is whether there are fewer
+    runs than chance gives in 95 % of cases.
     """
     series = np.asarray(values, dtype=float)
     happened = series > 0
@@ -408,14 +305,10 @@ def occurrences(values: ArrayLike) -> Record:
     lengths = np.diff(runs_of(happened), axis=1)
     low, high = share_bounds(count, size)
     generator = np.random.default_rng(0)
-
-    def runs_by_chance() -> int:
-        places = np.sort(generator.choice(size, count, replace=False))
-        return 1 + int(np.count_nonzero(np.diff(places) > 1))
-
     clustered = False
     if FEWEST_OCCURRENCES <= count < size:
-        chance = [-runs_by_chance() for _ in range(ORDERS)]
+        drawn = (np.sort(generator.choice(size, count, replace=False)) for _ in range(ORDERS))
+        chance = [-1 - np.count_nonzero(np.diff(places) > 1) for places in drawn]
         clustered = permutation_p(-lengths.size, chance) <= FALSE_ALARMS
     return {
         "samples": size,

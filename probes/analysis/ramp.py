@@ -16,15 +16,10 @@ LEAST_GAIN = 0.05
 
 
 class Ramp(NamedTuple):
-    """A fitted ramp.
+    """A fitted ramp: f, A, and whether the flat part was reached.
 
-    Attributes
-    ----------
-    per_flow_mbps, saturated_mbps : float
-        f and A. Where ``saturated`` is False, A is what the most connections reached: a lower
-        bound. Where it is true already of the fewest connections, f is a lower bound.
-    saturated : bool
-        Whether the flat part was reached.
+    If it was not, A is what the most connections reached: a lower bound. If it was already with
+    the fewest connections, f is a lower bound.
     """
 
     per_flow_mbps: float
@@ -38,15 +33,10 @@ class Ramp(NamedTuple):
 
 
 def next_connections(measured_mbps: Mapping[int, float], *, most: int = 128) -> int | None:
-    """Return the number of connections to try next, or None to stop.
+    """Return the number of connections to try after those measured, or None to stop.
 
-    1, 2, 4, ... and at last ``most``, until the latest brought less than 5 % over the best of
-    fewer. 128 is what iperf3 allows.
-
-    Parameters
-    ----------
-    measured_mbps : mapping
-        Connections to Mbit/s so far; empty at first.
+    1, 2, 4, ... and at last `most`, until the latest brought less than 5 % over the best of fewer.
+    128 is what iperf3 allows.
     """
     latest = max(measured_mbps, default=0)
     if latest >= most or saturates(measured_mbps):
@@ -64,25 +54,18 @@ def saturates(measured_mbps: Mapping[int, float]) -> bool:
 def ramp_steps(detail: Mapping[str, Any]) -> dict[int, float]:
     """Return the connections and Mbit/s of the ramp in a sample's detail; empty without one."""
     steps = detail.get("ramp")
-    if not isinstance(steps, dict):
-        return {}
     return {
         int(count): float(mbps)
-        for count, mbps in steps.items()
+        for count, mbps in (steps.items() if isinstance(steps, dict) else ())
         if str(count).isdecimal() and isinstance(mbps, int | float)
     }
 
 
 def fit_ramp(measured_mbps: Mapping[int, float]) -> Ramp:
-    """Fit ``min(k f, A)`` by least squares of the logarithms.
+    """Fit ``min(k f, A)`` to connections and Mbit/s by least squares of the logarithms.
 
     For each place where the line may turn flat, f and A are geometric means of either side; the
     place with the least error wins.
-
-    Parameters
-    ----------
-    measured_mbps : mapping
-        Connections to Mbit/s.
 
     Raises
     ------

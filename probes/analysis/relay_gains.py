@@ -16,32 +16,18 @@ NOTEWORTHY = 1.5
 
 
 def distribution(gains: Floats) -> Record:
-    """Summarise the gains of the best single relay over direct.
+    """Summarise the gains of the best single relay over direct; NaN for pairs without direct path.
 
-    Parameters
-    ----------
-    gains : array
-        Best path (direct included) over direct; NaN for pairs without a direct path.
-
-    Returns
-    -------
-    dict
-        ``pairs``; ``gains`` in ascending order; ``share_1_1`` and ``share_1_5`` of pairs that gain
-        that much or more; ``median``, ``maximum``.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than three pairs.
+    ``gains`` are in ascending order; ``share_1_1`` and ``share_1_5`` of pairs gain that much or
+    more. :class:`TooFewError` under three pairs.
     """
     known = np.sort(finite(gains))
     require("pairs with a direct path", known.size, FEWEST_REGIONS)
-    shares = [float((known >= least - 1e-9).mean()) for least in (1.1, NOTEWORTHY)]
     return {
         "pairs": known.size,
         "gains": known,
-        "share_1_1": shares[0],
-        "share_1_5": shares[1],
+        "share_1_1": float((known >= 1.1 - 1e-9).mean()),
+        "share_1_5": float((known >= NOTEWORTHY - 1e-9).mean()),
         "median": float(np.median(known)),
         "maximum": float(known[-1]),
     }
@@ -50,17 +36,7 @@ def distribution(gains: Floats) -> Record:
 def latency_gains(rtt_ms: Floats, pairs: np.ndarray | None = None) -> Record:
     """Return direct RTT over the least through one relay (or direct); see :func:`distribution`.
 
-    Parameters
-    ----------
-    rtt_ms : array, shape (n, n)
-        NaN where not known.
-    pairs : array of bool, shape (n, n), optional
-        Pairs that count; any region may relay. All by default.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than three regions or pairs.
+    Of an (n, n) array with NaN where not known. Only `pairs`, a mask, count; any region may relay.
     """
     require("regions", len(rtt_ms), FEWEST_REGIONS)
     known = np.where(np.isfinite(rtt_ms), rtt_ms, np.inf).astype(float)

@@ -8,7 +8,7 @@ change, never a mean of all; changes are reported with their time and volume.
 Lasting changes are found by cutting the series in two where ranks differ most (Mann-Whitney, as
 in Pettitt's test, 1979), again and again in the parts. A cut counts if the ranks differ by more
 than chance allows - widened where neighbouring intervals resemble each other, as TCP's do - and
-the medians by 15 % or more. :func:`steady_rate` finds the transient of short tests.
+the medians by 15 % or more.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.stopping import median_interval
 
 Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
+LASTING: tuple[Pattern, ...] = ("drop", "rise", "two-level")
+"""Changes of the rate for good; bursts and slow start are the transient."""
 
-MIN_INTERVALS = 8
-"""Fewer intervals do not show the rate after the transient of a short test."""
 MIN_INTERVAL_S = 0.9
 """Shorter intervals measure the tool's writes rather than the path."""
 SETTLED_WITHIN = 0.2
-"""The transient is over when an interval is this close to the median of the second half."""
-PACED_SHARE = 0.9
-"""A test that reaches this share of its target rate was held back by the target."""
+"""The transient is over when an interval is this close to the median of those ahead."""
 FEWEST_INTERVALS = 3
 FEWEST_OF_LEVEL = 4
 """Intervals that a level lasts at least; shorter ones are a transient or a dip."""
@@ -63,28 +61,11 @@ class Interval(NamedTuple):
     mbps: float
 
 
-class Steady(NamedTuple):
-    """A steady rate, and the intervals that it was taken from."""
-
-    mbps: float
-    duration_s: float
-    intervals: int
-    transient_s: float
-    transient_mbps: float | None
-
-
 class RateChange(NamedTuple):
-    """A change of rate in a series.
+    """A change of rate, with time and volume since the start of the series.
 
-    Attributes
-    ----------
-    pattern : Pattern
-    at_s, at_gb : float
-        Time and volume of the change since the start of the series.
-    before_mbps, after_mbps : float
-        Medians of the levels on either side; of the two levels, the earlier first.
-    after_gb : float
-        Volume sent from then on, to the end of the series.
+    Rates are medians of the levels on either side (of two levels, the earlier first); ``after_gb``
+    is the volume from then on to the end.
     """
 
     pattern: Pattern
@@ -104,7 +85,11 @@ class SteadyState(NamedTuple):
         Median after the last lasting change, and its 90 % bounds (the extremes where there are
         fewer than five intervals). For a two-level path the median of all and the two levels.
     duration_s : float
-        Time that it was taken from.
+        Time that it was taken from, in so many `intervals`.
+    transient_s : float
+        Time before the first level.
+    transient_mbps : float | None
+        Its median; None without any.
     findings : tuple of RateChange
         In order of time.
     """
@@ -113,6 +98,9 @@ class SteadyState(NamedTuple):
     low_mbps: float
     high_mbps: float
     duration_s: float
+    intervals: int
+    transient_s: float
+    transient_mbps: float | None
     findings: tuple[RateChange, ...]
 
 
@@ -120,52 +108,6 @@ class _Level(NamedTuple):
     start: int
     stop: int
     mbps: float
-
-
-def _whole(intervals: Sequence[Interval]) -> list[Interval]:
-    """Return the intervals that count; none where the usual one is too short.
-
-    The remainder of a test that ends between two reports is too short to count.
-    """
-    usual_s = median(interval.seconds for interval in intervals) if intervals else 0.0
-    if usual_s < MIN_INTERVAL_S:
-        return []
-    return [interval for interval in intervals if interval.seconds >= usual_s / 2]
-
-
-def steady_rate(intervals: Sequence[Interval], *, warmed_up: bool) -> Steady | None:
-    """Return the median rate after the transient; None where the intervals do not show it.
-
-    Parameters
-    ----------
-    intervals : Sequence[Interval]
-        In order of time, without omitted ones.
-    warmed_up : bool
-        Whether slow start was left out already. If not, the first interval never counts.
-    """
-    whole = _whole(intervals)
-    if len(whole) < MIN_INTERVALS:
-        return None
-    half = len(whole) // 2
-    settled_mbps = median(interval.mbps for interval in whole[half:])
-    first = next(
-        (
-            at
-            for at in range(0 if warmed_up else 1, half + 1)
-            if abs(whole[at].mbps - settled_mbps) <= SETTLED_WITHIN * settled_mbps
-        ),
-        None,
-    )
-    if first is None:
-        return None
-    kept, transient = whole[first:], whole[:first]
-    return Steady(
-        mbps=median(interval.mbps for interval in kept),
-        duration_s=_seconds(kept),
-        intervals=len(kept),
-        transient_s=_seconds(transient),
-        transient_mbps=median(interval.mbps for interval in transient) if transient else None,
-    )
 
 
 def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadyState | None:
@@ -179,7 +121,9 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
     warmed_up : bool
         Whether slow start was left out already. If not, the first interval never counts.
     """
-    whole = _whole(intervals)
+    usual_s = median(interval.seconds for interval in intervals) if intervals else 0.0
+    # The remainder of a test that ends between two reports is too short to count.
+    whole = [one for one in intervals if one.seconds >= usual_s / 2 and usual_s >= MIN_INTERVAL_S]
     if len(whole) < FEWEST_INTERVALS + (not warmed_up):
         return None
     rates = [interval.mbps for interval in whole]
@@ -189,27 +133,31 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
         return None
     first = levels[0].start if start is None else start
     levels[0] = _Level(first, levels[0].stop, median(rates[first : levels[0].stop]))
-    findings = _transient_finding(whole, first, levels[0].mbps)
+    before_mbps = median(rates[:first]) if first else None
+    transient = _seconds(whole[:first]), before_mbps
+    findings: tuple[RateChange, ...] = ()
+    level_mbps = levels[0].mbps
+    if before_mbps is not None and abs(before_mbps - level_mbps) > SETTLED_WITHIN * level_mbps:
+        pattern: Pattern = "slow-start" if before_mbps < level_mbps else "burst"
+        findings = (_change(pattern, whole, first, before_mbps, level_mbps),)
     if len(levels) >= 3 and (two := _two_levels(levels)):
-        kept = rates[first:]
-        change = _finding("two-level", whole, levels[1].start, levels[0].mbps, levels[1].mbps)
-        low, high = two
-        return SteadyState(median(kept), low, high, _seconds(whole[first:]), (*findings, change))
+        change = _change("two-level", whole, levels[1].start, levels[0].mbps, levels[1].mbps)
+        kept = whole[first:]
+        figures = median(rates[first:]), *two, _seconds(kept), len(kept)
+        return SteadyState(*figures, *transient, (*findings, change))
     for before, after in pairwise(levels):
-        end_s = _seconds(whole[: after.start])
-        beginning = before.start == first and end_s <= max(
-            SHORT_BEGINNING_S, BEGINNING_SHARE * _seconds(whole)
-        )
-        pattern: Pattern
+        early = max(SHORT_BEGINNING_S, BEGINNING_SHARE * _seconds(whole))
+        is_beginning = before.start == first and _seconds(whole[: after.start]) <= early
         if after.mbps < before.mbps:
-            pattern = "burst" if beginning else "drop"
+            pattern = "burst" if is_beginning else "drop"
         else:
-            pattern = "slow-start" if beginning and not findings else "rise"
-        findings += (_finding(pattern, whole, after.start, before.mbps, after.mbps),)
+            pattern = "slow-start" if is_beginning and not findings else "rise"
+        findings += (_change(pattern, whole, after.start, before.mbps, after.mbps),)
     last = levels[-1]
-    kept = rates[last.start : last.stop]
-    low, high = median_interval(kept) or (min(kept), max(kept))
-    return SteadyState(last.mbps, low, high, _seconds(whole[last.start : last.stop]), findings)
+    level = rates[last.start : last.stop]
+    low, high = median_interval(level) or (min(level), max(level))
+    lasts_s = _seconds(whole[last.start : last.stop])
+    return SteadyState(last.mbps, low, high, lasts_s, len(level), *transient, findings)
 
 
 def changes_in(detail: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -263,20 +211,6 @@ def _transient(rates: Sequence[float], level: _Level) -> int | None:
     return None
 
 
-def _transient_finding(
-    whole: Sequence[Interval], first: int, level_mbps: float
-) -> tuple[RateChange, ...]:
-    before = [interval.mbps for interval in whole[:first]]
-    if not before:
-        return ()
-    mbps = median(before)
-    if mbps < level_mbps * (1 - SETTLED_WITHIN):
-        return (_finding("slow-start", whole, first, mbps, level_mbps),)
-    if mbps > level_mbps * (1 + SETTLED_WITHIN):
-        return (_finding("burst", whole, first, mbps, level_mbps),)
-    return ()
-
-
 def _levels(rates: Sequence[float], first: int) -> list[_Level]:
     """Cut a series where its level changes."""
     series = np.log(np.maximum(np.asarray(rates), max(rates) * 1e-3 or 1e-9))
@@ -310,8 +244,7 @@ def _best_cut(series: np.ndarray) -> int | None:
     if count < 2 * FEWEST_OF_LEVEL + 1:
         return None
     sizes = np.arange(FEWEST_OF_LEVEL, count - FEWEST_OF_LEVEL + 1)
-    sums = _ranks(series).cumsum()[sizes - 1]
-    distance = _distance(sums, sizes, count)
+    distance = _distance(_ranks(series).cumsum()[sizes - 1], sizes, count)
     cut = int(sizes[distance.argmax()])
     surely = SURELY_DIFFERENT * _widened(_likeness(series, cut) + 1 / count)
     if _differ(series, cut, float(distance.max()), surely):
@@ -341,8 +274,7 @@ def _ranks(series: np.ndarray) -> np.ndarray:
 def _distance(sums: np.ndarray, sizes: np.ndarray | int, count: int) -> np.ndarray:
     """Return the rank sums' distance from their expectation, in standard deviations."""
     spread = np.sqrt(sizes * (count - sizes) * (count + 1) / 12.0)
-    distance: np.ndarray = np.abs(sums - sizes * (count + 1) / 2.0) / spread
-    return distance
+    return np.asarray(np.abs(sums - sizes * (count + 1) / 2.0) / spread)
 
 
 def _differ(series: np.ndarray, cut: int, distance: float, surely: float) -> bool:
@@ -361,8 +293,7 @@ def _differ(series: np.ndarray, cut: int, distance: float, surely: float) -> boo
 
 def _left(series: np.ndarray, cut: int) -> np.ndarray:
     """Return the deviations of both sides of a cut from their medians."""
-    before, after = series[:cut], series[cut:]
-    return np.concatenate([before - np.median(before), after - np.median(after)])
+    return np.concatenate([part - np.median(part) for part in (series[:cut], series[cut:])])
 
 
 def _likeness(series: np.ndarray, cut: int | None = None) -> float:
@@ -390,23 +321,21 @@ def _widened(likeness: float) -> float:
 
 def _two_levels(levels: Sequence[_Level]) -> tuple[float, float] | None:
     """Return the two rates between which the levels alternate, or None."""
-    even = [level.mbps for level in levels[::2]]
-    odd = [level.mbps for level in levels[1::2]]
-    if max(even) > min(even) * SAME_LEVEL or max(odd) > min(odd) * SAME_LEVEL:
+    sides = [[level.mbps for level in levels[side::2]] for side in (0, 1)]
+    if any(max(side) > min(side) * SAME_LEVEL for side in sides):
         return None
-    one, other = median(even), median(odd)
+    one, other = map(median, sides)
     return min(one, other), max(one, other)
 
 
-def _finding(
+def _change(
     pattern: Pattern, whole: Sequence[Interval], at: int, before_mbps: float, after_mbps: float
 ) -> RateChange:
     before_gb, after_gb = (
         sum(interval.seconds * interval.mbps for interval in some) / MBPS_PER_GBPS / BITS_PER_BYTE
         for some in (whole[:at], whole[at:])
     )
-    at_s = _seconds(whole[:at])
-    return RateChange(pattern, at_s, before_gb, before_mbps, after_mbps, after_gb)
+    return RateChange(pattern, _seconds(whole[:at]), before_gb, before_mbps, after_mbps, after_gb)
 
 
 def _seconds(whole: Sequence[Interval]) -> float:

@@ -20,29 +20,22 @@ TEST_GROWTH = 1.5
 
 
 @cache
-def median_rank(count: int, confidence: float) -> int:
+def _median_rank(count: int, confidence: float) -> int:
     """Return the greatest r for which the r-th from either end enclose the median; 0: none."""
     missed = 0.0
-    rank = 0
-    for r in range((count + 1) // 2):
-        missed += 2 * comb(count, r) / 2**count
+    for rank in range((count + 1) // 2):
+        missed += 2 * comb(count, rank) / 2**count
         if missed > 1 - confidence + 1e-12:
-            break
-        rank = r + 1
-    return rank
+            return rank
+    return (count + 1) // 2
 
 
 def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[float, float] | None:
-    """Return bounds of the true median; None where there are too few values (5 for 90 %).
+    """Return bounds that hold the true median of independent values at least this often.
 
-    Parameters
-    ----------
-    values : sequence of float
-        Independent; in any order.
-    confidence : float
-        Between 0 and 1; the interval holds the median at least this often.
+    None where there are too few values (5 for 90 %).
     """
-    rank = median_rank(len(values), confidence)
+    rank = _median_rank(len(values), confidence)
     if rank == 0:
         return None
     ordered = sorted(values)
@@ -50,18 +43,12 @@ def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[f
 
 
 def may_stop(values: Sequence[float], *, within: float = 0.03) -> bool:
-    """Tell whether a test may stop because its median is known well enough.
+    """Tell whether a test may stop because the median of its values is known well enough.
 
     May be asked after every interval; only some numbers of values are tested (5, 8, 13, 20, 31,
-    ...), between which the answer of the last test holds.
-
-    Parameters
-    ----------
-    values : sequence of float
-        In order of time.
-    within : float
-        Half the width of the bounds that is good enough, relative to their middle. At most 10 % of
-        all tests stop with the true median outside of the bounds.
+    ...), between which the answer of the last test holds. Bounds are good enough that are `within`
+    this share of their middle, either way. At most 10 % of all tests stop with the true median
+    outside of the bounds.
     """
     left = 1 - 0.9
     test = FIRST_TEST

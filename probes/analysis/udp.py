@@ -30,13 +30,6 @@ def path_capacity(
     2016): UDP does not give way, so its best five seconds show the path's capacity, as long as
     more was sent. Cross traffic and a burst that is lost lower a mean, nothing raises it.
 
-    Parameters
-    ----------
-    received : sequence of Interval
-        Rates of arrival, in order of time.
-    sent_mbps : float, optional
-        Without it the figure is a lower bound.
-
     Raises
     ------
     TooFewError
@@ -45,8 +38,8 @@ def path_capacity(
     seconds, rates = np.array(received, dtype=float).reshape(-1, 2).T
     require("seconds of UDP", int(seconds.sum() + ALLOWED_S), int(WINDOW_S))
     # Megabits up to a time, between which they are taken to arrive evenly.
-    ends = np.concatenate([[0.0], seconds.cumsum()])
-    megabits = np.concatenate([[0.0], (seconds * rates).cumsum()])
+    ends = np.append(0.0, seconds.cumsum())
+    megabits = np.append(0.0, (seconds * rates).cumsum())
     window_s = min(WINDOW_S, float(ends[-1]))
     starts = ends[ends <= ends[-1] - window_s + 1e-9]
     carried = np.interp(starts + window_s, ends, megabits) - np.interp(starts, ends, megabits)
@@ -55,24 +48,12 @@ def path_capacity(
 
 
 def rate_sweep(asked_mbps: ArrayLike, sent_mbps: ArrayLike, received_mbps: ArrayLike) -> Record:
-    """Find the edges of a sweep of sending rates.
+    """Find the edges of a sweep of sending rates: target, true and received rate of each step.
 
     After "Network throughput in Amazon EC2" (Computer Networks, 2015): with a growing target rate,
     what is truly sent follows the target up to the sender's cap. What is received follows what is
     sent up to the *flattening edge*, is flat after it, and with fragmented packets falls again
-    from the *penalty edge* on.
-
-    Parameters
-    ----------
-    asked_mbps, sent_mbps, received_mbps : arrays, length n
-        Target, true and received rate of each step, in any order.
-
-    Returns
-    -------
-    dict
-        ``rates`` tried; ``sender_cap_mbps``, the most that was truly sent where it stayed behind;
-        ``flattening_edge_mbps`` sent, and ``flat_mbps`` received from there; ``penalty_edge_mbps``
-        sent, from which what is received falls. None for what the sweep did not reach.
+    from the *penalty edge* on. Edges are in Mbit/s sent, None where the sweep did not reach them.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from planner.model.estimate import ADDRESS_KINDS, Figures, RateCut
 from planner.model.link_array import Origins
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
-from probes.analysis.falls import fall_of, lasting, rate_cut
+from probes.analysis.falls import fall_of, rate_cut, shows_lasting
 from probes.analysis.ramp import ramp_steps, saturates
 from probes.estimation.current_samples import PRIVATE, evaluated
 from probes.estimation.estimates import EstimateArray, measured
@@ -29,22 +29,9 @@ SHORT_S = 10.0
 class AggregateTests:
     """The tests of m links that count, in Gbit/s, corrected for slow start.
 
-    Attributes
-    ----------
-    pairs : (array, array)
-        Numbers of the ends of each link.
-    alone : EstimateArray
-        Estimates from the tests alone.
-    values : array
-        Of all tests.
-    groups : Groups
-        Those of each link.
-    connections : array of int
-        0 where they are not known.
-    is_lone : array of bool
-        Whether there is one test alone, and it is short and from a cold start.
-    fallen : Samples
-        Those whose rate fell, of links whose rate falls.
+    ``alone`` are estimates from the tests alone, ``values`` of all tests in the ``groups`` of
+    links; ``connections`` are 0 where not known. A lone test is alone, short, and from a cold
+    start; ``fallen`` are those whose rate fell, of links whose rate falls.
     """
 
     pairs: Pairs
@@ -57,15 +44,7 @@ class AggregateTests:
 
 
 def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> AggregateTests:
-    """Return the tests of each link that was measured.
-
-    Parameters
-    ----------
-    samples : LinkSamples
-        Of n regions.
-    rtts_ms : array, shape (n, n)
-    origins : Origins
-    """
+    """Return the tests of each link that was measured."""
     counted = samples.counted("aggregate_mbps", rtts_ms)
     cuts, fallen, counted = _with_cuts(samples, counted)
     groups, first = counted.groups, counted.rows[counted.groups.first]
@@ -109,8 +88,7 @@ def _with_cuts(
                 row = counted.rows[link.start]
                 cuts[int(number_of(row["src"])), int(number_of(row["dst"]))] = cut
                 fallen += [at for at, sample in zip(places, used, strict=True) if fall_of(sample)]
-                lasts = {id(sample) for sample in lasting(used, cut)}
-                kept[link] = [id(sample) in lasts for sample in used]
+                kept[link] = [shows_lasting(sample, cut) for sample in used]
     return cuts, samples.samples[fallen], counted.where(kept) if cuts else counted
 
 
@@ -139,8 +117,7 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
 def saturated_links(samples: LinkSamples) -> Pairs:
     """Return the links whose ramp has shown that more connections bring nothing.
 
-    The steps of a ramp are in the detail of its sample; samples with different numbers of
-    connections are steps, too.
+    Steps of a ramp are in a sample's detail, and samples with other numbers of connections.
     """
     recent = samples.recent("aggregate_mbps")
     # Most links were tested with one number of connections, which shows nothing.

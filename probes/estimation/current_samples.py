@@ -71,12 +71,7 @@ class SeriesError(Exception):
 
 @contextmanager
 def evaluated(samples: Samples, place: int) -> Iterator[None]:
-    """Name the series of a sample in any error while it is evaluated.
-
-    Raises
-    ------
-    SeriesError
-    """
+    """Raise any error in the evaluation of a sample's series as :class:`SeriesError`."""
     try:
         yield
     except Exception as error:
@@ -86,19 +81,10 @@ def evaluated(samples: Samples, place: int) -> Iterator[None]:
 class CurrentSamples(NamedTuple):
     """Samples since their link last changed its level.
 
-    Attributes
-    ----------
-    samples : Samples
-        By source, destination, metric, kind of address and reporter, the oldest first; of each
-        such part the newest.
-    first_id : array of int
-        Of each sample, the lowest order of arrival of its part since then.
-    shifts : list of LinkShift
-        Every change that was found, by the own prober where it has measured a link.
-    before : int
-        Samples from before a change.
-    since_s : float
-        Time of the first sample since the changes; infinity where there is none.
+    By source, destination, metric, kind of address and reporter, the newest of each such part, the
+    oldest first; ``first_id`` is the lowest order of arrival of a sample's part since then.
+    ``shifts`` are by the own prober where it has measured a link; ``before`` counts older samples,
+    and the first sample since the changes is of ``since_s``, infinity without any.
     """
 
     samples: Samples

@@ -87,18 +87,8 @@ def measured(
 ) -> EstimateArray:
     """Return estimates of links, each from its own samples.
 
-    Parameters
-    ----------
-    counted : CountedSamples
-    marks : sequence of Figures or None
-        Of :class:`.LinkSamples`.
-    bounds : (low, expected, high)
-        Of each link.
-    origins : Origins
-    extra : array of int, optional
-        Of each link, a number that tells its figures from those of other links.
-    figures_of : callable
-        Returns the figures for such a number.
+    ``extra`` has a number for each link that tells its figures, made by ``figures_of``, from
+    others.
     """
     rows, groups, of_link = counted[1:]
     further = np.zeros(len(of_link), np.int64) if extra is None else extra
@@ -149,7 +139,7 @@ def _hold(test: Callable[[Origin], bool], origins: Origins, numbers: NDArray[Any
 
 
 def own_first(origins: Origins, numbers: NDArray[Any]) -> Bools:
-    """Return the estimates to go by, as a mask: the own prober's, or all where it has none.
+    """Mask the estimates to go by: the own prober's, or all where it has none.
 
     A class of links must not be judged by links that another source alone has reported, while the
     own prober has measured others of the class.

@@ -58,17 +58,7 @@ class Dispute(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """The estimates of all links and VMs.
-
-    Attributes
-    ----------
-    sites : dict
-        Region id to site.
-    links : LinkArray
-        Those in use.
-    others : LinkArray
-        Over the kind of address that is not in use, where both are known.
-    """
+    """Estimates of all regions' sites and links: in use, and over the other kind of address."""
 
     sites: dict[str, Site]
     links: LinkArray
@@ -80,12 +70,11 @@ class Estimates(NamedTuple):
 
 
 class Estimator:
-    """Estimates all links and VMs from samples at once.
+    """Estimates all links and VMs from samples, in any order, at once.
 
     Parameters
     ----------
     samples : Samples
-        All that were reported, in any order.
     catalogue : Catalogue
     chosen : mapping, optional
         Region or provider to VM type. Without it, a region's VM type is the one that most of
@@ -100,8 +89,6 @@ class Estimator:
     ----------
     newest_s : float
         Time of the newest sample that counts, seconds since 1970; 0 where there is none.
-    shifts : list of LinkShift
-        Every change of level that was found.
     """
 
     def __init__(

@@ -12,21 +12,16 @@ from typing import Any, NamedTuple
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.evidence import TooFewError
-from probes.analysis.steady_state import (
-    MIN_INTERVALS,
-    PACED_SHARE,
-    Interval,
-    changes_as_json,
-    steady_rate,
-    steady_state,
-)
+from probes.analysis.steady_state import LASTING, Interval, changes_as_json, steady_state
 from probes.analysis.udp import WINDOW_S, path_capacity
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.samples import Metric, Skipped
 
-LATE = ("drop", "rise", "two-level")
-"""Patterns that a median after the transient would mix; bursts and slow start are the transient."""
+MIN_INTERVALS = 8
+"""Fewer intervals do not show the rate after the transient of a short test."""
+PACED_SHARE = 0.9
+"""A test that reaches this share of its target rate was held back by the target."""
 PACED = "paced (-b or -R): the rate is what was asked for, not what the path gives"
 NO_DURATION = "the duration of the test is missing or no duration"
 
@@ -110,7 +105,7 @@ class RateTest(NamedTuple):
         )
 
     def _steady(self, seconds: float) -> _Rate:
-        steady = steady_tcp_rate(self.intervals, self.side, warmed_up=self.warmed_up)
+        steady = _steady_tcp_rate(self.intervals, self.side, warmed_up=self.warmed_up)
         if steady is None:
             return _Rate(self.mbps, seconds, None, {})
         detail = {"received_mbps": self.mbps, **steady.detail}
@@ -150,25 +145,18 @@ class _Rate(NamedTuple):
     detail: dict[str, Any]
 
 
-def steady_tcp_rate(intervals: Sequence[Interval], side: str, *, warmed_up: bool) -> _Rate | None:
+def _steady_tcp_rate(intervals: Sequence[Interval], side: str, *, warmed_up: bool) -> _Rate | None:
     """Return the rate of a test; None where its intervals do not show it."""
-    if len(intervals) < MIN_INTERVALS:
-        return None
     found = steady_state(intervals, warmed_up=warmed_up)
-    changes = found.findings if found else ()
-    if found is not None and any(change.pattern in LATE for change in changes):
-        usual_s = sum(interval.seconds for interval in intervals) / len(intervals)
-        count = max(1, round(found.duration_s / usual_s))
-        steady = f"median of {count} intervals at the {side}, after the last change"
-        detail: dict[str, Any] = {"steady": steady, "findings": changes_as_json(changes)}
-        return _Rate(found.mbps, found.duration_s, count, detail)
-    rate = steady_rate(intervals, warmed_up=warmed_up)
-    if rate is None:
+    if found is None or len(intervals) < MIN_INTERVALS:
         return None
-    detail = {"steady": f"median of {rate.intervals} intervals at the {side}"}
-    if rate.transient_mbps is not None:
-        detail["transient_s"] = round(rate.transient_s, 3)
-        detail["transient_mbps"] = rate.transient_mbps
-    if any(change.pattern == "burst" for change in changes):
-        detail["findings"] = changes_as_json(changes)
-    return _Rate(rate.mbps, rate.duration_s, rate.intervals, detail)
+    patterns = {change.pattern for change in found.findings}
+    is_late = not patterns.isdisjoint(LASTING)
+    steady = f"median of {found.intervals} intervals at the {side}"
+    detail: dict[str, Any] = {"steady": f"{steady}, after the last change" if is_late else steady}
+    if found.transient_mbps is not None and not is_late:
+        detail["transient_s"] = round(found.transient_s, 3)
+        detail["transient_mbps"] = found.transient_mbps
+    if is_late or "burst" in patterns:
+        detail["findings"] = changes_as_json(found.findings)
+    return _Rate(found.mbps, found.duration_s, found.intervals, detail)

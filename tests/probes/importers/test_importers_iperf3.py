@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
-from probes.analysis.steady_state import MIN_INTERVALS, Interval, changes_in, steady_rate
+from probes.analysis.steady_state import Interval, changes_in, steady_state
 from probes.importers import iperf3
 from probes.importers.rates import PACED
 from probes.samples import Sample
@@ -95,9 +95,12 @@ def test_intervals_of_the_server_are_preferred() -> None:
         interval["sum"]["bits_per_second"] / 1e6
         for interval in document("server_output.json")["server_output_json"]["intervals"]
     ]
-    assert sample.value in rates
+    assert sample.intervals is not None
+    assert sample.value == pytest.approx(
+        median(rates[-1 - sample.intervals : -1])
+    )  # the last is a remainder
     assert "at the receiver" in detail(sample)["steady"]
-    assert detail(sample)["transient_mbps"] > 1.4 * sample.value, "the first rate was half more"
+    assert detail(sample)["transient_mbps"] > 1.4 * sample.value, "the first rate was far more"
 
 
 def test_old_versions_give_udp_only_at_the_sender_and_its_loss_is_taken_off() -> None:
@@ -292,22 +295,9 @@ def test_the_steady_rate_ignores_any_transient_up_to_a_third(
     odd = st.floats(0, 0.5) | st.floats(1.5, 10)
     transient = data.draw(st.lists(odd, min_size=lead, max_size=lead))
     intervals = [Interval(1.0, rate * factor) for factor in (*transient, *noise)]
-    steady = steady_rate(intervals, warmed_up=False)
+    steady = steady_state(intervals, warmed_up=False)
     assert steady is not None
-    assert steady.intervals == len(noise)
     assert 0.95 * rate <= steady.mbps <= 1.05 * rate
-
-
-@patient
-@given(st.lists(st.tuples(st.floats(0.01, 20), st.floats(0, 1e9)), max_size=30), st.booleans())
-def test_a_steady_rate_is_one_that_was_seen(
-    pairs: list[tuple[float, float]], warmed_up: bool
-) -> None:
-    steady = steady_rate([Interval(*pair) for pair in pairs], warmed_up=warmed_up)
-    if steady is not None:
-        rates = [rate for _, rate in pairs]
-        assert len(pairs) >= MIN_INTERVALS
-        assert min(rates) <= steady.mbps <= max(rates)
 
 
 def long_test(rates: list[float], *, udp: bool = False, sent: float = 0.0) -> str:
