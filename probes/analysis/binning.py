@@ -45,7 +45,13 @@ class HistogramBar(NamedTuple):
 
 
 class Points(NamedTuple):
-    """A series as arrays of the fields of :class:`TimeBin`; a point is one sample or several."""
+    """A series, each point one sample or several.
+
+    Attributes
+    ----------
+    begin_s, end_s, samples, low, median, high : arrays of length n
+        Fields of :class:`TimeBin`.
+    """
 
     begin_s: Floats
     end_s: Floats
@@ -67,7 +73,15 @@ def joined(first: Points, second: Points) -> Points:
 
 
 def bins(series: Points, most: int) -> Iterator[TimeBin]:
-    """Yield stretches of equal length that have samples, at most so many, in order of time."""
+    """Yield stretches of equal length that have samples.
+
+    Parameters
+    ----------
+    series : Points
+        In the order of time.
+    most : int
+        Most stretches, at least 1.
+    """
     if not len(series.begin_s):
         return
     first, last = series.begin_s[0], series.begin_s[-1]

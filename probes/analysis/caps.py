@@ -27,14 +27,19 @@ class PeerTest(NamedTuple):
 
 
 def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
-    """Return the mean rate of each peer while all were at work, by one clock.
+    """Return the mean rate of each peer while all were at work.
 
     Peers take turns in the hub's queue, so that only rates of the same time add up to the cap.
     Tests that were started together neither begin nor end together, and those that go on take
     what the others leave (in the lab, a last second carried up to 1.5 times the cap): only while
-    all of them ran does anything count. The shorter the intervals, the less of what a peer had
-    alone is taken for what it had with others: a quarter of a second leaves under 1 % in the lab,
-    a whole second up to 5 %.
+    all of them ran does anything count.
+
+    Parameters
+    ----------
+    tests : mapping
+        Peer to its test, by one clock. The shorter the intervals, the less of what a peer had
+        alone is taken for what it had with others: a quarter of a second leaves under 1 % in the
+        lab, a whole second up to 5 %.
 
     Raises
     ------

@@ -20,9 +20,15 @@ _ITERATIONS = 9
 def steady_rates(
     mbps: ArrayLike, rtt_ms: ArrayLike, duration_s: ArrayLike, *, one_flow: bool
 ) -> NDArray[np.float64]:
-    """Return the steady rates that correspond to cold tests, of one connection each or of many.
+    """Return the steady rates that correspond to cold tests.
 
-    Where the time or the length is not known (not positive, or NaN), the rate stays as it is.
+    Parameters
+    ----------
+    mbps, rtt_ms, duration_s : array_like
+        Of each test, or one for all. Where the time or the length is not known (not positive, or
+        NaN), the rate stays as it is.
+    one_flow : bool
+        Whether the tests were of one connection each, rather than of many.
     """
     rates, rtts, lengths = (
         np.asarray(a, dtype=float) for a in np.broadcast_arrays(mbps, rtt_ms, duration_s)

@@ -20,7 +20,14 @@ Record: TypeAlias = dict[str, Any]
 
 
 class TooFewError(DataError):
-    """There is too little to conclude from: of `what`, in the plural, `have` instead of `need`."""
+    """There is too little to conclude from.
+
+    Attributes
+    ----------
+    what : str
+        Name of the evidence, in the plural.
+    have, need : int
+    """
 
     def __init__(self, what: str, have: int, need: int) -> None:
         self.what, self.have, self.need = what, have, need
@@ -47,12 +54,19 @@ def without_missing(*series: ArrayLike) -> Floats:
 
 
 def spread(values: ArrayLike, *, fewest: int = 2) -> Record:
-    """Summarise values; ``deviation`` is of the population sampled (n - 1), ``cov`` relative to it.
+    """Summarise values.
+
+    Returns
+    -------
+    dict
+        ``samples``, ``mean``, ``deviation`` (of the population sampled, n - 1), ``minimum``,
+        ``percentile_5``, ``median``, ``percentile_95``, ``maximum``, and ``cov``, the coefficient
+        of variation.
 
     Raises
     ------
     TooFewError
-        If there are fewer than `fewest`.
+        If there are fewer than ``fewest``.
     """
     known = finite(values)
     require("values", known.size, fewest)

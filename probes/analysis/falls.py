@@ -76,9 +76,12 @@ def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume"
 
 
 def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
-    """Return the usual fall of a link's rate in tests with one number of connections.
+    """Return the usual fall of a link's rate; None if most long tests show no fall.
 
-    None if most long tests show no fall.
+    Parameters
+    ----------
+    samples : sequence of Sample
+        With the same number of connections.
     """
     falls = [fall for sample in samples if (fall := fall_of(sample))]
     if not falls:
@@ -110,11 +113,19 @@ def shows_lasting(sample: Sample, cut: RateCut) -> bool:
 
 
 class BurstTest(NamedTuple):
-    """One test of a VM, at any destination, from ``begin_s`` to ``end_s`` (seconds since 1970).
+    """One test of a VM, at any destination.
 
-    ``burst_s`` and ``burst_gb`` are the duration of the higher rate and the volume sent by then (a
-    report in which the rate falls may count to either); ``after_gb`` is the volume after it, None
-    where only the sustained rate tells.
+    Attributes
+    ----------
+    begin_s, end_s : float
+        Seconds since 1970.
+    burst_s, burst_gb : float
+        Duration of the higher rate, and volume sent by then: a report in which the rate falls may
+        count to either.
+    peak_mbps, sustained_mbps : float
+        Before and after.
+    after_gb : float | None
+        Volume sent after it until the end of the test; None where only the sustained rate tells.
     """
 
     begin_s: float
@@ -158,6 +169,8 @@ class TokenBucket(NamedTuple):
 
     Attributes
     ----------
+    tests : int
+    peak_mbps, sustained_mbps : float
     depth_gb : float
         Tokens of a full bucket: the volume that may be sent beyond the sustained rate.
     volume_gb : float
@@ -165,6 +178,8 @@ class TokenBucket(NamedTuple):
     refill_mbps : float | None
         Median of those measured between tests of which the later found it partly filled; None with
         fewer than two.
+    refills_mbps : list of float
+        Each of them.
     refilling : Refilling
         ``bucket`` where pauses were seen to fill it; ``per-test`` where each test had the whole
         of it, whatever the pause; ``undecided`` where all pauses were long.
@@ -181,7 +196,12 @@ class TokenBucket(NamedTuple):
 
 
 def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
-    """Estimate a VM's bucket from its tests in order of time, each until the bucket was empty.
+    """Estimate a VM's bucket from its tests, each of which ran until the bucket was empty.
+
+    Parameters
+    ----------
+    tests : sequence of BurstTest
+        In order of time.
 
     Raises
     ------

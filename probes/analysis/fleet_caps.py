@@ -60,12 +60,23 @@ PUBLISHED = {
 
 
 def advise(mbps: float, reference: Reference) -> Record:
-    """Advise whether to recreate a VM by its cap, above 0, among those of its type.
+    """Advise whether to recreate a VM, with odds.
 
-    ``odds`` are that one recreation gives at least :data:`WORTH` times the present cap;
-    ``tries_to_be_sure`` are recreations after which that has happened with 90 % probability (0
-    where it can't); ``expected_mbps`` is the mean cap of the VMs that are that much faster (the
-    present cap where there are none).
+    Parameters
+    ----------
+    mbps : float
+        The VM's cap, above 0.
+    reference : Reference
+        Of its type.
+
+    Returns
+    -------
+    dict
+        ``recreate``; ``odds`` that one recreation gives at least :data:`WORTH` times the present
+        cap; ``tries_to_be_sure``, recreations after which that has happened with 90 % probability
+        (0 where it can't); ``expected_mbps``, the mean cap of the VMs that are that much faster
+        (the present cap where there are none); ``slower_share`` of VMs of the type; and ``text``,
+        the advice in a sentence or two.
     """
     levels, odds_of = reference.levels_mbps, reference.odds
     faster = levels >= mbps * WORTH
@@ -102,10 +113,20 @@ def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[Record]:
     """Return the newest caps of all VMs, each compared with the others of its type.
 
     Where fewer than five others were measured, a published distribution of the type is used.
-    The catalogue's cap of a type is shown, but it is no distribution and yields no odds. Samples of
-    other metrics are passed over, and so are lower bounds. A ``host`` is named as in the fleet
-    file, else by its region; what :func:`advise` says is None where there is nothing to compare
-    with.
+    The catalogue's cap of a type is shown, but it is no distribution and yields no odds.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        In any order; those of other metrics are passed over, and so are lower bounds.
+
+    Returns
+    -------
+    list of dict
+        The ``host`` (name in the fleet file, or the region), ``region``, ``vm_type``
+        (``provider:name``, or the provider alone), ``cap`` (egress or ingress), ``mbps``,
+        ``measured_at_s``, ``catalogue_mbps`` (of its type), ``others_of_type`` with a measured
+        cap, and what :func:`advise` says: None where there is nothing to compare with.
     """
     newest: dict[tuple[str, Metric], Sample] = {}
     for sample in sorted(samples, key=lambda one: one.measured_at_s):

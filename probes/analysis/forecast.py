@@ -37,16 +37,21 @@ class _Days(NamedTuple):
 
 
 def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float) -> Record:
-    """Forecast a series by less than a day, and judge such forecasts by the past.
+    """Forecast a series, and judge such forecasts by the past.
 
-    Times are in order, at roughly equal steps, and values above zero.
+    Parameters
+    ----------
+    times_s, values : arrays, length n
+        Unix times in order, at roughly equal steps, and values above zero.
+    horizon_s : float
+        Time ahead; less than a day.
 
     Returns
     -------
     dict
-        ``samples``, and ``days`` that were forecast from those before; ``skill``, 1 less the mean
-        absolute error over that of "same as now", on logarithms (0 is no better), and
-        ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value`` of the
+        ``samples``, and ``days`` that were forecast from those before; ``horizon_s``; ``skill``, 1
+        less the mean absolute error over that of "same as now", on logarithms (0 is no better),
+        and ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value`` of the
         pattern's success, and ``useful``: whether the forecast is better than both, beyond chance;
         ``now`` and ``expected`` values, and ``low`` to ``high`` by the 5th and 95th percentile of
         past errors (``expected`` is ``now`` where the forecast is of no use).

@@ -31,10 +31,15 @@ FEWEST_PAIRS = 5
 
 
 def propagation(src: Region, dst: Region, rtt_ms: float) -> Record | None:
-    """Compare an RTT with the round trip of light; None where a region's location is not known.
+    """Compare an RTT with the distance; None where a region's location is not known.
 
-    ``stretch`` is the RTT over that in a straight fibre, None for a distance of 0; an RTT below
-    that in a vacuum is not ``possible``: a wrong location or a wrong measurement.
+    Returns
+    -------
+    dict
+        ``distance_km``; the round trip of light in a vacuum, ``vacuum_ms``, and in a straight
+        fibre, ``fibre_ms``; ``stretch``, the RTT over that in a fibre, None for a distance of 0;
+        ``possible``, False where the RTT is below that in a vacuum: a wrong location or a wrong
+        measurement.
     """
     distance = distance_km(src, dst)
     if distance is None:
@@ -52,9 +57,19 @@ def propagation(src: Region, dst: Region, rtt_ms: float) -> Record | None:
 def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], float]) -> list[Record]:
     """Return the pairs whose RTT is about the sum of two links by way of a distant region.
 
-    One direction is used for both where the other is missing. For each pair at most one,
-    ``through`` the region whose sum is nearest, the slowest first; ``stretch`` is the way through
-    the third region over the geodesic of the pair.
+    Parameters
+    ----------
+    regions : mapping
+        Id to region.
+    rtt_ms : mapping
+        Pairs of ids to RTT; one direction is used for both where the other is missing.
+
+    Returns
+    -------
+    list of dict
+        For each pair at most one, ``through`` the region whose sum is nearest, the slowest first:
+        ``src``, ``dst``, ``rtt_ms`` of the pair, ``sum_ms`` of the two links, and ``stretch``, the
+        way through the third region over the geodesic of the pair.
 
     Raises
     ------

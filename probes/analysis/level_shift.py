@@ -52,7 +52,17 @@ LEAST_RETURNS = 2
 
 
 class Shift(NamedTuple):
-    """A change of level: places of its first sample and of the one that settled it, and medians."""
+    """A change of level.
+
+    Attributes
+    ----------
+    position : int
+        Of the first sample of the new level.
+    found_at : int
+        Of the sample that settled it.
+    before, after : float
+        Median of the old level, and of the new one as far as it was seen.
+    """
 
     position: int
     found_at: int
@@ -66,9 +76,12 @@ class Shift(NamedTuple):
 
 
 def level_shifts(values: Sequence[float]) -> list[Shift]:
-    """Return every change of level in a series of values of at least 0, oldest first.
+    """Return every change of level in a series, oldest first.
 
-    A value of 0 counts as a thousandth of the median.
+    Parameters
+    ----------
+    values : sequence of float
+        In the order of time; at least 0. A value of 0 counts as a thousandth of the median.
     """
     if len(values) <= LEARNT_FROM:
         return []
@@ -136,10 +149,18 @@ def _usual(logs: Sequence[float]) -> tuple[float, float, float]:
 
 
 class Levels(NamedTuple):
-    """Two rates of one path, the changes between them, and the place after the last.
+    """Two rates of one path.
 
-    The pattern is ``two-level`` where the path returned to each; ``shift`` where it left one for
-    good; ``undecided`` where there are too few tests on either side, or it has come back just once.
+    Attributes
+    ----------
+    pattern : LevelPattern
+        ``two-level`` where the path returned to each; ``shift`` where it left one for good;
+        ``undecided`` where there are too few tests on either side, or it has come back just once.
+    low_mbps, high_mbps : float
+    changes : int
+        From one level to the other.
+    position : int
+        Of the first test after the last change.
     """
 
     pattern: LevelPattern

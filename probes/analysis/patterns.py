@@ -50,7 +50,17 @@ ORDERS = 399
 
 
 class Grid(NamedTuple):
-    """A series on equal steps: their begins, their length, and the mean in each or NaN."""
+    """A series on a grid of equal steps.
+
+    Attributes
+    ----------
+    times_s : array, length n
+        Begin of each step, seconds since 1970.
+    step_s : float
+        The length of each.
+    values : array, length n
+        Mean of the samples in each step; NaN where there is none.
+    """
 
     times_s: Floats
     step_s: float
@@ -58,9 +68,20 @@ class Grid(NamedTuple):
 
 
 def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
-    """Lay a series, in order of time, on a grid of its usual step: the median between samples.
+    """Lay a series on a grid of its own usual step: the median between samples.
 
-    :class:`TooFewError` if fewer steps have samples than needed, or over 40 % have none.
+    Parameters
+    ----------
+    times_s : array, length n
+        In order.
+    values : array, length n
+    fewest : int
+        Steps with samples that are needed.
+
+    Raises
+    ------
+    TooFewError
+        If fewer steps have samples, or over 40 % have none.
     """
     times, series = without_missing(times_s, values)
     require("samples", series.size, fewest)
@@ -82,14 +103,30 @@ def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
 
 
 def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
-    """Measure the memory of a series, and the number of independent samples that it is worth.
+    """Measure a series' memory, and the number of independent samples that it is worth.
 
     The time of correlation is the integrated one, summed while pairs of neighbouring lags stay
     positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992); bounds of
-    chance are Bartlett's (1946). ``next`` is the correlation with the sample before, ``remembers``
-    whether that is above ``1.96 / sqrt(n)``; ``at_lags`` has those over an hour, six hours and a
-    day, as far as the series is ten times as long. :class:`TooFewError` under 48 samples, or where
-    over 40 % of steps have none.
+    chance are Bartlett's (1946).
+
+    Parameters
+    ----------
+    times_s, values : arrays, length n
+        In order of time; roughly equal steps.
+
+    Returns
+    -------
+    dict
+        ``samples``; ``step_s``, the usual time between them; ``next``, the correlation of a sample
+        with the one before, and ``remembers``, whether that is above ``1.96 / sqrt(n)``;
+        ``at_lags``, pairs of seconds and correlation over an hour, six hours and a day, as far as
+        the series is ten times as long; ``correlation_time_s`` between samples that are as good as
+        independent; ``independent_samples`` that the series is worth.
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than 48 samples, or over 40 % of steps have none.
     """
     grid = on_grid(times_s, values, fewest=FEWEST_SAMPLES)
     likeness = correlations(grid.values)
@@ -111,7 +148,10 @@ def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
 
 
 def correlations(values: Floats) -> Floats:
-    """Return the autocorrelation at lags up to half the length; missing steps count in none."""
+    """Return the autocorrelation of a grid at lags 0, 1, ... up to half its length.
+
+    Steps without a value count in no product.
+    """
     known = np.isfinite(values)
     centred = np.where(known, values - values[known].mean(), 0.0)
     power = float(centred @ centred) / known.sum()
@@ -128,16 +168,34 @@ def correlations(values: Floats) -> Floats:
 
 
 def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float) -> Record:
-    """Test a series for a pattern of one period; Unix times, so that phase 0 is a full hour.
+    """Test a series for a pattern of one period.
 
-    The series is folded and cut into phases: 15 of half an hour, 24 of a day, 7 of a week, else
-    12, or as many as it has samples a cycle. If one phase differs, the means of ranks by phase
-    differ more than they do when each cycle is turned by an angle of its own: that keeps how
-    neighbours resemble each other, and destroys only what the cycles have in common. (Some clouds
-    dip at minutes 0 and 30: "Predictability of cloud networks", 2021.) ``present`` is whether
-    chance produces as much in at most 5 % of cases; ``depth`` and ``height`` are how far medians
-    of the lowest and highest phase are from that of all, relative to it. :class:`TooFewError`
-    with too few cycles with values in most phases (8 half hours, 5 days, 4 weeks).
+    The series is folded at the period and cut into phases: 15 of half an hour, 24 of a day, 7 of a
+    week, else 12, or as many as it has samples a cycle. If one phase differs, the means of ranks
+    by phase differ more than they do when each cycle is turned by an angle of its own: that keeps
+    how neighbours resemble each other, and destroys only what the cycles have in common. (Some
+    clouds dip at minutes 0 and 30: "Predictability of cloud networks", 2021.)
+
+    Parameters
+    ----------
+    times_s : array, length n
+        Unix times, so that phase 0 is midnight UTC or the full hour.
+    values : array, length n
+    period_s : float
+
+    Returns
+    -------
+    dict
+        ``period_s``; ``samples`` and ``cycles`` that it rests on (a cycle may be several that were
+        sampled too seldom to count alone); ``p_value`` and ``present``, whether chance produces as
+        much in at most 5 % of cases; ``lowest_phase_s`` and ``highest_phase_s``, the seconds into
+        the period at which the phases with the lowest and highest values begin, and ``depth`` and
+        ``height``, how far their medians are from the median of all, relative to it.
+
+    Raises
+    ------
+    TooFewError
+        If there are too few cycles with values in most phases (8 half hours, 5 days, 4 weeks).
     """
     times, series = without_missing(times_s, values)
     least = FEWEST_CYCLES.get(period_s, OTHER_CYCLES)
@@ -240,9 +298,24 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
     Compo, "A practical guide to wavelet analysis", Bulletin of the AMS 79, 1998). Over that
     spectrum, powers of chance are exponential, and the largest of m exceeds x with probability
     ``1 - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make
-    no period. ``share`` is that of the variance of ranks that the wave explains; ``present`` is
-    whether chance with the same memory has a wave as strong in at most 5 % of cases.
-    :class:`TooFewError` under 96 samples, or where over 40 % of steps have none.
+    no period.
+
+    Parameters
+    ----------
+    times_s, values : arrays, length n
+        In order of time; roughly equal steps.
+
+    Returns
+    -------
+    dict
+        ``samples``; ``period_s``, and the ``cycles`` of it that the series covers; ``share`` of
+        the variance of the series' ranks that the wave explains; ``p_value`` and ``present``,
+        whether chance with the same memory has a wave as strong in at most 5 % of cases.
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than 96 samples, or over 40 % of steps have none.
     """
     grid = on_grid(times_s, values, fewest=FEWEST_FOR_WAVES)
     known = np.isfinite(grid.values)
@@ -292,12 +365,23 @@ def _fundamental(standing: Floats, best: int) -> int:
 
 
 def occurrences(values: ArrayLike) -> Record:
-    """Count the samples above zero of a series in order of time, such as minutes that lose packets.
+    """Count the samples above zero of a series, such as minutes that lose packets.
 
     Medians miss events in one sample of ten ("Predictability of cloud networks", 2021, counts
-    losses). ``low`` and ``high`` bound their ``share`` by 95 %; ``episodes`` are runs of neighbours
-    in which it happened, ``longest`` counts samples, and ``clustered`` is whether there are fewer
-    runs than chance gives in 95 % of cases.
+    losses).
+
+    Parameters
+    ----------
+    values : array, length n >= 1
+        In order of time.
+
+    Returns
+    -------
+    dict
+        ``samples``, ``occurrences``, their ``share`` with ``low`` and ``high`` of its 95 %
+        interval; ``mean`` over all samples, ``median_of_occurrences`` and ``worst`` (0 without
+        any); ``episodes``, the runs of neighbouring samples in which it happened, the ``longest``
+        of them in samples, and ``clustered``: fewer runs than chance gives in 95 % of cases.
     """
     series = np.asarray(values, dtype=float)
     happened = series > 0

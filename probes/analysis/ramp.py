@@ -16,10 +16,15 @@ LEAST_GAIN = 0.05
 
 
 class Ramp(NamedTuple):
-    """A fitted ramp: f, A, and whether the flat part was reached.
+    """A fitted ramp.
 
-    If it was not, A is what the most connections reached: a lower bound. If it was already with
-    the fewest connections, f is a lower bound.
+    Attributes
+    ----------
+    per_flow_mbps, saturated_mbps : float
+        f and A. Where ``saturated`` is False, A is what the most connections reached: a lower
+        bound. Where it is true already of the fewest connections, f is a lower bound.
+    saturated : bool
+        Whether the flat part was reached.
     """
 
     per_flow_mbps: float
@@ -33,10 +38,15 @@ class Ramp(NamedTuple):
 
 
 def next_connections(measured_mbps: Mapping[int, float], *, most: int = 128) -> int | None:
-    """Return the number of connections to try after those measured, or None to stop.
+    """Return the number of connections to try next, or None to stop.
 
-    1, 2, 4, ... and at last `most`, until the latest brought less than 5 % over the best of fewer.
-    128 is what iperf3 allows.
+    1, 2, 4, ... and at last ``most``, until the latest brought less than 5 % over the best of
+    fewer. 128 is what iperf3 allows.
+
+    Parameters
+    ----------
+    measured_mbps : mapping
+        Connections to Mbit/s so far; empty at first.
     """
     latest = max(measured_mbps, default=0)
     if latest >= most or saturates(measured_mbps):
@@ -62,10 +72,15 @@ def ramp_steps(detail: Mapping[str, Any]) -> dict[int, float]:
 
 
 def fit_ramp(measured_mbps: Mapping[int, float]) -> Ramp:
-    """Fit ``min(k f, A)`` to connections and Mbit/s by least squares of the logarithms.
+    """Fit ``min(k f, A)`` by least squares of the logarithms.
 
     For each place where the line may turn flat, f and A are geometric means of either side; the
     place with the least error wins.
+
+    Parameters
+    ----------
+    measured_mbps : mapping
+        Connections to Mbit/s.
 
     Raises
     ------

@@ -16,10 +16,23 @@ NOTEWORTHY = 1.5
 
 
 def distribution(gains: Floats) -> Record:
-    """Summarise the gains of the best single relay over direct; NaN for pairs without direct path.
+    """Summarise the gains of the best single relay over direct.
 
-    ``gains`` are in ascending order; ``share_1_1`` and ``share_1_5`` of pairs gain that much or
-    more. :class:`TooFewError` under three pairs.
+    Parameters
+    ----------
+    gains : array
+        Best path (direct included) over direct; NaN for pairs without a direct path.
+
+    Returns
+    -------
+    dict
+        ``pairs``; ``gains`` in ascending order; ``share_1_1`` and ``share_1_5`` of pairs that gain
+        that much or more; ``median``, ``maximum``.
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than three pairs.
     """
     known = np.sort(finite(gains))
     require("pairs with a direct path", known.size, FEWEST_REGIONS)
@@ -36,7 +49,17 @@ def distribution(gains: Floats) -> Record:
 def latency_gains(rtt_ms: Floats, pairs: np.ndarray | None = None) -> Record:
     """Return direct RTT over the least through one relay (or direct); see :func:`distribution`.
 
-    Of an (n, n) array with NaN where not known. Only `pairs`, a mask, count; any region may relay.
+    Parameters
+    ----------
+    rtt_ms : array, shape (n, n)
+        NaN where not known.
+    pairs : array of bool, shape (n, n), optional
+        Pairs that count; any region may relay. All by default.
+
+    Raises
+    ------
+    TooFewError
+        If there are fewer than three regions or pairs.
     """
     require("regions", len(rtt_ms), FEWEST_REGIONS)
     known = np.where(np.isfinite(rtt_ms), rtt_ms, np.inf).astype(float)

@@ -62,10 +62,17 @@ class Interval(NamedTuple):
 
 
 class RateChange(NamedTuple):
-    """A change of rate, with time and volume since the start of the series.
+    """A change of rate in a series.
 
-    Rates are medians of the levels on either side (of two levels, the earlier first); ``after_gb``
-    is the volume from then on to the end.
+    Attributes
+    ----------
+    pattern : Pattern
+    at_s, at_gb : float
+        Time and volume of the change since the start of the series.
+    before_mbps, after_mbps : float
+        Medians of the levels on either side; of the two levels, the earlier first.
+    after_gb : float
+        Volume sent from then on, to the end of the series.
     """
 
     pattern: Pattern

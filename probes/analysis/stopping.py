@@ -31,9 +31,14 @@ def _median_rank(count: int, confidence: float) -> int:
 
 
 def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[float, float] | None:
-    """Return bounds that hold the true median of independent values at least this often.
+    """Return bounds of the true median; None where there are too few values (5 for 90 %).
 
-    None where there are too few values (5 for 90 %).
+    Parameters
+    ----------
+    values : sequence of float
+        Independent; in any order.
+    confidence : float
+        Between 0 and 1; the interval holds the median at least this often.
     """
     rank = _median_rank(len(values), confidence)
     if rank == 0:
@@ -43,12 +48,18 @@ def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[f
 
 
 def may_stop(values: Sequence[float], *, within: float = 0.03) -> bool:
-    """Tell whether a test may stop because the median of its values is known well enough.
+    """Tell whether a test may stop because its median is known well enough.
 
     May be asked after every interval; only some numbers of values are tested (5, 8, 13, 20, 31,
-    ...), between which the answer of the last test holds. Bounds are good enough that are `within`
-    this share of their middle, either way. At most 10 % of all tests stop with the true median
-    outside of the bounds.
+    ...), between which the answer of the last test holds.
+
+    Parameters
+    ----------
+    values : sequence of float
+        In order of time.
+    within : float
+        Half the width of the bounds that is good enough, relative to their middle. At most 10 % of
+        all tests stop with the true median outside of the bounds.
     """
     left = 1 - 0.9
     test = FIRST_TEST

@@ -30,6 +30,13 @@ def path_capacity(
     2016): UDP does not give way, so its best five seconds show the path's capacity, as long as
     more was sent. Cross traffic and a burst that is lost lower a mean, nothing raises it.
 
+    Parameters
+    ----------
+    received : sequence of Interval
+        Rates of arrival, in order of time.
+    sent_mbps : float, optional
+        Without it the figure is a lower bound.
+
     Raises
     ------
     TooFewError
@@ -48,12 +55,24 @@ def path_capacity(
 
 
 def rate_sweep(asked_mbps: ArrayLike, sent_mbps: ArrayLike, received_mbps: ArrayLike) -> Record:
-    """Find the edges of a sweep of sending rates: target, true and received rate of each step.
+    """Find the edges of a sweep of sending rates.
 
     After "Network throughput in Amazon EC2" (Computer Networks, 2015): with a growing target rate,
     what is truly sent follows the target up to the sender's cap. What is received follows what is
     sent up to the *flattening edge*, is flat after it, and with fragmented packets falls again
-    from the *penalty edge* on. Edges are in Mbit/s sent, None where the sweep did not reach them.
+    from the *penalty edge* on.
+
+    Parameters
+    ----------
+    asked_mbps, sent_mbps, received_mbps : arrays, length n
+        Target, true and received rate of each step, in any order.
+
+    Returns
+    -------
+    dict
+        ``rates`` tried; ``sender_cap_mbps``, the most that was truly sent where it stayed behind;
+        ``flattening_edge_mbps`` sent, and ``flat_mbps`` received from there; ``penalty_edge_mbps``
+        sent, from which what is received falls. None for what the sweep did not reach.
 
     Raises
     ------

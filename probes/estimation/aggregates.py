@@ -29,9 +29,22 @@ SHORT_S = 10.0
 class AggregateTests:
     """The tests of m links that count, in Gbit/s, corrected for slow start.
 
-    ``alone`` are estimates from the tests alone, ``values`` of all tests in the ``groups`` of
-    links; ``connections`` are 0 where not known. A lone test is alone, short, and from a cold
-    start; ``fallen`` are those whose rate fell, of links whose rate falls.
+    Attributes
+    ----------
+    pairs : (array, array)
+        Numbers of the ends of each link.
+    alone : EstimateArray
+        Estimates from the tests alone.
+    values : array
+        Of all tests.
+    groups : Groups
+        Those of each link.
+    connections : array of int
+        0 where they are not known.
+    is_lone : array of bool
+        Whether there is one test alone, and it is short and from a cold start.
+    fallen : Samples
+        Those whose rate fell, of links whose rate falls.
     """
 
     pairs: Pairs
@@ -44,7 +57,15 @@ class AggregateTests:
 
 
 def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> AggregateTests:
-    """Return the tests of each link that was measured."""
+    """Return the tests of each link that was measured.
+
+    Parameters
+    ----------
+    samples : LinkSamples
+        Of n regions.
+    rtts_ms : array, shape (n, n)
+    origins : Origins
+    """
     counted = samples.counted("aggregate_mbps", rtts_ms)
     cuts, fallen, counted = _with_cuts(samples, counted)
     groups, first = counted.groups, counted.rows[counted.groups.first]
@@ -117,7 +138,8 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
 def saturated_links(samples: LinkSamples) -> Pairs:
     """Return the links whose ramp has shown that more connections bring nothing.
 
-    Steps of a ramp are in a sample's detail, and samples with other numbers of connections.
+    The steps of a ramp are in the detail of its sample; samples with different numbers of
+    connections are steps, too.
     """
     recent = samples.recent("aggregate_mbps")
     # Most links were tested with one number of connections, which shows nothing.

@@ -41,8 +41,18 @@ DEVIATIONS = 3.0
 class SourceSamples(NamedTuple):
     """Samples of a link and metric that one source reported and that may count, oldest first.
 
-    ``first_id`` is the first of its level in the order of arrival; ``places`` are among the samples
-    of the link; values are ``logs``, so that samples can be compared.
+    Attributes
+    ----------
+    source : str
+        :data:`probes.samples.OWN` is trusted.
+    first_id : int
+        In the order of arrival, the first of its level.
+    places : array of int
+        Their places among the samples of the link.
+    at_s : array
+        Seconds since 1970 (UTC).
+    logs : array
+        Logarithms of the values, so that samples can be compared.
     """
 
     source: str
@@ -59,7 +69,14 @@ class SourceSamples(NamedTuple):
 
 
 class DisputedSamples(NamedTuple):
-    """Samples of one source that contradict a link's level, of so many that may have counted."""
+    """Samples of one source that contradict a link's level, and do not count.
+
+    Attributes
+    ----------
+    places : array of int
+    of : int
+        Number of this source's samples that may have counted.
+    """
 
     source: str
     places: Ints
@@ -67,10 +84,17 @@ class DisputedSamples(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The samples of a link and metric that count, oldest first.
+    """The samples of a link and metric that count.
 
-    ``reported_by`` are their sources, unless the own prober is among them; ``is_shift`` is whether
-    they are a new level that the reference has not found yet.
+    Attributes
+    ----------
+    places : array of int
+        Oldest first.
+    reported_by : tuple of str
+        Their sources, where the own prober is not among them; else empty.
+    disputed : tuple of DisputedSamples
+    is_shift : bool
+        Whether they are a new level that the reference has not found yet.
     """
 
     places: Ints
@@ -82,7 +106,12 @@ class Agreement(NamedTuple):
 def agreed(found: Sequence[SourceSamples], noise: float) -> Agreement:
     """Return the samples of a link and metric that count.
 
-    Each source is there once; 90 % of tests lie within the noise, a logarithm, about the level.
+    Parameters
+    ----------
+    found : sequence of SourceSamples
+        Each source once, with at least one sample.
+    noise : float
+        Of one test about the level: 90 % lie within it, as a logarithm.
     """
     if len(found) == 1:
         return Agreement(found[0].places, trusted(found[0].source))

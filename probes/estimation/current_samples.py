@@ -71,7 +71,12 @@ class SeriesError(Exception):
 
 @contextmanager
 def evaluated(samples: Samples, place: int) -> Iterator[None]:
-    """Raise any error in the evaluation of a sample's series as :class:`SeriesError`."""
+    """Name the series of a sample in any error while it is evaluated.
+
+    Raises
+    ------
+    SeriesError
+    """
     try:
         yield
     except Exception as error:
@@ -81,10 +86,19 @@ def evaluated(samples: Samples, place: int) -> Iterator[None]:
 class CurrentSamples(NamedTuple):
     """Samples since their link last changed its level.
 
-    By source, destination, metric, kind of address and reporter, the newest of each such part, the
-    oldest first; ``first_id`` is the lowest order of arrival of a sample's part since then.
-    ``shifts`` are by the own prober where it has measured a link; ``before`` counts older samples,
-    and the first sample since the changes is of ``since_s``, infinity without any.
+    Attributes
+    ----------
+    samples : Samples
+        By source, destination, metric, kind of address and reporter, the oldest first; of each
+        such part the newest.
+    first_id : array of int
+        Of each sample, the lowest order of arrival of its part since then.
+    shifts : list of LinkShift
+        Every change that was found, by the own prober where it has measured a link.
+    before : int
+        Samples from before a change.
+    since_s : float
+        Time of the first sample since the changes; infinity where there is none.
     """
 
     samples: Samples

@@ -87,8 +87,18 @@ def measured(
 ) -> EstimateArray:
     """Return estimates of links, each from its own samples.
 
-    ``extra`` has a number for each link that tells its figures, made by ``figures_of``, from
-    others.
+    Parameters
+    ----------
+    counted : CountedSamples
+    marks : sequence of Figures or None
+        Of :class:`.LinkSamples`.
+    bounds : (low, expected, high)
+        Of each link.
+    origins : Origins
+    extra : array of int, optional
+        Of each link, a number that tells its figures from those of other links.
+    figures_of : callable
+        Returns the figures for such a number.
     """
     rows, groups, of_link = counted[1:]
     further = np.zeros(len(of_link), np.int64) if extra is None else extra

@@ -58,7 +58,17 @@ class Dispute(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Estimates of all regions' sites and links: in use, and over the other kind of address."""
+    """The estimates of all links and VMs.
+
+    Attributes
+    ----------
+    sites : dict
+        Region id to site.
+    links : LinkArray
+        Those in use.
+    others : LinkArray
+        Over the kind of address that is not in use, where both are known.
+    """
 
     sites: dict[str, Site]
     links: LinkArray
@@ -70,11 +80,12 @@ class Estimates(NamedTuple):
 
 
 class Estimator:
-    """Estimates all links and VMs from samples, in any order, at once.
+    """Estimates all links and VMs from samples at once.
 
     Parameters
     ----------
     samples : Samples
+        All that were reported, in any order.
     catalogue : Catalogue
     chosen : mapping, optional
         Region or provider to VM type. Without it, a region's VM type is the one that most of
@@ -89,6 +100,8 @@ class Estimator:
     ----------
     newest_s : float
         Time of the newest sample that counts, seconds since 1970; 0 where there is none.
+    shifts : list of LinkShift
+        Every change of level that was found.
     """
 
     def __init__(

@@ -39,7 +39,15 @@ class MeasuredFlows(NamedTuple):
 
 
 def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> MeasuredFlows:
-    """Return the links whose single flows were measured."""
+    """Return the links whose single flows were measured.
+
+    Parameters
+    ----------
+    samples : LinkSamples
+        Of n regions.
+    rtts_ms : array, shape (n, n)
+    origins : Origins
+    """
     counted = samples.counted("per_flow_mbps", rtts_ms)
     groups = counted.groups
     values = steady_values(counted.rows, "per_flow_mbps", rtts_ms)
@@ -67,7 +75,17 @@ def flows_of_windows(
 ) -> EstimateArray:
     """Return one flow's throughput on all links by windows and caps, in Mbit/s, shape (n, n).
 
-    Tests on the links that teach show their spread about the rates that windows promise.
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions, with their windows calibrated.
+    rtts_ms : EstimateArray, shape (n, n)
+    flows : MeasuredFlows
+        They show the spread of tests about the rates that windows promise.
+    teaches : array of bool, shape (n, n)
+        Links whose tests count for that.
+    catalogue : Catalogue
+    origins : Origins
     """
     listed = list(sites.values())
     windows = bounds_of(site.window_mb for site in listed)

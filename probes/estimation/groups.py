@@ -18,7 +18,12 @@ MAD_TO_SIGMA = 1.4826
 
 
 class Groups(NamedTuple):
-    """Groups by their begins, and the end of the last one."""
+    """Begins of groups, and the end of the last one.
+
+    Attributes
+    ----------
+    begins : array of int, length m + 1
+    """
 
     begins: Ints
 
@@ -86,9 +91,13 @@ class Groups(NamedTuple):
         return self.medians(np.abs(values - self.spread(middles)))
 
     def bounds(self, values: Floats, noise: Floats | float) -> tuple[Floats, Floats, Floats]:
-        """Return the median of each group, with bounds from spread and one measurement's noise.
+        """Return the median of each group, with bounds from noise and spread.
 
-        That is its relative error, 90th percentile.
+        Parameters
+        ----------
+        values : array
+        noise : float or array
+            Relative error of one measurement, 90th percentile.
         """
         middles, counts = self.medians(values), self.counts
         sigmas = MAD_TO_SIGMA * self.deviations(values, middles)

@@ -77,7 +77,14 @@ Bounds: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 class ClassLaw(NamedTuple):
-    """Shift of a class of links from their law, a logarithm, and spread about it."""
+    """Shift and spread of a class of links about their law.
+
+    Attributes
+    ----------
+    shift : float
+        Median of measured over law, as a logarithm.
+    spread : LawSpread
+    """
 
     shift: float
     spread: LawSpread
@@ -86,8 +93,13 @@ class ClassLaw(NamedTuple):
 def class_law(own: Floats, others: Floats, ours: LawSpread) -> ClassLaw:
     """Return shift and spread of a class of links about their law.
 
-    From logarithms of measured over law, of its own links and of the same providers' in other
-    classes of distance, and the spread of the class on the 2022 grid.
+    Parameters
+    ----------
+    own, others : arrays
+        Logarithms of measured over law: of links of the class, and of the same providers in other
+        classes of distance.
+    ours : LawSpread
+        Of the class on the 2022 grid.
     """
     if len(own) < LEAST_LINKS:
         return ClassLaw(_median_with_law(np.append(own, others)), ours)
@@ -118,10 +130,21 @@ def least_caps(sites: Collection[Site], address: AddressKind | None = None) -> R
 class MeasuredLaw:
     """The laws between the providers of n sites, as far as measured links bear them out.
 
-    ``sites`` have caps measured where they were, ``typed`` those of their VM types: where a cap was
-    found to be less than half of that, or more than twice, the VM is not of the size that the law
-    is of, and the law holds in proportion. ``alone`` are estimates of the m pairs from measurements
-    alone.
+    Parameters
+    ----------
+    sites : mapping
+        With caps measured where they were.
+    typed : mapping
+        The same sites with the caps of their VM types. Where a cap was found to be less than half
+        of that, or more than twice, the VM is not of the size that the law is of, and the law
+        holds in proportion.
+    rtts_ms : EstimateArray, shape (n, n)
+    address : AddressKind
+    pairs : (array, array)
+        Sources and destinations of the m links that were measured.
+    alone : EstimateArray
+        Their estimates from measurements alone.
+    origins : Origins
     """
 
     def __init__(
@@ -244,7 +267,10 @@ class MeasuredLaw:
     def unmeasured(self, wanted: np.ndarray) -> EstimateArray:
         """Return the saturated throughput to expect of links, by their classes and neighbours.
 
-        Links that are not wanted get their law alone, or none.
+        Parameters
+        ----------
+        wanted : array of bool, shape (n, n)
+            Links to estimate; others get their law alone, or none.
         """
         found = self._laws
         is_learned = np.isin(self._key // CLASSES, list(self._learned))
@@ -310,11 +336,25 @@ def combined(
 ) -> tuple[Floats, Floats, Floats, np.ndarray]:
     """Combine tests of links with the laws of their classes; all figures are logarithms.
 
-    ``level`` is the median of each link's tests, minus infinity where nothing got through;
-    ``noise`` the distance from it within which 90 % of tests lie; ``below`` and ``above`` the
-    distances of the 5th and the 95th percentile of links from what the law expects. Returns the
-    estimate with the percentiles of later tests, and whether the only test contradicts the law so
-    much that it is to be repeated.
+    Parameters
+    ----------
+    level : array
+        Of the median of each link's tests; minus infinity where nothing got through.
+    noise : array
+        Distance from the level within which 90 % of tests lie.
+    repeats : array of int
+        Number of tests.
+    is_lone : array of bool
+        Whether there is one alone, and it is short and from a cold start.
+    expected, below, above : arrays
+        By the law, and the distances of the 5th and the 95th percentile of links from it.
+
+    Returns
+    -------
+    expected, below, above : arrays
+        The estimate, with the percentiles of later tests.
+    doubted : array of bool
+        Whether the only test contradicts the law so much that it is to be repeated.
     """
     lower = level < expected - 1e-9  # whatever the last digit, the median link is not below itself
     spread = np.maximum(np.where(lower, below, above), noise)

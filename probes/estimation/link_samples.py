@@ -44,10 +44,18 @@ _NOISES: dict[Metric, float] = {
 
 
 class CountedSamples(NamedTuple):
-    """The samples of one metric that count, in a group for each link.
+    """The samples of one metric that count, by link.
 
-    ``places`` are among those of :class:`LinkSamples`; ``marks`` has each link's place of its
-    sources in :attr:`LinkSamples.marks`.
+    Attributes
+    ----------
+    places : array of int
+        Among those of :class:`LinkSamples`.
+    rows : Rows
+        These.
+    groups : Groups
+        One for each link.
+    marks : array of int
+        For each link, the place of its sources in :attr:`LinkSamples.marks`.
     """
 
     places: Ints
@@ -75,7 +83,16 @@ def number_of(regions: np.ndarray) -> Ints:
 
 
 def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
-    """Return values of samples, corrected for slow start where the round-trip time is known."""
+    """Return values of samples, corrected for slow start.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of the metric.
+    metric : Metric
+    rtts_ms : array, shape (n, n)
+        NaN where not known: samples stay as they are.
+    """
     values: Floats = rows["value"]
     if metric not in {"per_flow_mbps", "aggregate_mbps"}:
         return values
@@ -87,11 +104,20 @@ def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
 class LinkSamples:
     """The samples over one kind of address between some regions, by metric and link.
 
-    The sites' regions are the first of the samples' names; a throughput sample that was taken with
-    other VM types does not count.
+    Parameters
+    ----------
+    current : CurrentSamples
+        The regions are the first of their names.
+    sites : mapping
+        The regions, with the VM types assumed: a throughput sample that was taken with others does
+        not count.
+    is_mixed : bool
+        Whether several sources have reported anything.
 
     Attributes
     ----------
+    names : list of str
+    samples : Samples
     marks : list of Figures or None
         The first is None: of the own prober, or of the only source that there is.
     agreements : dict
@@ -142,7 +168,10 @@ class LinkSamples:
     def counted(self, metric: Metric, rtts_ms: Floats | None = None) -> CountedSamples:
         """Return the samples on which estimates of a metric rest.
 
-        Round-trip times make tests from a cold start comparable with others.
+        Parameters
+        ----------
+        rtts_ms : array, shape (n, n)
+            Of the links, to compare tests from a cold start with others; NaN where not known.
         """
         if metric not in self._counted:
             if rtts_ms is None:

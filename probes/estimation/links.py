@@ -31,9 +31,18 @@ NOT_OPENED = -1
 class MeasuredLinks(NamedTuple):
     """Measured throughput of some of n x n links.
 
-    ``aggregates`` of ``pairs`` are in Gbit/s, combined with the laws of their classes;
-    ``connections`` are 0 where not known; ``saturated`` are links whose ramp has shown that more
-    bring nothing.
+    Attributes
+    ----------
+    flows : MeasuredFlows
+    pairs : (array, array)
+        Links whose aggregate was measured.
+    aggregates : EstimateArray
+        Of these, in Gbit/s, combined with the laws of their classes.
+    priors : array, shape (4, m)
+    connections : array of int
+        0 where they are not known.
+    saturated : (array, array)
+        Links whose ramp has shown that more connections bring nothing.
     """
 
     flows: MeasuredFlows
@@ -56,8 +65,17 @@ def links_of(
 ) -> LinkArray:
     """Return all links that have an estimate.
 
-    ``flows`` by the window of the receiver, in Mbit/s, and ``aggregates`` without tests, in Gbit/s,
-    are written to.
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions.
+    rtts_ms, flows, aggregates : EstimateArray, shape (n, n)
+        Round-trip times; one flow by the window of its receiver, in Mbit/s; and many connections
+        without tests, in Gbit/s. The last two are written to.
+    measured : MeasuredLinks
+    losses_pct : array, shape (n, n)
+    address : AddressKind
+    origins : Origins
     """
     shape = rtts_ms.shape
     aggregates[measured.pairs] = measured.aggregates
@@ -95,7 +113,19 @@ def links_of(
 def _infer_flows(
     flow: EstimateArray, aggregate: EstimateArray, opened: Ints, inferred: Bools, origins: Origins
 ) -> None:
-    """Correct single flows that were inferred, in Mbit/s, by measured aggregates of their links."""
+    """Correct single flows by the measured aggregate of the same link.
+
+    Parameters
+    ----------
+    flow : EstimateArray
+        By the receiver's window, in Mbit/s.
+    aggregate : EstimateArray
+        In Gbit/s.
+    opened : array of int
+        Connections with which the latter were measured.
+    inferred : array of bool
+        Flows that were not measured.
+    """
     is_measured = are_known(aggregate) & are_of("measured", origins, aggregate["origin"])
     at = np.flatnonzero(inferred & is_measured)
     found, many = flow[at], aggregate[at]

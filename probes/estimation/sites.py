@@ -72,8 +72,20 @@ def with_caps(
 ) -> dict[str, Site]:
     """Take over measured caps, and raise those that a link has exceeded.
 
-    A VM without a measured cap has the one that was stated for it (egress and ingress, by region),
-    else that of others of its type.
+    A VM without a measured cap has the one that was stated for it, else that of others of its
+    type.
+
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions.
+    samples : LinkSamples
+    tests : AggregateTests
+    stated_gbps : mapping
+        Region to egress and ingress cap.
+    rtts_ms : array, shape (n, n)
+    catalogue : Catalogue
+    origins : Origins
     """
     caps = _measured_caps(with_windows(sites, samples, rtts_ms, catalogue), samples, rtts_ms)
     busiest = [_busiest_links(ends, tests, origins, len(sites)) for ends in tests.pairs]
@@ -140,8 +152,12 @@ def _busiest_links(
 class _MeasuredCaps(NamedTuple):
     """Caps of one direction, in Gbit/s.
 
-    ``of`` has those that were reached, by region, and by VM type for regions without one;
-    ``at_least`` the most that a region's VM carried while its peers were the limit.
+    Attributes
+    ----------
+    of : dict
+        Region, and VM type for regions without one, to the cap that was reached.
+    at_least : dict
+        Region to the most that its VM carried while its peers were the limit.
     """
 
     of: dict[str, Estimate]
@@ -151,12 +167,19 @@ class _MeasuredCaps(NamedTuple):
 def _measured_caps(
     sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats
 ) -> list[_MeasuredCaps]:
-    """Return the egress and the ingress caps, given sites with windows as flows have shown them.
+    """Return the egress and the ingress caps.
 
     A VM that was loaded from or towards peers shows its cap only if the links could have carried
     more together. A link carries the rate of the peer's own probe of the other direction, and no
     more than its connections' windows over its round-trip time. Where the sum came up to that, the
     peers were the limit, and the probe is a lower bound.
+
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions, with windows as flows have shown them.
+    samples : LinkSamples
+    rtts_ms : array, shape (n, n)
     """
     index = {name: number for number, name in enumerate(samples.names)}
 
@@ -251,7 +274,11 @@ def _peers_could_gbps(
 def with_buckets(sites: Mapping[str, Site], fallen: Samples) -> dict[str, Site]:
     """Return sites with the caps that last, where VMs have buckets that pauses fill.
 
-    ``fallen`` are tests whose rate fell, of links whose rate falls.
+    Parameters
+    ----------
+    sites : mapping
+    fallen : Samples
+        Tests whose rate fell, of links whose rate falls.
     """
     found, listed = dict(sites), list(fallen)
     for region in dict.fromkeys(sample.src for sample in listed):
@@ -308,7 +335,16 @@ def most_calibrating_mbps(
 def with_windows(
     sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats, catalogue: Catalogue
 ) -> dict[str, Site]:
-    """Calibrate each receiver's window by the flows into it, else by others of its type."""
+    """Calibrate each receiver's window by the flows into it, else by others of its type.
+
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions.
+    samples : LinkSamples
+    rtts_ms : array, shape (n, n)
+    catalogue : Catalogue
+    """
     counted = samples.counted("per_flow_mbps", rtts_ms)
     ends = number_of(counted.rows["src"]), number_of(counted.rows["dst"])
     shows = counted.rows["value"] <= most_calibrating_mbps(sites, rtts_ms, catalogue)[ends]
