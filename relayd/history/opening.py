@@ -20,12 +20,7 @@ MOST_TRANSFERS = 100_000
 
 
 class StoredHistory(SampleHistory):
-    """The samples of a store that count.
-
-    Parameters
-    ----------
-    store : Store
-    """
+    """The samples of a store that count."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -61,12 +56,7 @@ class StoredHistory(SampleHistory):
 
 @contextmanager
 def open_history(where: Location) -> Iterator[SampleHistory]:
-    """Open a store, or a data set as ``relayd export samples`` writes it.
-
-    Parameters
-    ----------
-    where : Path or Address
-        A folder is a data set.
+    """Open a store, or a folder that is a data set as ``relayd export samples`` writes it.
 
     Raises
     ------

@@ -40,14 +40,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class SeriesEvidence:
-    """One link and metric that a figure rests on.
-
-    Attributes
-    ----------
-    samples : Samples
-        Those that counted, the newest first; empty where ``was_read`` is false.
-    left_out : list of LeftOut
-    """
+    """One link and metric that a figure rests on: samples that counted, the newest first."""
 
     series: UsedSeries
     samples: Samples
@@ -57,13 +50,7 @@ class SeriesEvidence:
 
 @dataclass(frozen=True, slots=True)
 class FigureEvidence:
-    """A figure with the samples that it rests on.
-
-    Attributes
-    ----------
-    further : int
-        Links that took part and are not named.
-    """
+    """A figure with the samples that it rests on; further links took part and are not named."""
 
     origin: FigureProvenance
     used: list[SeriesEvidence]

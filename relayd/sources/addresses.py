@@ -21,29 +21,20 @@ _PUBLIC, _PRIVATE = (ADDRESS_KINDS.index(kind) + 1 for kind in ADDRESS_KINDS)
 
 
 def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddresses) -> Network:
-    """Return a network whose links in use are over a kind of address.
+    """Return a network whose links in use are over a kind of address; the rest is in ``others``.
 
-    Links over the other kind are kept in :attr:`.Network.others`, so that any kind leads to any
-    other.
-
-    Parameters
-    ----------
-    network : Network
-    catalogue : Catalogue
-        For links over private addresses of which nothing is known but that they are there: their
-        round-trip time and loss are those over public ones, their throughput is from models.
-    wanted : {"auto", "public", "private"}
-        ``auto``: private where both ends can. ``private``: also between all regions of one
-        provider.
+    So any kind leads to any other. ``auto`` is private where both ends can, ``private`` also
+    between all regions of one provider. Of links over private addresses of which nothing is known
+    but that they are there, round-trip time and loss are those over public ones, and models give
+    the throughput.
     """
     sites, usual = network.sites, network.usual
-    may_change = (
+    if not (  # the usual case
         network.others
         or network.has_private_links
         or wanted == "private"
         or (wanted == "auto" and any(site.private_network for site in sites.values()))
-    )
-    if not may_change:  # the usual case
+    ):
         return network
     others = network.others.among(sites)
     kinds = np.where(_private(network, others, wanted), _PRIVATE, _PUBLIC)
@@ -52,8 +43,7 @@ def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddress
         return network
     swapped = change & others.present
     known = others.where(swapped)
-    for address in ADDRESS_KINDS:
-        number = ADDRESS_KINDS.index(address) + 1
+    for number, address in enumerate(ADDRESS_KINDS, 1):
         missing = change & ~swapped & (kinds == number)
         if missing.any():
             known = known.over(by_models(usual, sites, catalogue, missing, address))

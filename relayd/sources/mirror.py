@@ -84,13 +84,7 @@ class MirroredWan(Wan):
         return self._source.link_states()
 
     def refresh(self) -> Snapshot:
-        """Take over the service's newest snapshot now.
-
-        Raises
-        ------
-        RelaydError
-            If the service does not answer.
-        """
+        """Take over the service's newest snapshot now; raise RelaydError if it does not answer."""
         with self._looking:
             self._look()
         if self.problem:

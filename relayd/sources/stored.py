@@ -30,18 +30,10 @@ from relayd.transfers.register import outcomes_of
 
 
 class StoreSource(Source):
-    """Reads networks from a store, as much of them as a question needs.
+    """Reads networks from a store, which it opens when first asked.
 
-    It opens the store when first asked.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    db : Location, str or None
-        A store that must exist, or its name as a user wrote it; None for the per-user store,
-        which need not.
-    fleet : Path, optional
-        Fleet file whose VMs stand at their regions' sites.
+    A store that is named must exist, the per-user one (None) need not. The VMs of a fleet file
+    stand at their regions' sites.
     """
 
     def __init__(
@@ -97,9 +89,7 @@ class StoreSource(Source):
     def _open(self) -> _Opened:
         if self._opened is None:
             named = self._location
-            store = (
-                open_if_there(default_path()) if named is None else open_store(named, mode="read")
-            )
+            store = open_store(named, mode="read") if named else open_if_there(default_path())
             fleet = fleet_sites(load_fleet(self._fleet), self.catalogue) if self._fleet else {}
             self._opened = _Opened(store, self.catalogue, fleet)
         return self._opened
@@ -149,26 +139,14 @@ def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | Non
 
 
 def stored_network(store: Store, snapshot_id: str) -> Network:
-    """Return the network of any snapshot that is kept, with bounds as wide as when it was made.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name, or it was pruned.
-    """
+    """Return the network of any snapshot that is kept, with bounds as wide as when it was made."""
     row = store.snapshots.get(snapshot_id)
     made = store.snapshots.network(row.id).with_(aged_to_s=row.created_at_s)
     return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
 
 
 def snapshot_named(store: Store, name: str, now_s: float) -> SnapshotRow:
-    """Return a snapshot by its id, or the newest that was made before a time or so long ago.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return a snapshot by its id, or the newest that was made before a time or so long ago."""
     at_s = None
     for read in (seconds_of, lambda text: now_s - parse_duration_s(text)):
         with suppress(ValueError, RelaydError):
@@ -178,18 +156,11 @@ def snapshot_named(store: Store, name: str, now_s: float) -> SnapshotRow:
         return store.snapshots.get(name)
     found = store.snapshots.current_at(at_s)
     if found is None:
-        oldest = store.snapshots.oldest()
-        kept = (
-            f"the oldest that is kept was made at {utc_text(oldest.created_at_s)}"
-            if oldest
-            else "none is kept"
-        )
-        raise InputError(
-            "snapshot",
-            f"is older than all: {kept}",
-            value=name,
-            remedy="Give a later time, or leave it out.",
-        )
+        oldest, kept = store.snapshots.oldest(), "none is kept"
+        if oldest:
+            kept = f"the oldest that is kept was made at {utc_text(oldest.created_at_s)}"
+        remedy = "Give a later time, or leave it out."
+        raise InputError("snapshot", f"is older than all: {kept}", value=name, remedy=remedy)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -16,14 +16,7 @@ _OF_A_PLAN = frozenset({"plan_id", "snapshot", "request", "vms", "paths"})
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPath:
-    """A path that a transfer is to take.
-
-    Attributes
-    ----------
-    regions : tuple of str
-        Two, or three with a relay.
-    throughput_gbps : float | None
-    """
+    """A path that a transfer is to take: two regions, or three with a relay."""
 
     regions: tuple[str, ...]
     throughput_gbps: float | None
@@ -36,18 +29,9 @@ class ExpectedPath:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTransfer:
-    """The figures that a plan predicts; None for those that it leaves out.
+    """The figures that a plan predicts, and the volume it was asked for; None if it leaves one out.
 
-    Attributes
-    ----------
-    throughput_gbps, throughput_gbps_low : float | None
-    duration_s : float | None
-    cost_usd : float | None
-        Egress and VMs.
-    paths : tuple of ExpectedPath
-    plan_id : str | None
-    volume_gb : float | None
-        That the plan was asked for.
+    ``cost_usd`` is of egress and VMs.
     """
 
     throughput_gbps: float | None = None
@@ -70,25 +54,23 @@ def is_storable(text: str) -> bool:
 
 
 def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
-    """Return the figures of a plan.
-
-    Raises
-    ------
-    InputError
-        If they are no figures of a transfer.
-    """
+    """Return the figures of a plan; raise InputError if they are no figures of a transfer."""
     if plan is None:
         return None
     cost, asked, number = plan.get("cost_usd"), plan.get("request"), plan.get("plan_id")
     stated = {
-        **{name: plan.get(name) for name in ("throughput_gbps", "throughput_gbps_low")},
+        "throughput_gbps": plan.get("throughput_gbps"),
+        "throughput_gbps_low": plan.get("throughput_gbps_low"),
         "duration_s": plan.get("duration_s"),
         "cost_usd": cost.get("total") if isinstance(cost, Mapping) else cost,
         "volume_gb": asked.get("volume_gb") if isinstance(asked, Mapping) else None,
     }
+    paths = plan.get("paths") or ()
+    if not isinstance(paths, list | tuple) or len(paths) > 1000:
+        raise InputError("plan.paths", "must be a list of paths", value=paths, remedy=_REMEDY)
     return ExpectedTransfer(
         **{name: _figure(value, name) for name, value in stated.items()},
-        paths=_paths(plan.get("paths")),
+        paths=tuple(map(_path, paths)),
         plan_id=number and str(number)[:200],
     )
 
@@ -102,14 +84,6 @@ def _figure(value: Any, name: str) -> float | None:
     if value < 0 or (value == 0 and name.startswith("throughput")):
         raise InputError(f"plan.{name}", "must be above 0", value=value, remedy=_REMEDY)
     return float(value)
-
-
-def _paths(value: Any) -> tuple[ExpectedPath, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) > 1000:
-        raise InputError("plan.paths", "must be a list of paths", value=value, remedy=_REMEDY)
-    return tuple(_path(path) for path in value)
 
 
 def _path(value: Any) -> ExpectedPath:

@@ -67,16 +67,7 @@ def transfer_rows(
     before_number: int = 0,
     limit: int = MOST_LISTED,
 ) -> list[StoredTransfer]:
-    """Return transfers, the newest first.
-
-    Parameters
-    ----------
-    state : WantedState, optional
-    src, dst : str, optional
-        Region ids.
-    before_number : int
-        Of the last of the page before; 0 for the first page.
-    """
+    """Return transfers, the newest first, after the last of the page before (0 for none)."""
     lost_s = clock() - LOST_AFTER_S
     conditions: dict[str, tuple[object, ...]] = {"number < ?": (before_number or _BEYOND,)}
     if state == "in-flight":
@@ -118,16 +109,7 @@ def forget_reports(database: Database, before_s: float) -> int:
 
 
 class TransferRegister:
-    """Keeps transfers; methods, answers and errors are those of a client of a service.
-
-    Parameters
-    ----------
-    database : Database
-    names : NetworkView
-        By which regions are called.
-    who : str
-        Who reports.
-    """
+    """Keeps transfers that `who` reports; its methods are those of a client of a service."""
 
     def __init__(self, database: Database, names: NetworkView, who: str) -> None:
         self._database, self._names, self._who = database, names, who
@@ -185,10 +167,13 @@ class TransferRegister:
                 "expected": None if expected is None else json.dumps(asdict(expected)),
                 "via": None if len(relays) > 1 else next(iter(relays), DIRECT),
                 "heard_s": now_s,
+                "state": "running",
+                "problem": "",
+                "moved_gb": 0.0,
+                "moved_via": "{}",
+                "reports": "[]",
             }
-            begun = {"state": "running", "problem": "", "moved_gb": 0.0, "moved_via": "{}"}
-            begun["reports"] = "[]"
-            database.add("transfers", {**row, **begun})
+            database.add("transfers", row)
             return self._told(name), True
 
     def report(self, name: str, request: TransferProgressRequest) -> TrackedTransfer:
@@ -245,15 +230,8 @@ class TransferRegister:
             return self._told(name)
 
     def transfer(self, id: str) -> TransferDetails:  # noqa: A002
-        """Return a transfer with its reports.
-
-        Raises
-        ------
-        NoTransferError
-            If there is none with this id.
-        """
-        row = self._require(id)
-        return details(row, clock())
+        """Return a transfer with its reports; raise NoTransferError if there is none."""
+        return details(self._require(id), clock())
 
     def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None

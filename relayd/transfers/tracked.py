@@ -34,18 +34,10 @@ TrackedState: TypeAlias = Literal["running", "silent", "finished", "failed", "ca
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A transfer as it was begun, and what was said of it last.
+    """A transfer as it was begun, and what was said of it last; times in seconds since 1970 (UTC).
 
-    Times are seconds since 1970 (UTC).
-
-    Attributes
-    ----------
-    who : str
-        The token that reports it, or ``user@machine``.
-    via : str | None
-        Its relay, or ``direct``; None where it takes several paths.
-    moved_gb : float
-        What has arrived.
+    ``who`` is the token that reports it, or ``user@machine``; ``via`` is its relay, or ``direct``,
+    None where it takes several paths; ``moved_gb`` is what has arrived.
     """
 
     id: str
@@ -125,13 +117,7 @@ class TrackedTransfer(Transfer):
 
 @dataclass(frozen=True, slots=True)
 class TrackedReport:
-    """The volume that had arrived at one time.
-
-    Attributes
-    ----------
-    rate_gbps : float | None
-        Since the report before; None for the first.
-    """
+    """The volume that had arrived at one time, and the rate since the report before."""
 
     at_s: float
     moved_gb: float
@@ -140,13 +126,7 @@ class TrackedReport:
 
 @dataclass(frozen=True, slots=True)
 class TrackedPath:
-    """A path of a transfer: its planned rate, and the volume that arrived over it.
-
-    Attributes
-    ----------
-    moved_gb : float | None
-        None where it was not reported.
-    """
+    """A path of a transfer: its planned rate, and the volume that arrived over it, if reported."""
 
     regions: tuple[str, ...]
     planned_gbps: float | None
@@ -155,18 +135,10 @@ class TrackedPath:
 
 @dataclass(frozen=True, slots=True)
 class RestQuestion:
-    """A request to plan the rest of the transfer.
+    """A request to plan the rest of the transfer, to be sent to a path of the HTTP service.
 
-    Attributes
-    ----------
-    question : {"replan", "transfer"}
-        ``transfer`` where the plan is not known as a whole.
-    advised : bool
-        Whether the transfer is late, or much slower than planned.
-    path : str
-        Of the HTTP service.
-    body : mapping
-        To be sent there.
+    It is advised if the transfer is late, or much slower than planned. It asks for a ``transfer``
+    where the plan is not known as a whole.
     """
 
     question: Literal["replan", "transfer"]

@@ -24,15 +24,9 @@ TASK = TypeAdapter(ProbeTask)
 
 
 class StoredCampaign:
-    """The log of one campaign.
+    """The log of one campaign, on a store that is open for writing.
 
-    Parameters
-    ----------
-    store : Store
-        Open for writing.
-    id : int
-    options : dict
-        What it was begun with, as JSON types.
+    ``options`` is what it was begun with, as JSON types.
     """
 
     def __init__(self, store: Store, id: int, options: dict[str, Any]) -> None:  # noqa: A002
@@ -59,29 +53,19 @@ class StoredCampaign:
             (self.id,),
         )
         return [
-            Probe(number, stage, TASK.validate_json(task), status, problem)
-            for number, stage, task, status, problem in rows
+            Probe(number, stage, TASK.validate_json(task), *how)
+            for number, stage, task, *how in rows
         ]
 
     def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> list[Probe]:
         """Store the tasks of a stage."""
+        row = {"campaign_id": self.id, "stage": stage}
         with self._database.transaction():
-            return [
-                Probe(
-                    self._database.add(
-                        "probes",
-                        {
-                            "campaign_id": self.id,
-                            "stage": stage,
-                            "task": TASK.dump_json(task).decode(),
-                        },
-                        "id",
-                    ),
-                    stage,
-                    task,
-                )
+            numbers = [
+                self._database.add("probes", {**row, "task": TASK.dump_json(task).decode()}, "id")
                 for task in tasks
             ]
+        return [Probe(id, stage, task) for id, task in zip(numbers, tasks, strict=True)]  # noqa: A001
 
     def reserve(self, starting: Sequence[tuple[Probe, float, float]]) -> None:
         """Store the most GB and USD of each probe until it is recorded, before it starts.
@@ -162,13 +146,7 @@ class StoredCampaign:
 
 
 class Campaigns:
-    """The campaigns of a store.
-
-    Parameters
-    ----------
-    store : Store
-        Open for writing.
-    """
+    """The campaigns of a store that is open for writing."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -181,8 +159,7 @@ class Campaigns:
 
     def begin(self, options: Mapping[str, Any]) -> StoredCampaign:
         """Store a new campaign."""
-        text = json.dumps(dict(options), sort_keys=True)
-        row = {"options": text, "started_at_s": time.time()}
+        row = {"options": json.dumps(dict(options), sort_keys=True), "started_at_s": time.time()}
         number = self._database.add("campaigns", row, "id")
         return StoredCampaign(self._store, number, dict(options))
 
@@ -203,7 +180,7 @@ class Campaigns:
             "JOIN probes ON campaign_id = campaigns.id GROUP BY campaigns.id, options"
         )
         found = [row for row in rows if json.loads(row[0]).get("started_by") == started_by]
-        return sum(float(gb) for _, gb, _ in found), sum(float(usd) for *_, usd in found)
+        return sum(float(row[1]) for row in found), sum(float(row[2]) for row in found)
 
     def ask_to_stop(self, number: int) -> None:
         """Ask the process that runs a campaign to interrupt it."""
@@ -211,11 +188,9 @@ class Campaigns:
 
     def take_stop(self, number: int) -> bool:
         """Return whether a stop of a campaign was requested, and clear the request."""
-        database = self._database
-        if database.metadata(_TO_STOP) != number:
-            return False
-        database.set_metadata(_TO_STOP, 0)
-        return True
+        if is_asked := self._database.metadata(_TO_STOP) == number:
+            self._database.set_metadata(_TO_STOP, 0)
+        return is_asked
 
     def is_run_by_watcher(self) -> bool:
         """Return whether the watcher runs the current campaign, or ran the last one."""
@@ -235,13 +210,7 @@ class Campaigns:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only campaign on this store.
-
-        Raises
-        ------
-        InputError
-            If another process is running one; its probes and ours would disturb each other.
-        """
+        """Be the only campaign on this store; raise InputError if another process runs one."""
         with self._store.new_lease("prober") as lease:
             if not lease.acquire_unless_renewed():
                 raise InputError(

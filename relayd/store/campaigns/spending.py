@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from relayd.store.database import Database
+from relayd.store.database import Part
 
 Kind: TypeAlias = Literal["liveness", "campaign"]
 
 
-class Spending:
+class Spending(Part):
     """The spending of a store, by UTC day.
 
     Money is reserved before it is spent. A reservation counts as spent until it is settled.
-
-    Parameters
-    ----------
-    database : Database
-        Open for writing.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def committed_usd(self, day: str, kind: Kind | None = None) -> float:
         """Return USD spent or reserved on a day, of one kind or of all."""
@@ -58,9 +50,8 @@ class Spending:
 
     def settle(self, day: str, kind: Kind, reserved_usd: float, usd: float, sent_gb: float) -> None:
         """Replace a reservation by what was actually spent."""
-        with self._database.transaction():
-            self._database.change(
-                "UPDATE watch_spending SET reserved_usd = reserved_usd - ?, "
-                "spent_usd = spent_usd + ?, sent_gb = sent_gb + ? WHERE day = ? AND kind = ?",
-                (reserved_usd, usd, sent_gb, day, kind),
-            )
+        self._database.change(
+            "UPDATE watch_spending SET reserved_usd = reserved_usd - ?, "
+            "spent_usd = spent_usd + ?, sent_gb = sent_gb + ? WHERE day = ? AND kind = ?",
+            (reserved_usd, usd, sent_gb, day, kind),
+        )
