@@ -24,6 +24,10 @@ from relayd.store.samples.data_set import files_of
 class DataSetHistory(SampleHistory):
     """The samples of a data set.
 
+    Parameters
+    ----------
+    folder : Path
+
     Raises
     ------
     InputError
@@ -83,10 +87,17 @@ class DataSetHistory(SampleHistory):
         return rows - faulty, faulty
 
     def newest_rows(self, path: Path, most: int, options: ImportOptions) -> Iterator[ImportedRow]:
-        """Yield the rows of a file as its import does, but only so many newest of each series.
+        """Yield the rows of a file as its import does, but only the newest of each series.
 
-        A series is of a kind of address. Rows that are no samples are among them, so that the
-        import reports them.
+        Rows that are no samples are among them, so that the import reports them.
+
+        Parameters
+        ----------
+        path : Path
+            Of the data set.
+        most : int
+            Of each series and kind of address.
+        options : ImportOptions
         """
         codes, since_s = self._newest_since(most)
         first = 1

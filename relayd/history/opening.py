@@ -20,7 +20,12 @@ MOST_TRANSFERS = 100_000
 
 
 class StoredHistory(SampleHistory):
-    """The samples of a store that count."""
+    """The samples of a store that count.
+
+    Parameters
+    ----------
+    store : Store
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -56,7 +61,12 @@ class StoredHistory(SampleHistory):
 
 @contextmanager
 def open_history(where: Location) -> Iterator[SampleHistory]:
-    """Open a store, or a folder that is a data set as ``relayd export samples`` writes it.
+    """Open a store, or a data set as ``relayd export samples`` writes it.
+
+    Parameters
+    ----------
+    where : Path or Address
+        A folder is a data set.
 
     Raises
     ------

@@ -26,8 +26,14 @@ class SampleHistory(ABC):
     ) -> Iterator[Samples]:
         """Yield samples in parts that fit into memory, and share their names.
 
-        Only those of a metric, from one time until before another (seconds since 1970); with the
-        details of their tools if wanted.
+        Parameters
+        ----------
+        metric : Metric, optional
+            Only this metric.
+        begin_s, end_s : float
+            Only samples from one time until before another, seconds since 1970.
+        details : bool
+            Whether samples have the details of their tools.
         """
 
     def read(

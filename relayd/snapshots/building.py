@@ -39,10 +39,17 @@ def make_snapshot(
     on_shift: Callable[[LinkShift], None] = lambda _: None,
     always: bool = False,
 ) -> Snapshot | None:
-    """Estimate all links from the store's samples and save the graph; None without samples.
+    """Estimate all links from the store's samples and save the graph.
 
-    If nothing has changed since the latest snapshot, that one is returned, unless one is to be made
-    `always`. `on_shift` is called with every change of level that is found on the way.
+    Returns None where there are no samples. If nothing has changed since the latest snapshot,
+    that one is returned.
+
+    Parameters
+    ----------
+    on_shift : callable
+        Called with every change of level that is found on the way.
+    always : bool
+        Make one whatever is there.
     """
     samples_through = store.samples.last_id()
     if not samples_through:
@@ -119,8 +126,13 @@ def _note_unconfirmed(events: Events, shift: Dispute) -> None:
 class Estimation(NamedTuple):
     """Estimates from the samples of a store.
 
-    Nothing rests on the samples that can't be measurements, stored before that was looked at, nor
-    on the series that can't be evaluated.
+    Attributes
+    ----------
+    estimator : Estimator
+    impossible : int
+        Samples that can't be measurements, stored before that was looked at: nothing rests on them.
+    left_out : list of str
+        Series that can't be evaluated: nothing rests on them either.
     """
 
     estimator: Estimator
@@ -143,10 +155,18 @@ def estimated(
     change: tuple[Decision, Collection[int]] | None = None,
     accepted: Sequence[Sample] = (),
 ) -> Estimation:
-    """Estimate all links from the store's samples with an id up to one.
+    """Estimate all links from all of the store's samples.
 
-    It is done as if something had been decided about samples (by ids), and as if some in quarantine
-    had been accepted. For VM types and their caps see :class:`.Estimator`.
+    Parameters
+    ----------
+    through : int
+        Only samples with this id or a lower one.
+    chosen, stated_gbps : mapping
+        VM types and their caps; see :class:`.Estimator`.
+    change : (decision, ids of samples), optional
+        As if that had been decided about these samples.
+    accepted : sequence of Sample, optional
+        As if these, which are in quarantine, had been accepted.
     """
     samples = store.samples.read(through=through, change=change)
     # An operator may have said of some that they are right.

@@ -23,10 +23,20 @@ MOVED = 0.001
 
 @dataclass(frozen=True, slots=True)
 class EstimateChange:
-    """An estimate that is now outside the bounds that it had, which are widened for their age now.
+    """An estimate that is now outside the bounds that it had.
 
-    A cap of a region's VMs has no destination. ``metric`` ends in its unit; ``ratio`` is expected
-    now over expected then, None where that was zero.
+    Attributes
+    ----------
+    src : str
+        Source of a link, or the region whose VMs' cap it is.
+    dst : str | None
+        Destination of a link; None for a cap.
+    metric : str
+        Name of the figure, which ends in its unit.
+    before, after : Estimate
+        The bounds of the former are widened for its age now.
+    ratio : float | None
+        Expected now over expected then; None where that was zero.
     """
 
     src: str
@@ -40,7 +50,12 @@ class EstimateChange:
 class Effect(NamedTuple):
     """A figure that becomes another, in the unit its name ends in; None where there is none.
 
-    Those of a VM have no destination; those of links are over a kind of address.
+    Attributes
+    ----------
+    dst : str
+        ``""`` for figures of a VM.
+    address : AddressKind | None
+        Of links: over which kind.
     """
 
     src: str
@@ -54,8 +69,16 @@ class Effect(NamedTuple):
 def changes(then: Network, now: Network, now_s: float) -> list[EstimateChange]:
     """Return the estimates that have changed, those by the largest ratio first.
 
-    What moved most is what changes verdicts. Regions that are new or gone have no change. `then` is
-    an earlier snapshot's network as it was saved; bounds of `now` are not widened for age.
+    What moved most is what changes verdicts. Regions that are new or gone have no change.
+
+    Parameters
+    ----------
+    then : Network
+        Of the earlier snapshot, as it was saved.
+    now : Network
+        Bounds not widened for age.
+    now_s : float
+        Unix time, for the age of what was believed.
     """
     found: list[EstimateChange] = []
     for site in then.sites.values():

@@ -40,7 +40,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class SeriesEvidence:
-    """One link and metric that a figure rests on: samples that counted, the newest first."""
+    """One link and metric that a figure rests on.
+
+    Attributes
+    ----------
+    samples : Samples
+        Those that counted, the newest first; empty where ``was_read`` is false.
+    left_out : list of LeftOut
+    """
 
     series: UsedSeries
     samples: Samples
@@ -50,7 +57,13 @@ class SeriesEvidence:
 
 @dataclass(frozen=True, slots=True)
 class FigureEvidence:
-    """A figure with the samples that it rests on; further links took part and are not named."""
+    """A figure with the samples that it rests on.
+
+    Attributes
+    ----------
+    further : int
+        Links that took part and are not named.
+    """
 
     origin: FigureProvenance
     used: list[SeriesEvidence]

@@ -21,12 +21,20 @@ _PUBLIC, _PRIVATE = (ADDRESS_KINDS.index(kind) + 1 for kind in ADDRESS_KINDS)
 
 
 def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddresses) -> Network:
-    """Return a network whose links in use are over a kind of address; the rest is in ``others``.
+    """Return a network whose links in use are over a kind of address.
 
-    So any kind leads to any other. ``auto`` is private where both ends can, ``private`` also
-    between all regions of one provider. Of links over private addresses of which nothing is known
-    but that they are there, round-trip time and loss are those over public ones, and models give
-    the throughput.
+    Links over the other kind are kept in :attr:`.Network.others`, so that any kind leads to any
+    other.
+
+    Parameters
+    ----------
+    network : Network
+    catalogue : Catalogue
+        For links over private addresses of which nothing is known but that they are there: their
+        round-trip time and loss are those over public ones, their throughput is from models.
+    wanted : {"auto", "public", "private"}
+        ``auto``: private where both ends can. ``private``: also between all regions of one
+        provider.
     """
     sites, usual = network.sites, network.usual
     if not (  # the usual case

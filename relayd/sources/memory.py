@@ -16,7 +16,13 @@ from planner.model.network import Network, Snapshot
 
 
 class Source(ABC):
-    """A state of knowledge, with the catalogue that its network was made with."""
+    """A state of knowledge: a store's, or a network in memory.
+
+    Attributes
+    ----------
+    catalogue : Catalogue
+        That the network was made with.
+    """
 
     catalogue: Catalogue
 
@@ -45,8 +51,15 @@ class Source(ABC):
     def earlier(self, snapshot: str) -> Network:
         """Return the network of an earlier snapshot, as it was believed when it was made.
 
-        It is named by its id, or a time or an age as text: the newest that was made before. Raises
-        InputError if there is none.
+        Parameters
+        ----------
+        snapshot : str
+            Its id, or a time or an age as text: the newest that was made before.
+
+        Raises
+        ------
+        InputError
+            If there is none.
         """
         raise InputError(
             "snapshot",
@@ -67,10 +80,14 @@ class Source(ABC):
 
 
 class MemorySource(Source):
-    """Knows one whole network, for ever; nothing is read, so any thread may use it.
+    """Knows one network, for ever; nothing is read, so any thread may use it.
 
-    The state of each link is forgotten at the end of its validity: who said so may not be there any
-    more to say that the link is back.
+    Parameters
+    ----------
+    catalogue : Catalogue
+    network : Network
+        A whole one. The state of each link is forgotten at the end of its validity: who said so
+        may not be there any more to say that the link is back.
     """
 
     def __init__(self, catalogue: Catalogue, network: Network) -> None:

@@ -84,7 +84,13 @@ class MirroredWan(Wan):
         return self._source.link_states()
 
     def refresh(self) -> Snapshot:
-        """Take over the service's newest snapshot now; raise RelaydError if it does not answer."""
+        """Take over the service's newest snapshot now.
+
+        Raises
+        ------
+        RelaydError
+            If the service does not answer.
+        """
         with self._looking:
             self._look()
         if self.problem:

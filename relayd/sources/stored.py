@@ -30,10 +30,18 @@ from relayd.transfers.register import outcomes_of
 
 
 class StoreSource(Source):
-    """Reads networks from a store, which it opens when first asked.
+    """Reads networks from a store, as much of them as a question needs.
 
-    A store that is named must exist, the per-user one (None) need not. The VMs of a fleet file
-    stand at their regions' sites.
+    It opens the store when first asked.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    db : Location, str or None
+        A store that must exist, or its name as a user wrote it; None for the per-user store,
+        which need not.
+    fleet : Path, optional
+        Fleet file whose VMs stand at their regions' sites.
     """
 
     def __init__(
@@ -139,14 +147,26 @@ def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | Non
 
 
 def stored_network(store: Store, snapshot_id: str) -> Network:
-    """Return the network of any snapshot that is kept, with bounds as wide as when it was made."""
+    """Return the network of any snapshot that is kept, with bounds as wide as when it was made.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or it was pruned.
+    """
     row = store.snapshots.get(snapshot_id)
     made = store.snapshots.network(row.id).with_(aged_to_s=row.created_at_s)
     return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
 
 
 def snapshot_named(store: Store, name: str, now_s: float) -> SnapshotRow:
-    """Return a snapshot by its id, or the newest that was made before a time or so long ago."""
+    """Return a snapshot by its id, or the newest that was made before a time or so long ago.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
     at_s = None
     for read in (seconds_of, lambda text: now_s - parse_duration_s(text)):
         with suppress(ValueError, RelaydError):

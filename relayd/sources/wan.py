@@ -33,7 +33,15 @@ MOST_DERIVED_KEPT = 32
 
 
 class NetworkCache:
-    """Networks derived from one version of a source, whose bounds were widened for age."""
+    """Networks derived from one version of a source.
+
+    Parameters
+    ----------
+    version : object
+        See :attr:`relayd.sources.memory.Source.version`.
+    whole : Network
+        With bounds widened for age.
+    """
 
     def __init__(self, version: object, whole: Network) -> None:
         self.version, self.whole = version, whole
@@ -59,10 +67,15 @@ class NetworkCache:
 
 
 class Wan(Asking):
-    """The wide-area network as far as a source knows it, and what to do on it.
+    """The wide-area network as far as it is known, and what to do on it.
 
     Make one with :func:`relayd.open`. It reads the newest snapshot when first asked and keeps
     it; :meth:`refresh` looks for a newer one.
+
+    Parameters
+    ----------
+    source : Source
+        What is known.
     """
 
     def __init__(self, source: Source) -> None:
@@ -92,7 +105,10 @@ class Wan(Asking):
     def refresh(self) -> Snapshot:
         """Forget cached data, so that the next answer rests on the newest snapshot.
 
-        Raises RelaydError if a service that this is a copy of does not answer.
+        Raises
+        ------
+        RelaydError
+            If a service that this is a copy of does not answer.
         """
         self._source.close()
         return self.snapshot
@@ -116,8 +132,14 @@ class Wan(Asking):
     ) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet.
 
-        Regions are ids. VM types are ids of the catalogue, by region or provider; for addresses see
-        :func:`relayd.sources.addresses.over_addresses`.
+        Parameters
+        ----------
+        regions : sequence of str
+            Region ids.
+        vm_types : mapping
+            Region or provider to VM type, both as ids of the catalogue.
+        addresses : {"auto", "public", "private"}
+            See :func:`relayd.sources.addresses.over_addresses`.
         """
         cache = self._current_cache()
         network = cache.whole
@@ -211,7 +233,10 @@ class Wan(Asking):
     def ask(self, request: Specified) -> Any:
         """Answer a request; ``plan(...)`` and the others make one and ask it.
 
-        Raises InputError, InfeasibleError, DataError; see :mod:`planner.model.errors`.
+        Raises
+        ------
+        InputError, InfeasibleError, DataError
+            See :mod:`planner.model.errors`.
         """
         earlier = getattr(request, "snapshot", None)
         return question_of(request).solve(self.at(earlier) if earlier else self, request)
@@ -222,9 +247,16 @@ class Wan(Asking):
         Bounds are as wide as they were then; links that are down now, verifications and quotas'
         use since are not in it.
 
-        It is named by its id; or a date, a time (ISO 8601, UTC unless said) or an age (``7d``): the
-        newest that was made before. Raises InputError if there is none, or this is a copy of a
-        service's newest.
+        Parameters
+        ----------
+        snapshot : str
+            Its id; or a date, a time (ISO 8601, UTC unless said) or an age (``7d``): the newest
+            that was made before.
+
+        Raises
+        ------
+        InputError
+            If there is none, or this is a copy of a service's newest.
         """
         return Wan(MemorySource(self.catalogue, self._source.earlier(snapshot)))
 

@@ -16,7 +16,14 @@ _OF_A_PLAN = frozenset({"plan_id", "snapshot", "request", "vms", "paths"})
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPath:
-    """A path that a transfer is to take: two regions, or three with a relay."""
+    """A path that a transfer is to take.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Two, or three with a relay.
+    throughput_gbps : float | None
+    """
 
     regions: tuple[str, ...]
     throughput_gbps: float | None
@@ -29,9 +36,18 @@ class ExpectedPath:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTransfer:
-    """The figures that a plan predicts, and the volume it was asked for; None if it leaves one out.
+    """The figures that a plan predicts; None for those that it leaves out.
 
-    ``cost_usd`` is of egress and VMs.
+    Attributes
+    ----------
+    throughput_gbps, throughput_gbps_low : float | None
+    duration_s : float | None
+    cost_usd : float | None
+        Egress and VMs.
+    paths : tuple of ExpectedPath
+    plan_id : str | None
+    volume_gb : float | None
+        That the plan was asked for.
     """
 
     throughput_gbps: float | None = None
@@ -54,7 +70,13 @@ def is_storable(text: str) -> bool:
 
 
 def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
-    """Return the figures of a plan; raise InputError if they are no figures of a transfer."""
+    """Return the figures of a plan.
+
+    Raises
+    ------
+    InputError
+        If they are no figures of a transfer.
+    """
     if plan is None:
         return None
     cost, asked, number = plan.get("cost_usd"), plan.get("request"), plan.get("plan_id")

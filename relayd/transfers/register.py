@@ -67,7 +67,16 @@ def transfer_rows(
     before_number: int = 0,
     limit: int = MOST_LISTED,
 ) -> list[StoredTransfer]:
-    """Return transfers, the newest first, after the last of the page before (0 for none)."""
+    """Return transfers, the newest first.
+
+    Parameters
+    ----------
+    state : WantedState, optional
+    src, dst : str, optional
+        Region ids.
+    before_number : int
+        Of the last of the page before; 0 for the first page.
+    """
     lost_s = clock() - LOST_AFTER_S
     conditions: dict[str, tuple[object, ...]] = {"number < ?": (before_number or _BEYOND,)}
     if state == "in-flight":
@@ -109,7 +118,16 @@ def forget_reports(database: Database, before_s: float) -> int:
 
 
 class TransferRegister:
-    """Keeps transfers that `who` reports; its methods are those of a client of a service."""
+    """Keeps transfers; methods, answers and errors are those of a client of a service.
+
+    Parameters
+    ----------
+    database : Database
+    names : NetworkView
+        By which regions are called.
+    who : str
+        Who reports.
+    """
 
     def __init__(self, database: Database, names: NetworkView, who: str) -> None:
         self._database, self._names, self._who = database, names, who
@@ -230,7 +248,13 @@ class TransferRegister:
             return self._told(name)
 
     def transfer(self, id: str) -> TransferDetails:  # noqa: A002
-        """Return a transfer with its reports; raise NoTransferError if there is none."""
+        """Return a transfer with its reports.
+
+        Raises
+        ------
+        NoTransferError
+            If there is none with this id.
+        """
         return details(self._require(id), clock())
 
     def transfers(

@@ -34,10 +34,18 @@ TrackedState: TypeAlias = Literal["running", "silent", "finished", "failed", "ca
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A transfer as it was begun, and what was said of it last; times in seconds since 1970 (UTC).
+    """A transfer as it was begun, and what was said of it last.
 
-    ``who`` is the token that reports it, or ``user@machine``; ``via`` is its relay, or ``direct``,
-    None where it takes several paths; ``moved_gb`` is what has arrived.
+    Times are seconds since 1970 (UTC).
+
+    Attributes
+    ----------
+    who : str
+        The token that reports it, or ``user@machine``.
+    via : str | None
+        Its relay, or ``direct``; None where it takes several paths.
+    moved_gb : float
+        What has arrived.
     """
 
     id: str
@@ -117,7 +125,13 @@ class TrackedTransfer(Transfer):
 
 @dataclass(frozen=True, slots=True)
 class TrackedReport:
-    """The volume that had arrived at one time, and the rate since the report before."""
+    """The volume that had arrived at one time.
+
+    Attributes
+    ----------
+    rate_gbps : float | None
+        Since the report before; None for the first.
+    """
 
     at_s: float
     moved_gb: float
@@ -126,7 +140,13 @@ class TrackedReport:
 
 @dataclass(frozen=True, slots=True)
 class TrackedPath:
-    """A path of a transfer: its planned rate, and the volume that arrived over it, if reported."""
+    """A path of a transfer: its planned rate, and the volume that arrived over it.
+
+    Attributes
+    ----------
+    moved_gb : float | None
+        None where it was not reported.
+    """
 
     regions: tuple[str, ...]
     planned_gbps: float | None
@@ -135,10 +155,18 @@ class TrackedPath:
 
 @dataclass(frozen=True, slots=True)
 class RestQuestion:
-    """A request to plan the rest of the transfer, to be sent to a path of the HTTP service.
+    """A request to plan the rest of the transfer.
 
-    It is advised if the transfer is late, or much slower than planned. It asks for a ``transfer``
-    where the plan is not known as a whole.
+    Attributes
+    ----------
+    question : {"replan", "transfer"}
+        ``transfer`` where the plan is not known as a whole.
+    advised : bool
+        Whether the transfer is late, or much slower than planned.
+    path : str
+        Of the HTTP service.
+    body : mapping
+        To be sent there.
     """
 
     question: Literal["replan", "transfer"]

@@ -24,9 +24,15 @@ TASK = TypeAdapter(ProbeTask)
 
 
 class StoredCampaign:
-    """The log of one campaign, on a store that is open for writing.
+    """The log of one campaign.
 
-    ``options`` is what it was begun with, as JSON types.
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    id : int
+    options : dict
+        What it was begun with, as JSON types.
     """
 
     def __init__(self, store: Store, id: int, options: dict[str, Any]) -> None:  # noqa: A002
@@ -146,7 +152,13 @@ class StoredCampaign:
 
 
 class Campaigns:
-    """The campaigns of a store that is open for writing."""
+    """The campaigns of a store.
+
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -210,7 +222,13 @@ class Campaigns:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only campaign on this store; raise InputError if another process runs one."""
+        """Be the only campaign on this store.
+
+        Raises
+        ------
+        InputError
+            If another process is running one; its probes and ours would disturb each other.
+        """
         with self._store.new_lease("prober") as lease:
             if not lease.acquire_unless_renewed():
                 raise InputError(

@@ -13,6 +13,11 @@ class Spending(Part):
     """The spending of a store, by UTC day.
 
     Money is reserved before it is spent. A reservation counts as spent until it is settled.
+
+    Parameters
+    ----------
+    database : Database
+        Open for writing.
     """
 
     def committed_usd(self, day: str, kind: Kind | None = None) -> float:

@@ -46,7 +46,15 @@ _BEYOND = 2**62
 
 
 class CampaignState(NamedTuple):
-    """A campaign, what was asked of it, and how far it is: numbers of probes, what they moved."""
+    """A campaign, what was asked of it, and how far it is.
+
+    Attributes
+    ----------
+    planned, done, failed : int
+        Numbers of probes.
+    sent_gb, usd : float
+        What they moved, and what that costs.
+    """
 
     id: int
     options: dict[str, Any]
@@ -108,7 +116,13 @@ def campaign_totals(database: Database, since_s: float = 0.0) -> CampaignTotals:
 
 
 class StageState(NamedTuple):
-    """A stage, tasks that were chosen together: numbers of probes, what they moved."""
+    """A stage: tasks that were chosen together.
+
+    Attributes
+    ----------
+    planned, done, failed : int
+        Numbers of probes.
+    """
 
     stage: str
     planned: int
@@ -119,10 +133,23 @@ class StageState(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """Probes that failed for the same reason: what happened, and what to do (``""`` if not known).
+    """Probes that failed for the same reason.
 
-    ``pairs`` are the first of source and destination hosts; ``hosts`` take part in all of these
-    probes, which is where to look first; ``attempts`` are of all, and the time is the last one's.
+    Attributes
+    ----------
+    problem, remedy : str
+        What happened, and what to do about it; the remedy is ``""`` where none is known.
+    stages : list of str
+    probes : int
+        How many.
+    pairs : list of [source host, destination host]
+        The first of them.
+    hosts : list of str
+        Those that take part in all of these probes: where to look first.
+    attempts : int
+        In all.
+    last_at_s : float | None
+        When one of them failed last.
     """
 
     problem: str
@@ -157,9 +184,10 @@ def last_event(database: Database, number: int) -> dict[str, Any] | None:
 
 
 def in_two(text: str) -> tuple[str, str]:
-    """Return a stored problem (a clause, a full stop, sentences) as what happened and what to do.
+    """Return a stored problem as what happened and what to do about it.
 
-    What a tool or a host said stands in parentheses and may hold full stops of its own.
+    Both are kept as one text: a clause, a full stop, and sentences. What a tool or a host said
+    stands in parentheses and may hold full stops of its own.
     """
     depth = 0
     for position, character in enumerate(text):
