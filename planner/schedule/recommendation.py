@@ -12,12 +12,10 @@ from planner.model.answer import Cost, identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import S_PER_H
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
 from planner.schedule.problem import PendingTransfer, ScheduleProgress
 from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.schedule.solve import Scheduler
-from planner.schedule.tariffs import MOST_CHANGES
 from planner.schedule.usage import stored_volumes
 from planner.shared_vms.explanation import vm_warnings
 
@@ -117,21 +115,9 @@ class _ScheduleAnswer:
             warnings=notes
             + self._broken()
             + _warnings(made, self.schedule.admission, self.request.explain)
-            + self._late_tariffs()
             + vm_warnings(self.request, network, vms, ends, needed),
         )
         return identified(plan)
-
-    def _late_tariffs(self) -> tuple[str, ...]:
-        """Return a warning if transfers still send after the time until which tariffs count."""
-        usage = self.schedule.usage
-        if usage is None or not (usage.cuts_s > usage.tariffs_until_s).any():
-            return ()
-        return (
-            f"tariffs change {MOST_CHANGES} times by hour {usage.tariffs_until_s / S_PER_H:,.0f}, "
-            "and are counted no longer: what is sent without a deadline after it has the links' "
-            "fees. Tariffs that change less often are counted for longer",
-        )
 
     def _broken(self) -> tuple[str, ...]:
         """Return a warning for each transfer admitted earlier that can no longer be."""

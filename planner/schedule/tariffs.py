@@ -70,22 +70,11 @@ class LinkTariffs:
         for of in self._of.values():
             of.sort(key=lambda numbered: numbered[1].per_gb_usd)
 
-    def counted_until_s(self, from_s: float, to_s: float) -> float:
-        """Return the end of the time with at most `MOST_CHANGES` changes; at most `to_s`."""
-        times = self._changes_s(from_s, to_s)
-        return float(times[MOST_CHANGES]) if len(times) > MOST_CHANGES else to_s
-
-    def cuts_s(self, times_s: Iterable[float], to_s: float = inf) -> Floats:
+    def cuts_s(self, times_s: Iterable[float]) -> Floats:
         """Add to times those between them at which a tariff begins or ends.
 
         Changes within a microsecond of a given time are dropped, or rounding would make slots of no
         length, in which VMs stop and start again.
-
-        Parameters
-        ----------
-        times_s : iterable of float
-        to_s : float
-            Changes after it are left out.
 
         Raises
         ------
@@ -95,35 +84,23 @@ class LinkTariffs:
         times = np.unique(np.array(list(times_s), dtype=float))
         if not len(times):
             return times
-        from_s, to_s = float(times[0]), min(to_s, float(times[-1]))
-        changes = self._changes_s(from_s, to_s)
+        from_s, to_s = float(times[0]), float(times[-1])
+        tariffs = [tariff for of in self._of.values() for _, tariff in of]
+        of_tariffs = {tariff.id: _changes_s(tariff, from_s, to_s) for tariff in tariffs}
+        found = np.array([at_s for of in of_tariffs.values() for at_s in of], dtype=float)
+        changes = np.unique(np.round(found, MICROSECONDS))
+        changes = changes[(changes > from_s) & (changes < to_s)]
         if len(changes) > MOST_CHANGES:
-            of = [tariff for numbered in self._of.values() for _, tariff in numbered]
-            most = max(of, key=lambda tariff: _turns(tariff, from_s, to_s)[1])
+            most = max(of_tariffs, key=lambda name: len(of_tariffs[name]))
             raise InputError(
                 "tariffs",
-                f"change more than {MOST_CHANGES} times in what is scheduled, {most.id} most often",
+                f"change more than {MOST_CHANGES} times in what is scheduled, {most} most often",
                 remedy="Give hours rather than seconds in every_s, fewer tariffs, or schedule a "
                 "shorter time.",
             )
         at = np.searchsorted(times, changes)
         apart_s = np.minimum(changes - times[at - 1], times[at] - changes)
         return np.union1d(times, changes[apart_s > SAME_S])
-
-    def _changes_s(self, from_s: float, to_s: float) -> Floats:
-        """Return the times at which a tariff begins or ends, or enough to show too many."""
-        found: list[float] = []
-        for of in self._of.values():
-            for _, tariff in of:
-                first, many = _turns(tariff, from_s, to_s)
-                # The turn before, which may end within; and one that may begin in the last moment.
-                for turn in range(first, first + min(int(many), MOST_CHANGES) + 2):
-                    offset_s = turn * (tariff.every_s or 0.0)
-                    found += [offset_s + tariff.start_s]
-                    if tariff.end_s is not None:
-                        found += [offset_s + tariff.end_s]
-        times = np.unique(np.round(np.array(found, dtype=float), MICROSECONDS))
-        return times[(times > from_s) & (times < to_s)]
 
     def at(self, time_s: float) -> dict[tuple[int, int], list[Band]]:
         """Return the bands that hold at a time, by link, the cheapest first."""
@@ -150,12 +127,15 @@ class LinkTariffs:
         return least
 
 
-def _turns(tariff: Tariff, from_s: float, to_s: float) -> tuple[int, float]:
-    """Return the first turn of a tariff that may hold, and the number of turns from it on."""
-    if tariff.every_s is None:
-        return 0, 0.0
-    first = max(0, int((from_s - tariff.start_s) / tariff.every_s))
-    return first, max(0.0, (to_s - tariff.start_s) / tariff.every_s - first)
+def _changes_s(tariff: Tariff, from_s: float, to_s: float) -> list[float]:
+    """Return when a tariff begins or ends between two times, or enough to show too many."""
+    every_s, first, many = tariff.every_s or 0.0, 0, 0
+    if every_s:
+        first = max(0, int((from_s - tariff.start_s) / every_s))
+        many = int(min(MOST_CHANGES, max(0.0, (to_s - tariff.start_s) / every_s - first)))
+    ends_s = [tariff.start_s] if tariff.end_s is None else [tariff.start_s, tariff.end_s]
+    # One turn more, as it may begin in the last moment.
+    return [turn * every_s + at_s for turn in range(first, first + many + 2) for at_s in ends_s]
 
 
 def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:

@@ -46,8 +46,6 @@ class Usage:
     Attributes
     ----------
     cuts_s : array, length periods + 1
-    tariffs_until_s : float
-        When tariffs reach the most changes allowed; meters charge all later volume.
     loads : array, shape (periods, rows)
         In VMs.
     """
@@ -62,10 +60,7 @@ class Usage:
         self._problem, self._resources, self._request = found.problem, found.resources, request
         self._prices, self._sending = prices, sending
         bounds = [time for item in sending for time in (item.start_s, item.end_s)]
-        first_s, last_s = min(bounds, default=0.0), max(bounds, default=0.0)
-        self.tariffs_until_s = found.tariffs.counted_until_s(first_s, last_s)
-        ends_s = [*bounds, self.tariffs_until_s] if bounds else []
-        self.cuts_s = found.tariffs.cuts_s(ends_s, self.tariffs_until_s)
+        self.cuts_s = found.tariffs.cuts_s(bounds)
         self._lengths_s: list[float] = np.diff(self.cuts_s).tolist()
         self.loads = np.zeros((len(self._lengths_s), len(self._resources.rows)))
         self._links_gbps: list[dict[tuple[int, int], float]] = [{} for _ in self._lengths_s]
@@ -82,8 +77,7 @@ class Usage:
         for at_s, length_s, links in zip(
             self.cuts_s.tolist(), self._lengths_s, self._links_gbps, strict=False
         ):
-            holds = at_s < self.tariffs_until_s
-            bands = found.tariffs.at(at_s + length_s / 2) if holds else {}
+            bands = found.tariffs.at(at_s + length_s / 2)
             here = {link: within(of, links[link]) for link, of in bands.items() if link in links}
             self._by_tariff.append(here)
             for parts in here.values():

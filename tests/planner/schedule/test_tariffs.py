@@ -108,17 +108,6 @@ def test_what_recurs_may_hold_all_the_time() -> None:
     assert two(replace(tariff, start_s=0.0, end_s=86400.0)).cost_usd.egress == 0.0
 
 
-@pytest.mark.parametrize(("end_s", "turns"), [(0.5, 501), (1.0, 1001)])
-def test_best_effort_goes_on_at_the_fee_after_tariffs_are_counted(end_s: float, turns: int) -> None:
-    plan = two(Tariff("t", "a", "b", end_s=end_s, every_s=1.0), deadline_s=None)
-    assert plan.transfers[0].end_s == pytest.approx(1800.0, abs=1.0)
-    (use,) = plan.tariffs
-    assert use.volume_gb == pytest.approx(0.5 * end_s * turns)
-    assert plan.cost_usd.egress == pytest.approx((900.0 - use.volume_gb) * FEE_USD)
-    assert plan.bound_usd <= plan.cost_usd.egress
-    assert any("counted no longer" in warning for warning in plan.warnings)
-
-
 # ---- storage at relays ---------------------------------------------------------------------
 
 
@@ -206,6 +195,8 @@ def test_tariffs_that_change_too_often_are_refused() -> None:
     each = [Tariff(f"t{n}", "a", "b", start_s=n + 0.5) for n in range(999)]
     with pytest.raises(InputError, match="change more than 1000 times"):
         two(*each, Tariff("one", "a", "b", start_s=5000.0, end_s=5001.0))
+    with pytest.raises(InputError, match="in what is scheduled"):  # also beyond all deadlines
+        two(Tariff("t", "a", "b", end_s=0.5, every_s=1.0), deadline_s=None)
 
 
 @pytest.mark.parametrize(
