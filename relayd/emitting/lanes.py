@@ -6,6 +6,7 @@ over several VMs has as many lanes as the region with most of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -22,28 +23,18 @@ _MOST_PATHS = 100
 _MOST = 1e9
 """GB, Gbit/s or ms: beyond any plan, and small enough to calculate with."""
 _ROUNDING = 1e-6
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z0-9_][A-Za-z0-9_-]*\.*")
 
 
 @dataclass(frozen=True, slots=True)
 class Vm:
-    """One VM of a plan.
+    """One VM of a plan."""
 
-    Attributes
-    ----------
-    variable : str
-        Shell variable that holds its address.
-    region : str
-    number, of : int
-        Which of how many VMs of its region.
-    address : str
-        Empty where it was not given.
-    """
-
-    variable: str
+    variable: str  # of the shell, that holds its address
     region: str
-    number: int
+    number: int  # of so many VMs of its region
     of: int
-    address: str
+    address: str  # "" where it was not given
 
     @property
     def words(self) -> str:
@@ -54,31 +45,16 @@ class Vm:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One chain of VMs.
+    """One chain of VMs."""
 
-    Attributes
-    ----------
-    number : int
-        From 1.
-    src, dst : Vm
-    relay : Vm | None
-    share : float
-        Of the plan's volume.
-    throughput_gbps : float
-    connections : int
-        On each link.
-    rtt_ms : float
-        Of the whole path.
-    """
-
-    number: int
+    number: int  # from 1
     src: Vm
     relay: Vm | None
     dst: Vm
-    share: float
+    share: float  # of the plan's volume
     throughput_gbps: float
-    connections: int
-    rtt_ms: float
+    connections: int  # on each link
+    rtt_ms: float  # of the whole path
 
     @property
     def vms(self) -> list[Vm]:
@@ -93,24 +69,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A plan divided into lanes, ready to be written as a script.
-
-    Attributes
-    ----------
-    plan : Plan
-    sources, relays, destinations : tuple of Vm
-    lanes : tuple of Lane
-        Between single VMs.
-    port : int
-        Of the first lane at its destination; each further lane has the next.
-    """
+    """A plan divided into lanes between single VMs, ready to be written as a script."""
 
     plan: Plan
     sources: tuple[Vm, ...]
     relays: tuple[Vm, ...]
     destinations: tuple[Vm, ...]
     lanes: tuple[Lane, ...]
-    port: int
+    port: int  # of the first lane at its destination; each further lane has the next
 
     @property
     def volume_gb(self) -> float:
@@ -134,12 +100,10 @@ def emission(
     *,
     to_vms: bool = True,
 ) -> Emission:
-    """Divide a plan into lanes.
+    """Divide a plan of one transfer, or its JSON, into lanes.
 
     Parameters
     ----------
-    plan : Plan, mapping or str
-        Of one transfer; or its JSON.
     endpoints : mapping
         Region of the plan to the address of its VM, or to those of several.
     port : int
@@ -159,9 +123,15 @@ def emission(
     src, dst = paths[0].regions[0], paths[0].regions[-1]
     through = [path.regions[1] for path in paths if len(path.regions) == 3]
     addresses = _addresses(endpoints, counts)
-    sources = _vms("SRC", [src], counts, addresses)
-    relays = _vms("RELAY", through, counts, addresses)
-    destinations = _vms("DST", [dst], counts, addresses)
+
+    def vms(prefix: str, regions: Sequence[str]) -> tuple[Vm, ...]:
+        places = [(region, i) for region in regions for i in range(counts[region])]
+        return tuple(
+            Vm(f"{prefix}_{k}", region, i + 1, counts[region], addresses.get((region, i), ""))
+            for k, (region, i) in enumerate(places, 1)
+        )
+
+    sources, relays, destinations = vms("SRC", [src]), vms("RELAY", through), vms("DST", [dst])
     # As many of a path as the region with most VMs has.
     widths = [
         max(counts[region] for region in (path.regions if to_vms else path.regions[:-1]))
@@ -197,7 +167,8 @@ def _whole(plan: Plan) -> Plan:
         and not isinstance(volume_gb, bool)
         and 0 < volume_gb < _MOST
         and 0 < plan.duration_s < inf
-        and _is_text(plan.plan_id, *plan.vms)
+        # JSON may hold halves of characters, which no file can.
+        and not re.search("[\ud800-\udfff]", "".join([plan.plan_id, *plan.vms]))
         and 0 < len({path.regions for path in plan.paths}) == len(plan.paths) <= _MOST_PATHS
         and all(0 <= vms <= MOST_VMS for vms in plan.vms.values())
         and all(
@@ -220,53 +191,31 @@ def _whole(plan: Plan) -> Plan:
     return plan
 
 
-def _is_text(*words: str) -> bool:
-    """Whether words can be written to a file: JSON may hold halves of characters."""
-    try:
-        "".join(words).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _addresses(
     endpoints: Mapping[str, str | Sequence[str]], counts: Mapping[str, int]
-) -> dict[str, list[str]]:
+) -> dict[tuple[str, int], str]:
+    """Return region and number of a VM, from 0, to its address."""
     found = {}
     for region, given in endpoints.items():
         listed = [given] if isinstance(given, str) else list(given)
         if region not in counts:
-            raise InputError(
-                "endpoint",
-                "is of a region that the plan does not use",
-                value=region,
-                remedy=f"The plan uses {', '.join(counts)}.",
-            )
+            problem, remedy = "is of a region that the plan does not use", ", ".join(counts)
+            raise InputError("endpoint", problem, value=region, remedy=f"The plan uses {remedy}.")
         if len(listed) > counts[region]:
-            raise InputError(
-                "endpoint",
-                f"gives {len(listed)} addresses for the {counts[region]} VMs in {region}",
-                value=listed,
-            )
-        found[region] = [_checked(address) for address in listed]
+            problem = f"gives {len(listed)} addresses for the {counts[region]} VMs in {region}"
+            raise InputError("endpoint", problem, value=listed)
+        for i, address in enumerate(listed):
+            # It goes into scripts.
+            if not _ADDRESS.fullmatch(address):
+                raise InputError(
+                    "endpoint",
+                    "is neither an IPv4 address nor a host name",
+                    value=address,
+                    remedy="Write REGION=203.0.113.7 or REGION=relay.example.com; several VMs "
+                    "with commas.",
+                )
+            found[region, i] = address
     return found
-
-
-def _checked(address: str) -> str:
-    """Refuse what is neither an IPv4 address nor a host name: it goes into scripts."""
-    labels = address.rstrip(".").split(".")
-    fine = address.isascii() and all(
-        label and all(c.isalnum() or c in "-_" for c in label) and label[0] != "-"
-        for label in labels
-    )
-    if not fine:
-        raise InputError(
-            "endpoint",
-            "is neither an IPv4 address nor a host name",
-            value=address,
-            remedy="Write REGION=203.0.113.7 or REGION=relay.example.com; several VMs with commas.",
-        )
-    return address
 
 
 def must_be_address(vm: Vm, tool: str) -> None:
@@ -277,10 +226,8 @@ def must_be_address(vm: Vm, tool: str) -> None:
     InputError
         If the VM was given by a name.
     """
-    if not vm.address:
-        return
     try:
-        ip_address(vm.address)
+        ip_address(vm.address or "0.0.0.0")  # noqa: S104 - not given: checked where it runs
     except ValueError:
         raise InputError(
             f"endpoint of {vm.region}",
@@ -288,19 +235,3 @@ def must_be_address(vm: Vm, tool: str) -> None:
             value=vm.address,
             remedy="Give the address that the relay sees connections come from.",
         ) from None
-
-
-def _vms(
-    prefix: str,
-    regions: Sequence[str],
-    counts: Mapping[str, int],
-    addresses: Mapping[str, list[str]],
-) -> tuple[Vm, ...]:
-    vms: list[Vm] = []
-    for region in regions:
-        known = addresses.get(region, [])
-        for i in range(counts[region]):
-            address = known[i] if i < len(known) else ""
-            name = f"{prefix}_{len(vms) + 1}"
-            vms.append(Vm(name, region, i + 1, counts[region], address))
-    return tuple(vms)

@@ -66,27 +66,18 @@ def upload(
     listed: str,
     destination: str,
     notes: Sequence[str] = (),
-    *,
-    temporary: bool = False,
 ) -> str:
-    """Return a script that uploads a folder over a plan's lanes.
+    """Return a script that uploads a folder over a plan's lanes, which end at the store.
 
     Parameters
     ----------
-    emission : Emission
-        With lanes that end at the store.
-    title : str
     settings : callable
         From a lane to lines that set the tool up for it.
-    whole : str
-        Lines that upload everything.
-    listed : str
-        Lines that upload the files that ``$list`` names, relative to ``$folder``.
+    whole, listed : str
+        Lines that upload everything, and those for the files that ``$list`` names, relative to
+        ``$folder``.
     destination : str
         What to say of ``DESTINATION``.
-    notes : sequence of str
-    temporary : bool
-        Whether `settings` or `whole` write to the folder ``$temporary``.
     """
     several = len(emission.lanes) > 1
     said = [*notes]
@@ -95,25 +86,22 @@ def upload(
     if several:
         said.append(_SHARES)
         said += [lane_words(lane, to_vms=False) for lane in emission.lanes]
-    body = f': "${{SOURCE:?a folder}}"\n: "${{DESTINATION:?{destination}}}"\n'
-    if several or temporary:
-        body += _TEMPORARY
     choices = []
     for lane in emission.lanes:
+        proxy = []
+        if lane.relay:
+            through = f'"http://${lane.relay.variable}:${{PROXY_PORT:-{PROXY_PORT}}}"'
+            proxy = [*addresses([lane.relay]).splitlines(), f"export HTTPS_PROXY={through}"]
         words = f"{lane.regions}, from {lane.src.words}"
-        choices.append((words, [*_proxy(lane), *settings(lane)]))
-    body += by_number("LANE", "which lane to send, each from its source VM", choices)
+        choices.append((words, [*proxy, *settings(lane)]))
+    lines = by_number("LANE", "which lane to send, each from its source VM", choices)
     if several:
-        body += f'shares="{" ".join(f"{lane.share:.6g}" for lane in emission.lanes)}"\n{_LIST}'
-    body += listed if several else whole
-    return script(header(emission, title, said), body)
-
-
-def _proxy(lane: Lane) -> list[str]:
-    if lane.relay is None:
-        return []
-    proxy = f'"http://${lane.relay.variable}:${{PROXY_PORT:-{PROXY_PORT}}}"'
-    return [*addresses([lane.relay]).splitlines(), f"export HTTPS_PROXY={proxy}"]
+        lines += f'shares="{" ".join(f"{lane.share:.6g}" for lane in emission.lanes)}"\n{_LIST}'
+    lines += listed if several else whole
+    body = f': "${{SOURCE:?a folder}}"\n: "${{DESTINATION:?{destination}}}"\n'
+    if "$temporary" in lines:
+        body += _TEMPORARY
+    return script(header(emission, title, said), body + lines)
 
 
 # --- parts --------------------------------------------------------------------------------------
@@ -253,7 +241,6 @@ def aws_cli(emission: Emission) -> str:
         _LINKED + 'aws s3 cp --recursive "$share" "$DESTINATION" "$@"\n',
         "s3://bucket/path",
         (PART_NOTE,),
-        temporary=True,
     )
 
 

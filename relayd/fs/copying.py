@@ -35,19 +35,11 @@ STORES_DIFFER = (
 
 @dataclass(frozen=True, slots=True)
 class CopyForecast:
-    """Predicted price and time of a copy.
-
-    Attributes
-    ----------
-    files : int
-    volume_gb : float
-    links : tuple of Plan
-        Of the links that the data takes, source to this machine and on; none within one region.
-    """
+    """Predicted price and time of a copy, through this machine while data arrives."""
 
     files: int
     volume_gb: float
-    links: tuple[Plan, ...]
+    links: tuple[Plan, ...]  # from the source to this machine and on; none within one region
 
     @property
     def egress_usd(self) -> float:
@@ -71,7 +63,7 @@ class CopyForecast:
 
     @property
     def duration_s(self) -> float | None:
-        """Time of the slowest link, as data passes through this machine while it arrives."""
+        """Time of the slowest link."""
         return max((plan.duration_s for plan in self.links), default=None)
 
     @property
@@ -105,18 +97,9 @@ Confirm = Callable[[CopyForecast], bool]
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """A copy that ended.
+    """A copy that ended."""
 
-    Attributes
-    ----------
-    forecast : CopyForecast
-        That was told before.
-    files : int
-    sent_gb : float
-    duration_s : float
-    """
-
-    forecast: CopyForecast
+    forecast: CopyForecast  # told before
     files: int
     sent_gb: float
     duration_s: float
@@ -227,11 +210,17 @@ def copy(
             f"budget of {usd_text(budget_usd)} USD",
             "Copy less, or from a nearer place.",
         )
-    if not (confirm or _asking(budget_usd))(told):
+    if not (confirm(told) if confirm else _agreed(told, asks=budget_usd is None)):
         return None
     began_s = time.monotonic()
-    with reported(wan, told, label) as moved:
-        sent_gb = _copy_all(job, streams, moved) / BYTES_PER_GB
+    with (
+        reported(wan, told, label) as moved,
+        ThreadPoolExecutor(streams, thread_name_prefix="copy") as threads,
+    ):
+        copies = [threads.submit(_copy, job, file, moved) for file in job.files]
+        for rest in wait(copies, return_when=FIRST_EXCEPTION).not_done:
+            rest.cancel()
+        sent_gb = sum(one.result() for one in copies) / BYTES_PER_GB
     return CopyResult(told, len(job.files), sent_gb, time.monotonic() - began_s)
 
 
@@ -245,9 +234,9 @@ def _job(
     found = reads.find(root, detail=True)
     if not found:
         raise InputError("source", "has no files", value=source, remedy="Is it spelt rightly?")
-    stem = root.rstrip("/") + "/"
+    stem, there = root.rstrip("/") + "/", there.rstrip("/")
     files = [
-        _File(path, f"{there.rstrip('/')}/{path.removeprefix(stem)}", int(entry["size"] or 0))
+        _File(path, f"{there}/{path.removeprefix(stem)}", int(entry["size"] or 0))
         for path, entry in sorted(found.items())
     ]
     return _Job(reads, writes, files)
@@ -261,12 +250,9 @@ def _place(address: str, field: str, options: Mapping[str, Any]) -> tuple[Any, s
     try:
         place, path = url_to_fs(address, **options)
     except (ValueError, ImportError) as error:
-        raise InputError(
-            field,
-            f"is no place of fsspec ({error})",
-            value=address,
-            remedy="Install the package that fsspec names for this protocol.",
-        ) from None
+        remedy = "Install the package that fsspec names for this protocol."
+        problem = f"is no place of fsspec ({error})"
+        raise InputError(field, problem, value=address, remedy=remedy) from None
     return place, str(path)
 
 
@@ -290,32 +276,17 @@ def _forecast(
     return CopyForecast(len(job.files), volume_gb, tuple(plans))
 
 
-def _asking(budget_usd: float | None) -> Confirm:
-    def ask(told: CopyForecast) -> bool:
-        sys.stderr.write("\n".join((str(told), *told.warnings, "")))
-        if budget_usd is not None:
-            return True
-        if not sys.stdin.isatty():
-            raise InputError(
-                "confirm",
-                "is needed, because there is no terminal to ask",
-                remedy="State budget_usd, or pass confirm.",
-            )
-        sys.stderr.write("Copy? [y/N] ")
-        sys.stderr.flush()
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-    return ask
-
-
-def _copy_all(job: _Job, streams: int, moved: Callable[[int], None]) -> int:
-    """Copy all files, some at a time, and return the bytes sent."""
-    with ThreadPoolExecutor(streams, thread_name_prefix="copy") as threads:
-        copies = [threads.submit(_copy, job, file, moved) for file in job.files]
-        done, rest = wait(copies, return_when=FIRST_EXCEPTION)
-        for one in rest:
-            one.cancel()
-    return sum(one.result() for one in done)
+def _agreed(told: CopyForecast, *, asks: bool) -> bool:
+    """Tell a forecast on standard error, and ask on a terminal."""
+    sys.stderr.write("\n".join((str(told), *told.warnings, "")))
+    if not asks:
+        return True
+    if not sys.stdin.isatty():
+        problem = "is needed, because there is no terminal to ask"
+        raise InputError("confirm", problem, remedy="State budget_usd, or pass confirm.")
+    sys.stderr.write("Copy? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _copy(job: _Job, file: _File, moved: Callable[[int], None]) -> int:
@@ -361,20 +332,20 @@ def reported(wan: Wan | RemoteWan | None, forecast: CopyForecast, label: str) ->
     reports = _Reports(wan, forecast, label)
     try:
         yield reports.moved
-    except KeyboardInterrupt:
-        reports.end("cancelled", "it was interrupted")
-        raise
     except BaseException as error:
-        reports.end("failed", str(error) or type(error).__name__)
+        is_cancelled = isinstance(error, KeyboardInterrupt)
+        problem = "it was interrupted" if is_cancelled else str(error) or type(error).__name__
+        reports.end("cancelled" if is_cancelled else "failed", problem)
         raise
     reports.end("finished")
 
 
 class _Reports:
+    """Tells a service how far a copy is, in a thread of its own."""
+
     def __init__(self, wan: RemoteWan, forecast: CopyForecast, label: str) -> None:
-        self._wan, self._forecast = wan, forecast
+        self._wan, self._forecast, self._label = wan, forecast, label
         self._id = uuid4().hex[:16]
-        self._label = label
         self._bytes = 0
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -399,36 +370,33 @@ class _Reports:
         return min(self._bytes / BYTES_PER_GB, self._forecast.volume_gb)
 
     def _run(self) -> None:
-        has_begun = self._say(self._begin)
+        has_begun = self._is_taken(self._begin)
         while not self._over.wait(REPORT_EVERY_S):
-            has_begun = has_begun or self._say(self._begin)
+            has_begun = has_begun or self._is_taken(self._begin)
             if has_begun:
-                self._say(lambda: self._wan.report_transfer(self._id, self._moved_gb))
-        if has_begun or self._say(self._begin):
-            self._say(lambda: self._wan.end_transfer(self._id, **self._end))
+                self._is_taken(lambda: self._wan.report_transfer(self._id, self._moved_gb))
+        if has_begun or self._is_taken(self._begin):
+            self._is_taken(lambda: self._wan.end_transfer(self._id, **self._end))
 
     def _begin(self) -> object:
-        links, regions = self._forecast.links, self._forecast.regions
-        return self._wan.begin_transfer(
-            regions[0],
-            regions[-1],
-            volume_gb=self._forecast.volume_gb,
-            id=self._id,
-            label=self._label,
-            plan=links[0] if len(links) == 1 else self._figures(),
-        )
-
-    def _figures(self) -> dict[str, Any]:
-        told = self._forecast
-        return {
+        told, links = self._forecast, self._forecast.links
+        figures = {
             "paths": [{"regions": told.regions, "throughput_gbps": told.throughput_gbps}],
             "throughput_gbps": told.throughput_gbps,
             "throughput_gbps_low": told.throughput_gbps_low,
             "duration_s": told.duration_s,
-            "cost_usd": sum(link.cost_usd.total for link in told.links),
+            "cost_usd": sum(link.cost_usd.total for link in links),
         }
+        return self._wan.begin_transfer(
+            told.regions[0],
+            told.regions[-1],
+            volume_gb=told.volume_gb,
+            id=self._id,
+            label=self._label,
+            plan=links[0] if len(links) == 1 else figures,
+        )
 
-    def _say(self, call: Callable[[], object]) -> bool:
+    def _is_taken(self, call: Callable[[], object]) -> bool:
         """Make a call and return whether the service took it; say once why it did not."""
         try:
             call()
