@@ -25,7 +25,7 @@ from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from probes.importers.physics import PhysicalGate
-from probes.samples import Sample
+from probes.samples import Metric, Sample
 from relayd.questions.caveats import Pair, dated, refuse_old
 from relayd.questions.matrix_threads import one_matrix_thread
 
@@ -49,6 +49,7 @@ A = TypeVar("A", bound=Recommendation)
 R = TypeVar("R", "LeasedLink", "Tariff", "TimedTransfer")
 LEASE = "A lease is of a link between two regions: give the one that receives."
 TARIFF = "A tariff is of a link between two regions: give the one that receives."
+_ITSELF = "is the source itself ({})"
 STAYS = "What stays in a region needs no schedule."
 
 
@@ -86,12 +87,8 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
 
     source, target, notes = wan.resolve_pair(request.src, request.dst)
     if source == target:
-        raise InputError(
-            "dst",
-            f"is the source itself ({source})",
-            value=request.dst,
-            remedy="Name two different regions.",
-        )
+        remedy = "Name two different regions."
+        raise InputError("dst", _ITSELF.format(source), value=request.dst, remedy=remedy)
     common = _by_regions(wan, request, {"src": source, "dst": target})
     relays = request.relays
     if relays not in {"any", "one", "none"}:
@@ -100,12 +97,21 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
             raise InputError("relays", "is an end of the transfer", value=relays)
         if relays in common["avoid"]:
             raise InputError("relays", "is forbidden by the rules", value=relays)
+    outcomes = []
+    for one in request.outcomes:
+        ends = {end: getattr(one, end) for end in ("src", "dst", "via")}
+        found = {
+            end: wan.resolve(name, f"outcomes {one.id}, {end}").region_id
+            for end, name in ends.items()
+            if name != DIRECT
+        }
+        outcomes.append(replace(one, **found))
     resolved = replace(
         request,
         src=source,
         dst=target,
         relays=relays,
-        outcomes=[_outcome(wan, outcome) for outcome in request.outcomes],
+        outcomes=outcomes,
         leases=[_with_ends(wan, lease, f"leases {lease.id}", LEASE) for lease in request.leases],
         **common,
     )
@@ -114,21 +120,10 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     if verified := network.verified.get((source, target)):
         network = calibrated(network, verified, now_s)
     if resolved.outcomes:
-        outcomes, doubts = _possible_outcomes(wan.catalogue, network, resolved)
-        resolved, notes = replace(resolved, outcomes=outcomes), (*notes, *doubts)
+        possible, doubts = _possible_outcomes(wan.catalogue, network, resolved)
+        resolved, notes = replace(resolved, outcomes=possible), (*notes, *doubts)
     recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
     return _answer(wan, request, resolved, network, [(source, target)], recommended, notes)
-
-
-def _outcome(wan: NetworkView, outcome: Outcome) -> Outcome:
-    """Return an outcome with ids of regions in place of names."""
-    where = f"outcomes {outcome.id}"
-    found = {
-        end: wan.resolve(getattr(outcome, end), f"{where}, {end}").region_id
-        for end in ("src", "dst", "via")
-        if getattr(outcome, end) != DIRECT
-    }
-    return replace(outcome, **found)
 
 
 def _possible_outcomes(
@@ -148,11 +143,9 @@ def _possible_outcomes(
     for one in request.outcomes:
         src_vm, dst_vm = (sites[e].vm_type if e in sites else "" for e in (one.src, one.dst))
         mbps = MBPS_PER_GBPS * one.rate_gbps / vms
-        of_one_vm = Sample(
-            *(one.src, one.dst, "aggregate_mbps", mbps, one.ended_s, "transfer"),
-            src_vm=src_vm,
-            dst_vm=dst_vm,
-        )
+        metric: Metric = "aggregate_mbps"
+        figure = (one.src, one.dst, metric, mbps, one.ended_s, "transfer")
+        of_one_vm = Sample(*figure, src_vm=src_vm, dst_vm=dst_vm)
         if fault := gate.fault(of_one_vm):
             faults.append(f"{one.id} ({gbps_text(one.rate_gbps)} Gbit/s): {fault}")
         else:
@@ -178,12 +171,9 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
         "destinations", request.destinations, found, "Name each destination once."
     )
     if source.region_id in destinations:
-        raise InputError(
-            "destinations",
-            f"name the source itself ({source.region_id})",
-            value=request.destinations[destinations.index(source.region_id)],
-            remedy="Name other regions.",
-        )
+        named = request.destinations[destinations.index(source.region_id)]
+        problem = f"name the source itself ({source.region_id})"
+        raise InputError("destinations", problem, value=named, remedy="Name other regions.")
     ends = {"src": source.region_id, **{f"destinations ({r})": r for r in destinations}}
     resolved = replace(
         request, src=source.region_id, destinations=destinations, **_by_regions(wan, request, ends)
@@ -263,11 +253,9 @@ def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
     reducers = [wan.resolve(name, "reduce_in") for name in request.reduce_in]
     inputs: dict[str, float] = {}
     for name, volume_gb in request.input_gb.items():
-        region = found[name].region_id
+        region, problem = found[name].region_id, "names a region twice"
         if region in inputs:
-            raise InputError(
-                "input_gb", "names a region twice", value=region, remedy="Add them up."
-            )
+            raise InputError("input_gb", problem, value=region, remedy="Add them up.")
         inputs[region] = volume_gb
     common = _by_regions(wan, request, {f"input_gb {n}": r.region_id for n, r in found.items()})
     denied = _forbidden(wan, request, {})
@@ -361,19 +349,13 @@ def _types(
         known = [one for one in ids if one in wan.catalogue.vm_types]
         if not known:
             provider = provider_of(bare) if ":" in bare else providers[0]
-            raise InputError(
-                "types",
-                "has what is not a VM type of the catalogue",
-                value=name,
-                remedy=wan.catalogue.near_vm_types(provider, ids[0]),
-            )
+            problem = "has what is not a VM type of the catalogue"
+            remedy = wan.catalogue.near_vm_types(provider, ids[0])
+            raise InputError("types", problem, value=name, remedy=remedy)
         if provider_of(known[0]) not in providers:
-            raise InputError(
-                "types",
-                "has a VM type of a provider without a candidate",
-                value=name,
-                remedy="Name candidates of that provider as well, or leave the type out.",
-            )
+            problem = "has a VM type of a provider without a candidate"
+            remedy = "Name candidates of that provider as well, or leave the type out."
+            raise InputError("types", problem, value=name, remedy=remedy)
         found += known
     return tuple(dict.fromkeys(found))
 
@@ -384,10 +366,10 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
     from planner.replanning.recommendation import replan
 
     if isinstance(request.moved_gb, Mapping):
-        moved = {
-            (wan.resolve(src, "moved_gb").region_id, wan.resolve(dst, "moved_gb").region_id): gb
-            for (src, dst), gb in request.moved_gb.items()
-        }
+        moved = {}
+        for pair, gb in request.moved_gb.items():
+            src, dst = (wan.resolve(name, "moved_gb").region_id for name in pair)
+            moved[src, dst] = gb
         request = replace(request, moved_gb=moved)
     workload, wanted = in_progress(request).workload, request.addresses
     if wanted == "auto":  # VMs reach each other as the plan was asked for
@@ -410,16 +392,10 @@ def _answer(
     recommend: Callable[..., A],
     notes: tuple[str, ...] | None = None,
 ) -> A:
-    """Recommend at today's prices, and add caveats.
+    """Recommend at today's prices, and add caveats on the links that were asked about.
 
-    Parameters
-    ----------
-    request, resolved : PricedRequest
-        As it was asked, and with ids of regions in place of names.
-    pairs : iterable of (str, str)
-        The links that were asked about.
-    notes : tuple of str, optional
-        On names, where the question's answer has room for them.
+    The request is given as it was asked, and with ids of regions in place of names; notes on names,
+    where the question's answer has room for them.
 
     Raises
     ------
@@ -460,12 +436,7 @@ def _each_once(
 def _by_regions(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields that every question shares, with regions in place of names and rules.
 
-    Parameters
-    ----------
-    wan : NetworkView
-    request : RuledRequest
-    ends : mapping
-        Name of a field, for errors, to the region in it.
+    The ends are the regions of fields, by what errors call these.
     """
     vms_in = {wan.resolve(name, "vms_in").region_id: n for name, n in request.vms_in.items()}
     return {"vms_in": vms_in, "avoid": sorted(_forbidden(wan, request, ends)), "allow": ()}
@@ -486,12 +457,8 @@ def _forbidden(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str])
     denied = resolve_many(request.avoid, wan.catalogue, field="avoid", known=known).certain
     for name, end in ends.items():
         if end in denied:
-            raise InputError(
-                name,
-                "is itself in a place to avoid",
-                value=end,
-                remedy="Rules bind relays and both ends: change the rule or the end.",
-            )
+            remedy = "Rules bind relays and both ends: change the rule or the end."
+            raise InputError(name, "is itself in a place to avoid", value=end, remedy=remedy)
     return frozenset(known) - may_relay - set(ends.values())
 
 
@@ -503,21 +470,16 @@ def _vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
     InputError
         If a place or a type is not known.
     """
-    if not request.vm_types:
-        return {}
     chosen = {}
-    providers = set(map(provider_of, wan.known_regions()))
     for where, name in request.vm_types.items():
-        place = where if where in providers else wan.resolve(where, "vm_types").region_id
+        is_provider = where in set(map(provider_of, wan.known_regions()))
+        place = where if is_provider else wan.resolve(where, "vm_types").region_id
         provider = provider_of(place)
         vm_id = name if ":" in name else f"{provider}:{name.removeprefix('Standard_')}"
         if vm_id not in wan.catalogue.vm_types:
-            raise InputError(
-                "vm_types",
-                f"has what is not a VM type of {provider} in the catalogue",
-                value=name,
-                remedy=wan.catalogue.near_vm_types(provider, vm_id),
-            )
+            problem = f"has what is not a VM type of {provider} in the catalogue"
+            remedy = wan.catalogue.near_vm_types(provider, vm_id)
+            raise InputError("vm_types", problem, value=name, remedy=remedy)
         chosen[place] = vm_id
     return chosen
 
@@ -525,19 +487,11 @@ def _vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
 def _with_ends(wan: NetworkView, item: R, where: str, remedy: str) -> R:
     """Return a lease, tariff or transfer with ids of regions in place of names.
 
-    Parameters
-    ----------
-    wan : NetworkView
-    item : LeasedLink, Tariff or TimedTransfer
-    where : str
-        What errors call it, such as ``transfers backup``.
-    remedy : str
-        What to do where both names mean one region.
+    Errors call it what `where` says, such as ``transfers backup``; the remedy is for two names of
+    one region.
     """
     src = wan.resolve(item.src, f"{where}, src").region_id
     dst = wan.resolve(item.dst, f"{where}, dst").region_id
     if src == dst:
-        raise InputError(
-            f"{where}, dst", f"is the source itself ({src})", value=item.dst, remedy=remedy
-        )
+        raise InputError(f"{where}, dst", _ITSELF.format(src), value=item.dst, remedy=remedy)
     return item.with_(src=src, dst=dst)

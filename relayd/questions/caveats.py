@@ -13,7 +13,7 @@ from planner.model.answer import Recommendation
 from planner.model.catalogue import Catalogue, EgressPrice
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate
-from planner.model.link import LINK_FIGURES, Link
+from planner.model.link import Link
 from planner.model.network import Network
 from probes.samples import Metric
 from relayd.times import seconds_of, utc_date, utc_text
@@ -36,21 +36,11 @@ Pair = tuple[str, str]
 def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pair]) -> A:
     """Return an answer that says first what it rests on that is too old, last what is in dispute.
 
-    What is stored and not in it comes between.
-
-    Parameters
-    ----------
-    answer : Recommendation
-    catalogue : Catalogue
-    network : Network
-    pairs : iterable of (str, str)
-        The links that were asked about, by source and destination.
+    What is stored and not in it comes between. The pairs are those that were asked about.
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
     outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
-    further = dispute_notes(network, answer, asked)
-    if network.newer_samples is not None:
-        further = (*newer_sample_notes(network), *further)
+    further = (*newer_sample_notes(network), *dispute_notes(network, answer, asked))
     if not outdated and not further:
         return answer
     return replace(answer, outdated=outdated, warnings=(*outdated, *answer.warnings, *further))
@@ -125,8 +115,7 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tup
             old[price.name] = price.as_of
     if not old:
         return ()
-    prices = "price" if len(old) == 1 else "prices"
-    verb = "is" if len(old) == 1 else "are"
+    prices, verb = ("price", "is") if len(old) == 1 else ("prices", "are")
     return (
         f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
         "than a year old: compare with the provider's page. `relayd catalogue update` renews "
@@ -180,39 +169,18 @@ def newer_sample_notes(network: Network) -> tuple[str, ...]:
 
 
 class DisputedFigure(NamedTuple):
-    """A figure that samples contradict, or that rests on a new level without confirmation.
-
-    Attributes
-    ----------
-    src, dst : str
-        Region ids; equal for the cap of a VM.
-    metric : Metric
-        Of the samples.
-    sources : tuple of str
-        Who reported them.
-    samples : int
-        How many contradict the figure; 0 of a new level, whose samples count.
-    sentence : str
-    """
+    """A figure that samples contradict, or that rests on a new level without confirmation."""
 
     src: str
-    dst: str
-    metric: Metric
-    sources: tuple[str, ...]
-    samples: int
+    dst: str  # the same for the cap of a VM
+    metric: Metric  # of the samples
+    sources: tuple[str, ...]  # that reported them
+    samples: int  # that contradict the figure; 0 of a new level, whose samples count
     sentence: str
 
 
 def dispute_notes(network: Network, answer: object, asked: Iterable[Pair]) -> tuple[str, ...]:
-    """Return a sentence for each figure of the links of an answer that is in dispute.
-
-    Parameters
-    ----------
-    network : Network
-    answer : object
-        Whose ``paths``, where it has some, count with the links that were asked about.
-    asked : iterable of (str, str)
-    """
+    """Return a sentence for each disputed figure, of links asked about and of an answer's paths."""
     pairs = dict.fromkeys(asked)
     for path in getattr(answer, "paths", ()):
         pairs.update(dict.fromkeys(pairwise(getattr(path, "regions", ()))))
@@ -226,15 +194,16 @@ def disputed_figures(network: Network, pairs: Iterable[Pair]) -> list[DisputedFi
         link = network.usual.get(src, {}).get(dst)
         if link is None:
             continue
-        for name in LINK_FIGURES:
-            words, metric = _FIGURES[name]
-            what, estimate = f"{words} of {src} -> {dst}", getattr(link, name)
-            found.update(dict.fromkeys(_disputes_of(what, estimate, src, dst, metric)))
-        egress = network.sites[src].egress(link.address)
-        of_egress = _disputes_of(f"egress cap of {src}", egress, src, src, "egress_cap_mbps")
-        ingress = network.sites[dst].ingress(link.address)
-        of_ingress = _disputes_of(f"ingress cap of {dst}", ingress, dst, dst, "ingress_cap_mbps")
-        found.update(dict.fromkeys([*of_egress, *of_ingress]))
+        figures: list[tuple[str, Estimate, str, str, Metric]] = [
+            (f"{words} of {src} -> {dst}", getattr(link, name), src, dst, metric)
+            for name, (words, metric) in _FIGURES.items()
+        ]
+        cap = network.sites[src].egress(link.address)
+        figures.append((f"egress cap of {src}", cap, src, src, "egress_cap_mbps"))
+        cap = network.sites[dst].ingress(link.address)
+        figures.append((f"ingress cap of {dst}", cap, dst, dst, "ingress_cap_mbps"))
+        for figure in figures:
+            found.update(dict.fromkeys(_disputes_of(*figure)))
     return list(found)
 
 

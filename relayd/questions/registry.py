@@ -19,34 +19,17 @@ from planner.model.answer import Answer
 
 @dataclass(frozen=True)
 class Question:
-    """A question.
-
-    Attributes
-    ----------
-    name : str
-    method : str
-        Of :class:`~relayd.sources.wan.Wan` and of clients.
-    path : str
-        Under which the HTTP service answers it.
-    command : str
-        That asks it on the command line.
-    summary : str
-        What an answer does: an imperative sentence without a full stop.
-    request_at, answer_at, solve_at : str
-        Where its request class, its answer class and what answers it are: ``module:name``.
-    example : mapping
-        A worked example, as JSON.
-    """
+    """A question; classes and the function that answers it are written ``module:name``."""
 
     name: str
-    method: str
-    path: str
-    command: str
-    summary: str
+    method: str  # of Wan and of clients
+    path: str  # under which the HTTP service answers it
+    command: str  # that asks it on the command line
+    summary: str  # what an answer does: an imperative sentence without a full stop
     request_at: str
     answer_at: str
-    solve_at: str
-    example: Mapping[str, Any] = field(compare=False)
+    solve_at: str  # in relayd.questions.answering
+    example: Mapping[str, Any] = field(compare=False)  # a worked one, as JSON
 
     @cached_property
     def request(self) -> type[Specified]:
@@ -61,7 +44,8 @@ class Question:
     @cached_property
     def solve(self) -> Callable[[Any, Any], Answer]:
         """The function that answers a request on a network view."""
-        return cast("Callable[[Any, Any], Answer]", _load(self.solve_at))
+        place = f"relayd.questions.answering:{self.solve_at}"
+        return cast("Callable[[Any, Any], Answer]", _load(place))
 
 
 def _load(place: str) -> Any:
@@ -69,6 +53,7 @@ def _load(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
+_US_TO_BRAZIL = {"src": "aws:us-east-1", "dst": "aws:sa-east-1"}
 QUESTIONS = (
     Question(
         "transfer",
@@ -78,7 +63,7 @@ QUESTIONS = (
         "Recommend how to move a volume",
         "planner.transfer.request:TransferRequest",
         "planner.transfer.plan:Plan",
-        "relayd.questions.answering:plan_transfer",
+        "plan_transfer",
         {"src": "us-east", "dst": "sa", "volume_gb": 500, "vms": 4, "avoid": ["provider:azure"]},
     ),
     Question(
@@ -89,10 +74,10 @@ QUESTIONS = (
         "Recommend how to run many transfers",
         "planner.shuffle.request:ShuffleRequest",
         "planner.shuffle.plan:ShufflePlan",
-        "relayd.questions.answering:plan_shuffle",
+        "plan_shuffle",
         {
             "demands": [
-                {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "volume_gb": 100},
+                {**_US_TO_BRAZIL, "volume_gb": 100},
                 {"src": "aws:us-east-1", "dst": "aws:eu-west-1", "volume_gb": 50},
             ],
             "vms": 2,
@@ -106,7 +91,7 @@ QUESTIONS = (
         "Recommend how to bring one volume to several regions",
         "planner.broadcast.request:BroadcastRequest",
         "planner.broadcast.plan:BroadcastPlan",
-        "relayd.questions.answering:plan_broadcast",
+        "plan_broadcast",
         {
             "src": "aws:us-east-1",
             "destinations": ["aws:eu-west-1", "aws:ap-northeast-1"],
@@ -121,18 +106,8 @@ QUESTIONS = (
         "Admit transfers with deadlines",
         "planner.schedule.request:ScheduleRequest",
         "planner.schedule.plan:SchedulePlan",
-        "relayd.questions.answering:plan_schedule",
-        {
-            "transfers": [
-                {
-                    "id": "backup",
-                    "src": "aws:us-east-1",
-                    "dst": "aws:sa-east-1",
-                    "volume_gb": 200,
-                    "deadline_s": 7200,
-                }
-            ]
-        },
+        "plan_schedule",
+        {"transfers": [{"id": "backup", **_US_TO_BRAZIL, "volume_gb": 200, "deadline_s": 7200}]},
     ),
     Question(
         "place-reduce",
@@ -142,7 +117,7 @@ QUESTIONS = (
         "Recommend where to reduce",
         "planner.placement.request:ReduceRequest",
         "planner.placement.plan:ReducePlacement",
-        "relayd.questions.answering:place_reduce",
+        "place_reduce",
         {"input_gb": {"aws:us-east-1": 100, "aws:eu-west-1": 40}, "selectivity": 0.5},
     ),
     Question(
@@ -153,7 +128,7 @@ QUESTIONS = (
         "Recommend on which VM to run which task",
         "planner.placement.request:TasksRequest",
         "planner.placement.plan:TaskPlacement",
-        "relayd.questions.answering:place_tasks",
+        "place_tasks",
         {
             "tasks": [{"id": "map", "cpus": 2}, {"id": "reduce", "cpus": 2}],
             "traffic": [{"src": "map", "dst": "reduce", "volume_gb": 10}],
@@ -171,7 +146,7 @@ QUESTIONS = (
         "Rank providers, regions and VM types for a use",
         "planner.comparison.request:ComparisonRequest",
         "planner.comparison.plan:Ranking",
-        "relayd.questions.answering:compare_candidates",
+        "compare_candidates",
         {
             "regions": ["aws:sa-east-1", "aws:eu-west-1"],
             "volume_gb": 100,
@@ -187,21 +162,17 @@ QUESTIONS = (
         "Say whether to keep to a plan in progress",
         "planner.replanning.request:ReplanRequest",
         "planner.replanning.plan:Replan",
-        "relayd.questions.answering:replan_in_progress",
+        "replan_in_progress",
         {
             "plan": {
                 "plan_id": "7a0c6c1f2b3d",
                 "snapshot": {"id": "1", "as_of": "2026-01-01T00:00:00Z", "source": "store"},
-                "request": {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "volume_gb": 500},
+                "request": {**_US_TO_BRAZIL, "volume_gb": 500},
                 "throughput_gbps": 5.0,
                 "paths": [
-                    {
-                        "regions": ["aws:us-east-1", "aws:sa-east-1"],
-                        "throughput_gbps": 5.0,
-                        "share": 1.0,
-                    }
+                    {"regions": [*_US_TO_BRAZIL.values()], "throughput_gbps": 5.0, "share": 1.0}
                 ],
-                "vms": {"aws:us-east-1": 1, "aws:sa-east-1": 1},
+                "vms": dict.fromkeys(_US_TO_BRAZIL.values(), 1),
             },
             "moved_gb": 120,
             "elapsed_s": 600,
