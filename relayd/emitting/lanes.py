@@ -28,13 +28,24 @@ _ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z0-9_][A-Za-z0-9_
 
 @dataclass(frozen=True, slots=True)
 class Vm:
-    """One VM of a plan."""
+    """One VM of a plan.
 
-    variable: str  # of the shell, that holds its address
+    Attributes
+    ----------
+    variable : str
+        Shell variable that holds its address.
+    region : str
+    number, of : int
+        Which of how many VMs of its region.
+    address : str
+        Empty where it was not given.
+    """
+
+    variable: str
     region: str
-    number: int  # of so many VMs of its region
+    number: int
     of: int
-    address: str  # "" where it was not given
+    address: str
 
     @property
     def words(self) -> str:
@@ -45,16 +56,31 @@ class Vm:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One chain of VMs."""
+    """One chain of VMs.
 
-    number: int  # from 1
+    Attributes
+    ----------
+    number : int
+        From 1.
+    src, dst : Vm
+    relay : Vm | None
+    share : float
+        Of the plan's volume.
+    throughput_gbps : float
+    connections : int
+        On each link.
+    rtt_ms : float
+        Of the whole path.
+    """
+
+    number: int
     src: Vm
     relay: Vm | None
     dst: Vm
-    share: float  # of the plan's volume
+    share: float
     throughput_gbps: float
-    connections: int  # on each link
-    rtt_ms: float  # of the whole path
+    connections: int
+    rtt_ms: float
 
     @property
     def vms(self) -> list[Vm]:
@@ -69,14 +95,24 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A plan divided into lanes between single VMs, ready to be written as a script."""
+    """A plan divided into lanes, ready to be written as a script.
+
+    Attributes
+    ----------
+    plan : Plan
+    sources, relays, destinations : tuple of Vm
+    lanes : tuple of Lane
+        Between single VMs.
+    port : int
+        Of the first lane at its destination; each further lane has the next.
+    """
 
     plan: Plan
     sources: tuple[Vm, ...]
     relays: tuple[Vm, ...]
     destinations: tuple[Vm, ...]
     lanes: tuple[Lane, ...]
-    port: int  # of the first lane at its destination; each further lane has the next
+    port: int
 
     @property
     def volume_gb(self) -> float:
@@ -100,10 +136,12 @@ def emission(
     *,
     to_vms: bool = True,
 ) -> Emission:
-    """Divide a plan of one transfer, or its JSON, into lanes.
+    """Divide a plan into lanes.
 
     Parameters
     ----------
+    plan : Plan, mapping or str
+        Of one transfer; or its JSON.
     endpoints : mapping
         Region of the plan to the address of its VM, or to those of several.
     port : int

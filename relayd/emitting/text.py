@@ -70,8 +70,13 @@ def addresses(vms: Iterable[Vm]) -> str:
 def by_number(name: str, what: str, choices: Sequence[tuple[str, Sequence[str]]]) -> str:
     """Return lines that select one of several numbered choices; a single choice always runs.
 
-    The variable `name` holds the number, from 1; `what` it says is such as "which relay VM this
-    is". A choice is its words and its lines.
+    Parameters
+    ----------
+    name : str
+        Variable that holds the number, from 1.
+    what : str
+        What it says, such as "which relay VM this is".
+    choices : sequence of (words, lines)
     """
     if len(choices) == 1:
         return "".join(f"{line}\n" for line in choices[0][1])

@@ -67,17 +67,22 @@ def upload(
     destination: str,
     notes: Sequence[str] = (),
 ) -> str:
-    """Return a script that uploads a folder over a plan's lanes, which end at the store.
+    """Return a script that uploads a folder over a plan's lanes.
 
     Parameters
     ----------
+    emission : Emission
+        With lanes that end at the store.
+    title : str
     settings : callable
         From a lane to lines that set the tool up for it.
-    whole, listed : str
-        Lines that upload everything, and those for the files that ``$list`` names, relative to
-        ``$folder``.
+    whole : str
+        Lines that upload everything.
+    listed : str
+        Lines that upload the files that ``$list`` names, relative to ``$folder``.
     destination : str
         What to say of ``DESTINATION``.
+    notes : sequence of str
     """
     several = len(emission.lanes) > 1
     said = [*notes]

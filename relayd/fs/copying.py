@@ -35,11 +35,19 @@ STORES_DIFFER = (
 
 @dataclass(frozen=True, slots=True)
 class CopyForecast:
-    """Predicted price and time of a copy, through this machine while data arrives."""
+    """Predicted price and time of a copy.
+
+    Attributes
+    ----------
+    files : int
+    volume_gb : float
+    links : tuple of Plan
+        Of the links that the data takes, source to this machine and on; none within one region.
+    """
 
     files: int
     volume_gb: float
-    links: tuple[Plan, ...]  # from the source to this machine and on; none within one region
+    links: tuple[Plan, ...]
 
     @property
     def egress_usd(self) -> float:
@@ -97,9 +105,18 @@ Confirm = Callable[[CopyForecast], bool]
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """A copy that ended."""
+    """A copy that ended.
 
-    forecast: CopyForecast  # told before
+    Attributes
+    ----------
+    forecast : CopyForecast
+        That was told before.
+    files : int
+    sent_gb : float
+    duration_s : float
+    """
+
+    forecast: CopyForecast
     files: int
     sent_gb: float
     duration_s: float

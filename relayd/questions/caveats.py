@@ -36,7 +36,15 @@ Pair = tuple[str, str]
 def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pair]) -> A:
     """Return an answer that says first what it rests on that is too old, last what is in dispute.
 
-    What is stored and not in it comes between. The pairs are those that were asked about.
+    What is stored and not in it comes between.
+
+    Parameters
+    ----------
+    answer : Recommendation
+    catalogue : Catalogue
+    network : Network
+    pairs : iterable of (str, str)
+        The links that were asked about, by source and destination.
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
     outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
@@ -169,18 +177,39 @@ def newer_sample_notes(network: Network) -> tuple[str, ...]:
 
 
 class DisputedFigure(NamedTuple):
-    """A figure that samples contradict, or that rests on a new level without confirmation."""
+    """A figure that samples contradict, or that rests on a new level without confirmation.
+
+    Attributes
+    ----------
+    src, dst : str
+        Region ids; equal for the cap of a VM.
+    metric : Metric
+        Of the samples.
+    sources : tuple of str
+        Who reported them.
+    samples : int
+        How many contradict the figure; 0 of a new level, whose samples count.
+    sentence : str
+    """
 
     src: str
-    dst: str  # the same for the cap of a VM
-    metric: Metric  # of the samples
-    sources: tuple[str, ...]  # that reported them
-    samples: int  # that contradict the figure; 0 of a new level, whose samples count
+    dst: str
+    metric: Metric
+    sources: tuple[str, ...]
+    samples: int
     sentence: str
 
 
 def dispute_notes(network: Network, answer: object, asked: Iterable[Pair]) -> tuple[str, ...]:
-    """Return a sentence for each disputed figure, of links asked about and of an answer's paths."""
+    """Return a sentence for each figure of the links of an answer that is in dispute.
+
+    Parameters
+    ----------
+    network : Network
+    answer : object
+        Whose ``paths``, where it has some, count with the links that were asked about.
+    asked : iterable of (str, str)
+    """
     pairs = dict.fromkeys(asked)
     for path in getattr(answer, "paths", ()):
         pairs.update(dict.fromkeys(pairwise(getattr(path, "regions", ()))))

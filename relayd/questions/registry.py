@@ -19,17 +19,36 @@ from planner.model.answer import Answer
 
 @dataclass(frozen=True)
 class Question:
-    """A question; classes and the function that answers it are written ``module:name``."""
+    """A question.
+
+    Attributes
+    ----------
+    name : str
+    method : str
+        Of :class:`~relayd.sources.wan.Wan` and of clients.
+    path : str
+        Under which the HTTP service answers it.
+    command : str
+        That asks it on the command line.
+    summary : str
+        What an answer does: an imperative sentence without a full stop.
+    request_at, answer_at : str
+        Where its request class and its answer class are: ``module:name``.
+    solve_at : str
+        The function of :mod:`relayd.questions.answering` that answers it.
+    example : mapping
+        A worked example, as JSON.
+    """
 
     name: str
-    method: str  # of Wan and of clients
-    path: str  # under which the HTTP service answers it
-    command: str  # that asks it on the command line
-    summary: str  # what an answer does: an imperative sentence without a full stop
+    method: str
+    path: str
+    command: str
+    summary: str
     request_at: str
     answer_at: str
-    solve_at: str  # in relayd.questions.answering
-    example: Mapping[str, Any] = field(compare=False)  # a worked one, as JSON
+    solve_at: str
+    example: Mapping[str, Any] = field(compare=False)
 
     @cached_property
     def request(self) -> type[Specified]:
