@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations, product
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -115,13 +115,12 @@ def cap_tasks(
             site = network.sites[region_of[host]]
             cap = site.egress_gbps if outwards else site.ingress_gbps
             bound: Bound = "low" if every else "expected"
-            peers = _best_peers(host, region_of, network, connections, outwards, bound)
-            if every:
-                peers = _fewest(peers, ENOUGH * cap.expected, uses)
-            pairs = [peer.pair for peer in peers[:MOST_PEERS]]
+            peers = _peers(host, region_of, network, connections, outwards, bound)
+            peers = _chosen_peers(peers, ENOUGH * cap.expected if every else inf, uses)
+            pairs = [peer.pair for peer in peers]
             if len(pairs) < FEWEST_PEERS:
                 continue  # one link alone does not distinguish a cap from a path
-            uses.update(peer.host for peer in peers[:MOST_PEERS])
+            uses.update(peer.host for peer in peers)
             links = [network.link(region_of[a], region_of[b]) for a, b in pairs]
             flows_gbps = sum(link.rate_gbps(1, "low") for link in links)
             needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
@@ -140,7 +139,7 @@ class _Peer(NamedTuple):
     host: str
 
 
-def _best_peers(
+def _peers(
     host: str,
     region_of: Mapping[str, str],
     network: Network,
@@ -148,7 +147,7 @@ def _best_peers(
     outwards: bool,
     bound: Bound,
 ) -> list[_Peer]:
-    """Return peers, the best first."""
+    """Return the hosts at the other ends of links from or to a host."""
     peers: list[_Peer] = []
     for peer, region in region_of.items():
         pair = (host, peer) if outwards else (peer, host)
@@ -156,18 +155,16 @@ def _best_peers(
         if region != region_of[host] and link:
             rate = link.rate_gbps(connections, bound)
             peers.append(_Peer(rate, link.rtt_ms.expected, pair, peer))
-    most = max((peer.gbps for peer in peers), default=0.0)
-    good = [peer for peer in peers if peer.gbps >= ALMOST * most]
-    good.sort(key=lambda peer: (peer.rtt_ms, peer.pair))
-    rest = sorted(set(peers).difference(good), key=lambda peer: (-peer.gbps, peer.pair))
-    return [*good, *rest]
+    return peers
 
 
-def _fewest(peers: Sequence[_Peer], gbps: float, uses: Mapping[str, int]) -> list[_Peer]:
-    """Return as few of the best peers as promise a rate together, those used least first."""
+def _chosen_peers(peers: Sequence[_Peer], gbps: float, uses: Mapping[str, int]) -> list[_Peer]:
+    """Return as few of the best peers as promise a rate together, near ones used least first."""
     chosen: list[_Peer] = []
     left = set(peers)
-    while left and (len(chosen) < FEWEST_PEERS or sum(peer.gbps for peer in chosen) < gbps):
+    while left and len(chosen) < MOST_PEERS:
+        if len(chosen) >= FEWEST_PEERS and sum(peer.gbps for peer in chosen) >= gbps:
+            break
         least = min(gbps / FEWEST_PEERS, ALMOST * max(peer.gbps for peer in left))
         good = (peer for peer in left if peer.gbps >= least)
         nearest = min(good, key=lambda p: (p.rtt_ms + USE_MS * uses.get(p.host, 0), p.pair))

@@ -121,16 +121,15 @@ class VerificationLimits:
     budget_usd: float = inf
 
     def __post_init__(self) -> None:
-        if not LEAST_MEASURED_S <= self.measured_s <= MOST_MEASURED_S:
-            raise InputError(
-                "--seconds",
-                f"must be from {LEAST_MEASURED_S} to {MOST_MEASURED_S}",
-                value=self.measured_s,
-            )
-        if not self.most_gb > 0:
-            raise InputError("--max-gb", "must be above 0", value=self.most_gb)
-        if not self.budget_usd >= 0:
-            raise InputError("--budget", "is negative", value=self.budget_usd)
+        seconds = f"must be from {LEAST_MEASURED_S} to {MOST_MEASURED_S}"
+        within = LEAST_MEASURED_S <= self.measured_s <= MOST_MEASURED_S
+        for option, is_right, problem, value in (
+            ("--seconds", within, seconds, self.measured_s),
+            ("--max-gb", self.most_gb > 0, "must be above 0", self.most_gb),
+            ("--budget", self.budget_usd >= 0, "is negative", self.budget_usd),
+        ):
+            if not is_right:
+                raise InputError(option, problem, value=value)
 
     def allow(self, sent: Sequence[Sent], price: Price) -> bool:
         """Tell whether these volumes may be sent."""

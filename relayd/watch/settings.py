@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
+from datetime import time
 from math import inf
 
 from planner.model.errors import InputError
@@ -37,17 +37,16 @@ class QuietHours:
         InputError
             If it is not two times of day.
         """
-        match = re.fullmatch(r"\s*(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d)\s*", text)
-        figures = [int(figure) for figure in match.groups()] if match else [99] * 4
-        if figures[0] > 23 or figures[2] > 23 or figures[1] > 59 or figures[3] > 59:
+        try:
+            begin, end = (time.fromisoformat(word.strip().zfill(5)) for word in text.split("-"))
+        except ValueError:
             raise InputError(
                 field_name,
                 "is not a time of day to another",
                 value=text,
                 remedy="Write UTC times, such as 22:00-06:00.",
-            )
-        begin_s = figures[0] * 3600.0 + figures[1] * 60
-        end_s = figures[2] * 3600.0 + figures[3] * 60
+            ) from None
+        begin_s, end_s = (3600.0 * at.hour + 60 * at.minute for at in (begin, end))
         if begin_s == end_s:
             raise InputError(field_name, "begins and ends at the same time", value=text)
         return cls(begin_s, end_s)
