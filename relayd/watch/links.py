@@ -32,11 +32,6 @@ class ConditionChange(NamedTuple):
     before: Condition
     health: LinkHealth
 
-    def detail(self) -> dict[str, Any]:
-        """Return the detail of its event."""
-        change = {"from": self.before, "to": self.health.condition}
-        return {"src": self.src, "dst": self.dst, **change, **health_detail(self.health)}
-
 
 def health_detail(health: LinkHealth) -> dict[str, Any]:
     """Return the begin of a link's condition, and its reason."""

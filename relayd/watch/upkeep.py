@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from math import inf
 
@@ -57,8 +58,12 @@ class Upkeep:
     async def check(self, now_s: float) -> None:
         """Do the work that is due; slow work continues in its own threads."""
         await self._store_probes(now_s)
-        last_id, latest = await self.storage.do(
-            lambda store: (store.samples.last_id(), store.snapshots.latest())
+        last_id, latest, compacted_s = await self.storage.do(
+            lambda store: (
+                store.samples.last_id(),
+                store.snapshots.latest(),
+                store.database.metadata(COMPACTED),
+            )
         )
         if last_id != self._seen_id:
             # First, while the expected rates do not yet rest on these samples.
@@ -72,9 +77,9 @@ class Upkeep:
         if self._busy is None:
             known = latest.samples_through if latest else 0
             age_s = now_s - latest.created_at_s if latest else inf
-            if last_id != known and age_s >= self._snapshot_every_s(now_s):
+            if last_id != known and age_s >= self._every_s(self.options.snapshot_every_s, now_s, 6):
                 self._busy = asyncio.create_task(asyncio.to_thread(self._new_snapshot))
-            elif await self._compaction_is_due(now_s):
+            elif now_s - (compacted_s or 0.0) >= DAY_S and self.options.retain_s < inf:
                 self._busy = asyncio.create_task(asyncio.to_thread(self._compact))
 
     async def end(self) -> None:
@@ -86,27 +91,19 @@ class Upkeep:
 
     # ---- liveness probes and throughput --------------------------------------------------------
 
+    def _every_s(self, usual_s: float, now_s: float, intervals: int) -> float:
+        """Return a period, which is shorter at first: no round trip is slow before one is known."""
+        learns = not self.links.answered <= self.links.usual_ms.keys()
+        if learns and now_s - self._began_s < self.options.keep_every_s:
+            return min(usual_s, intervals * self.options.interval_s)
+        return usual_s
+
     async def _store_probes(self, now_s: float) -> None:
-        # Soon at first: the usual round-trip time must be known before any can be slow.
-        every_s = self.options.keep_every_s
-        if self._learning(now_s):
-            every_s = min(every_s, 3 * self.options.interval_s)
-        if now_s - self._kept_at_s < every_s:
+        if now_s - self._kept_at_s < self._every_s(self.options.keep_every_s, now_s, 3):
             return
         self._kept_at_s = time.time()
         if samples := self.links.take_samples():
             await self.storage.do(lambda store: append(store, samples, "liveness probes"))
-
-    def _learning(self, now_s: float) -> bool:
-        """Tell whether it has just begun, and some links' usual round-trip time is not known."""
-        return (
-            bool(self.links.answered - set(self.links.usual_ms))
-            and now_s - self._began_s < self.options.keep_every_s
-        )
-
-    def _snapshot_every_s(self, now_s: float) -> float:
-        every_s = self.options.snapshot_every_s
-        return min(every_s, 6 * self.options.interval_s) if self._learning(now_s) else every_s
 
     async def _judge_throughput(self, now_s: float) -> None:
         since_s, self._measured_since_s = self._measured_since_s, now_s
@@ -127,11 +124,8 @@ class Upkeep:
             latest = store.snapshots.latest()
         if latest is None:
             return None, 0.0
-        source = StoreSource(self.catalogue, self.storage.db)
-        try:
+        with closing(StoreSource(self.catalogue, self.storage.db)) as source:
             return source.network(), latest.created_at_s
-        finally:
-            source.close()
 
     # ---- in threads ----------------------------------------------------------------------------
 
@@ -150,12 +144,6 @@ class Upkeep:
                         told["since"] = utc_text(shift.at_s)
                         events.add("shift", f"{shift.src}>{shift.dst}", told)
             store.snapshots.prune(self.options.snapshots_kept)
-
-    async def _compaction_is_due(self, now_s: float) -> bool:
-        if self.options.retain_s == inf:
-            return False
-        last_s = await self.storage.do(lambda store: store.database.metadata(COMPACTED))
-        return last_s is None or now_s - last_s >= DAY_S
 
     def _compact(self) -> None:
         with open_store(self.storage.db, mode="write") as store:

@@ -332,8 +332,9 @@ class _Prober:
             with store.database.transaction():
                 LinkStates(store.database).keep(keep, changed - set(unusual), until_s)
                 events = Events(store.database)
-                for change in changes:
-                    events.add("leg", f"{change.src}>{change.dst}", change.detail())
+                for src, dst, before, health in changes:
+                    detail = {"src": src, "dst": dst, "from": before, "to": health.condition}
+                    events.add("leg", f"{src}>{dst}", detail | health_detail(health))
 
         if not keep and not changed and not changes:
             return
@@ -342,12 +343,9 @@ class _Prober:
         except StoreError:
             links.give_back(changes, changed)
             raise
-        for change in changes:
-            reason = change.health.reason
-            self._watcher.on_note(
-                f"{change.src} -> {change.dst} is {change.health.condition}"
-                + (f": {reason}." if reason else " again.")
-            )
+        for src, dst, _, health in changes:
+            because = f": {health.reason}." if health.reason else " again."
+            self._watcher.on_note(f"{src} -> {dst} is {health.condition}{because}")
 
     async def _count_spending(self) -> None:
         today = utc_date(time.time())

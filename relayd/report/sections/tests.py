@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probes.analysis.evidence import Record, TooFewError, spread
 from probes.analysis.falls import FEWEST_TESTS as FEWEST_BURSTS
@@ -20,7 +19,6 @@ from relayd.report.document import Section, analysis
 from relayd.report.sections.rates import RATES
 
 MOST_LISTED = 20
-LEAST_GAP = 1.25  # less than two levels are apart
 FEWEST_TRANSFERS = 10
 CHANGES = {
     "burst": "bursts at the beginning",
@@ -116,7 +114,7 @@ def _between_tests(data: ReportData, metric: Metric, name: str, section: Section
         if len(rates) < FEWEST_TESTS:
             continue
         asked += 1
-        if _has_gap(rates) and (levels := levels_between_tests(rates.tolist())):
+        if levels := levels_between_tests(rates.tolist()):
             records.append({"src": src, "dst": dst, **levels._asdict()})
     if not asked:
         section.say(f"No pair was tested {FEWEST_TESTS} times with {name}.")
@@ -137,12 +135,6 @@ def _between_tests(data: ReportData, metric: Metric, name: str, section: Section
         (record | {"what": LEVELS[record["pattern"]]} for record in records[:MOST_LISTED]),
         "src dst low_mbps:,.0f high_mbps:,.0f changes what",
     )
-
-
-def _has_gap(rates: NDArray[np.float64]) -> bool:
-    """Tell whether two levels are possible at all; this cheap test excludes most pairs."""
-    ordered = np.sort(rates)
-    return bool((ordered[2:-1] > LEAST_GAP * ordered[1:-2]).any())
 
 
 @analysis(
