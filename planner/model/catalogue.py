@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase  # which few catalogues need
 from functools import cache, cached_property, lru_cache
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from planner.model.errors import DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota
@@ -271,19 +271,18 @@ class Catalogue:
     @cached_property
     def _price_between(self) -> Callable[[str, str], EgressPrice | None]:
         rules = [
-            (price, _parsed(price.sources), _parsed(price.destinations))
-            for price in reversed(self.egress_prices)
+            (p, _terms(p.sources), _terms(p.destinations)) for p in reversed(self.egress_prices)
         ]
 
         @cache  # a plan asks for some 130 pairs, from every region
         def that_start_at(source: str) -> list[tuple[EgressPrice, _Patterns]]:
             region = self.region(source)
-            return [(price, into) for price, out_of, into in rules if out_of.cover(region, None)]
+            return [(price, into) for price, out_of, into in rules if _cover(out_of, region)]
 
         def price_between(source: str, destination: str) -> EgressPrice | None:
             start, end = self.region(source), self.region(destination)
             for price, into in that_start_at(source):
-                if into.cover(end, start):
+                if _cover(into, end, start):
                     subjects = f"rule {price.name}", source, start.provider
                     share = self._discount("egress", subjects)
                     return _less_discount(price, share) if share else price
@@ -298,15 +297,19 @@ class Catalogue:
         A thousand regions have a million pairs, but no more prices than there are kinds of regions.
         """
         first: dict[tuple[object, ...], str] = {}
-        terms = _terms_of(self.egress_prices)
+        texts: dict[str, set[str]] = {"id": set(), "prefix": set(), "glob": set()}
+        for price in self.egress_prices:
+            for pattern in (*_terms(price.sources), *_terms(price.destinations)):
+                for kind, text in pattern:
+                    texts.setdefault(kind, set()).add(text)
 
         def priced_as(region_id: str) -> str:
             region = self.region(region_id)
             kind = (
                 *(region.provider, region.continent, region.country),
-                region_id if region_id in self.discounts or region_id in terms["id"] else "",
-                *map(region_id.startswith, terms["prefix"]),
-                *(_holds("glob", glob, region, None) for glob in terms["glob"]),
+                region_id if region_id in self.discounts or region_id in texts["id"] else "",
+                *map(region_id.startswith, texts["prefix"]),
+                *(_holds("glob", glob, region, None) for glob in texts["glob"]),
             )
             return first.setdefault(kind, region_id)
 
@@ -330,55 +333,26 @@ def _less_discount(price: EgressPrice, share: float) -> EgressPrice:
 
 def covers(pattern: str, region: Region) -> bool:
     """Return whether a pattern of regions, as prices have them, covers a region."""
-    return _parsed((pattern,)).cover(region, None)
+    return _cover(_terms((pattern,)), region)
 
 
-class _Patterns(NamedTuple):
-    """Patterns of regions: ids written out, how ids begin, and those whose terms must all hold."""
-
-    ids: frozenset[str]
-    prefixes: tuple[str, ...]
-    others: tuple[tuple[tuple[str, str], ...], ...]
-
-    def cover(self, region: Region, seen_from: Region | None) -> bool:
-        if region.id in self.ids or region.id.startswith(self.prefixes):
-            return True
-        for terms in self.others:
-            for kind, text in terms:
-                if not _holds(kind, text, region, seen_from):
-                    break
-            else:
-                return True
-        return False
-
-
-def _terms_of(prices: Iterable[EgressPrice]) -> dict[str, set[str]]:
-    """Return the texts by kind of term that prices tell sources and destinations by."""
-    found: dict[str, set[str]] = {"id": set(), "prefix": set(), "glob": set()}
-    for price in prices:
-        for pattern in (*price.sources, *price.destinations):
-            for term in pattern.split("&"):
-                kind, text = _parsed_term(term.strip())
-                found.setdefault(kind, set()).add(text)
-    return found
+_Patterns: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
+"""Of each pattern the terms that must all hold: a kind and a text."""
 
 
 @lru_cache(maxsize=1024)  # prices share them
-def _parsed(patterns: tuple[str, ...]) -> _Patterns:
-    ids, prefixes = set(), []
-    others = []
-    for pattern in patterns:
-        if "&" in pattern:
-            others.append(tuple(_parsed_term(term.strip()) for term in pattern.split("&")))
-            continue
-        kind, text = _parsed_term(pattern)
-        if kind == "id":
-            ids.add(text)
-        elif kind == "prefix":
-            prefixes.append(text)
+def _terms(patterns: tuple[str, ...]) -> _Patterns:
+    return tuple(tuple(_parsed_term(t.strip()) for t in one.split("&")) for one in patterns)
+
+
+def _cover(patterns: _Patterns, region: Region, seen_from: Region | None = None) -> bool:
+    for terms in patterns:
+        for kind, text in terms:
+            if not _holds(kind, text, region, seen_from):
+                break
         else:
-            others.append(((kind, text),))
-    return _Patterns(frozenset(ids), tuple(prefixes), tuple(others))
+            return True
+    return False
 
 
 def _parsed_term(term: str) -> tuple[str, str]:
