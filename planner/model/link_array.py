@@ -260,19 +260,20 @@ class LinkArray(Mapping[str, "LinkRow"]):
             ADDRESS_KINDS[address - 1],
         )
 
-    def _evidence_of(self, number: int) -> tuple[Origin, Prior | None]:
-        found = self._made.get(number)
-        if found is None:
-            newest_s, oldest_s, prior, origin, samples, links = self.evidence[number].item()
-            found = self._made[number] = (
-                _with_counts(self.origins[origin], samples, links, newest_s, oldest_s),
-                None if prior[0] != prior[0] else Prior(*prior.tolist()),
-            )
-        return found
-
     @cached_property
-    def _made(self) -> dict[int, tuple[Origin, Prior | None]]:
-        return {}
+    def _evidence_of(self) -> Callable[[int], tuple[Origin, Prior | None]]:
+        @cache
+        def made(number: int) -> tuple[Origin, Prior | None]:
+            newest_s, oldest_s, prior, origin, samples, links = self.evidence[number].item()
+            of_samples = self.origins[origin]._replace(
+                samples=samples,
+                links=links,
+                newest_s=None if newest_s != newest_s else newest_s,
+                oldest_s=None if oldest_s != oldest_s else oldest_s,
+            )
+            return of_samples, None if prior[0] != prior[0] else Prior(*prior.tolist())
+
+        return made
 
     # ---- arrays ------------------------------------------------------------------------------
 
@@ -393,26 +394,18 @@ class LinkArray(Mapping[str, "LinkRow"]):
         """
         cells = np.zeros(self.table.shape, LINK) if other is None else other.whole.copy()
         cells[chosen] = self.whole[chosen]
-        return LinkArray(self.regions, cells, self.evidence, self.origins)
+        return self.with_cells(cells)
 
     def among(self, regions: Iterable[str]) -> LinkArray:
         """Return the links between some regions, in the order of these."""
         names = tuple(regions)
         if names == self.regions:
             return self
-        at = [self.index.get(name, NO_LINK) for name in names]
-        new = np.array([place for place, number in enumerate(at) if number >= 0], np.int64)
-        old = np.array([number for number in at if number >= 0], np.int64)
+        at = np.array([self.index.get(name, NO_LINK) for name in names], np.int64)
+        known = at >= 0
         cells = np.zeros((len(names), len(names)), LINK)
-        if len(old):
-            cells[np.ix_(new, new)] = self.table[np.ix_(old, old)]
-        place = dict(zip(old.tolist(), new.tolist(), strict=True))
-        patches = {
-            (place[i], place[j]): record
-            for (i, j), record in self.patches.items()
-            if i in place and j in place
-        }
-        return LinkArray(names, cells, self.evidence, self.origins, patches)
+        cells[np.ix_(known, known)] = self.whole[np.ix_(at[known], at[known])]
+        return LinkArray(names, cells, self.evidence, self.origins)
 
     def with_cells(self, cells: Records) -> LinkArray:
         """Return links of the same regions and evidence with other records."""
@@ -422,43 +415,24 @@ class LinkArray(Mapping[str, "LinkRow"]):
         """Return the links as their age lets them stand; see :meth:`.Estimate.aged`."""
         if not (self.evidence["newest_s"] < to_s).any():  # nothing was measured
             return self
-        patches = self.patches
-        if patches:
-            made = self._aged(np.array(list(patches.values()), LINK), to_s, since_s).tolist()
-            patches = dict(zip(patches, made, strict=True))
-        at = np.nonzero(self.table["address"])
-        own = self.table[at]
-        cells, aged = self.table, self._aged(own, to_s, since_s)
-        if aged is not own:
-            cells = np.zeros(self.table.shape, LINK)
-            cells[at] = aged
-        elif patches is self.patches:
-            return self
-        return LinkArray(self.regions, cells, self.evidence, self.origins, patches)
-
-    def _aged(self, cells: Records, to_s: float, since_s: float | None) -> Records:
-        found = cells
+        found = self.whole[self.present]
         for name in LINK_FIGURES:
-            days = (to_s - self.measured_at_s(cells, name)) // SECONDS_PER_DAY
+            at_s, expected = self.measured_at_s(found, name), found[name]["expected"]
+            days = (to_s - at_s) // SECONDS_PER_DAY
             if since_s is not None:
-                before = (since_s - self.measured_at_s(cells, name)) // SECONDS_PER_DAY
-                days -= np.maximum(0.0, before)
-            prior, otherwise = self.prior(cells, name), FADING[name]
-            expected = cells[name]["expected"]
+                days -= np.maximum(0.0, (since_s - at_s) // SECONDS_PER_DAY)
+            prior, otherwise = self.prior(found, name), FADING[name]
             if otherwise is not None:
                 around = np.stack(np.broadcast_arrays(*otherwise.around(expected)), axis=-1)
                 prior = np.where(np.isnan(prior), around, prior)
             due = (days > 0) & (expected > 0) & np.isfinite(expected) & ~np.isnan(prior[..., 0])
-            if not due.any():
-                continue
-            bounds = [cells[name][bound][due] for bound in BOUNDS]
-            if found is cells:
-                found = cells.copy()
-            for bound, values in zip(
-                BOUNDS, faded(tuple(bounds), tuple(prior[due].T), days[due]), strict=True
-            ):
+            low, middle, high = (found[name][bound][due] for bound in BOUNDS)
+            aged = faded((low, middle, high), tuple(prior[due].T), days[due])
+            for bound, values in zip(BOUNDS, aged, strict=True):
                 found[name][bound][due] = values
-        return found
+        cells = np.zeros(self.table.shape, LINK)
+        cells[self.present] = found
+        return self.with_cells(cells)
 
     def check(self) -> None:
         """Refuse bounds that are out of order, or no numbers; an InputError names the first."""
@@ -604,15 +578,3 @@ def _distinct(rows: Records) -> tuple[Records, Ints]:
     if (bits[first][number] != bits).any():  # two rows have one hash
         _, first, number = np.unique(bits, axis=0, return_index=True, return_inverse=True)
     return rows[first], number.reshape(-1)
-
-
-def _with_counts(
-    origin: Origin, samples: int, links: int, newest_s: float, oldest_s: float
-) -> Origin:
-    """Return an origin with the counts and times of its samples; NaN where there is no time."""
-    return origin._replace(
-        samples=samples,
-        links=links,
-        newest_s=newest_s if newest_s == newest_s else None,
-        oldest_s=oldest_s if oldest_s == oldest_s else None,
-    )
