@@ -73,63 +73,48 @@ def _digest(files: Sequence[CatalogueFile]) -> str:
 
 def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
     """Make a catalogue of plain values, the inverse of :func:`content_of`."""
-    regions = [Region(*row) for row in content["regions"]]
-    prices = tuple(
+    prices = (
         EgressPrice(
             name,
             tuple(sources),
             tuple(destinations),
             tuple(Tier(usd, inf if end is None else end) for usd, end in tiers),
-            source,
-            as_of,
+            *of,
         )
-        for name, sources, destinations, tiers, source, as_of in content["egress"]
+        for name, sources, destinations, tiers, *of in content["egress"]
     )
     return Catalogue(
-        regions={region.id: region for region in regions},
+        regions={row[0]: Region(*row) for row in content["regions"]},
         aliases={alias: tuple(members) for alias, members in content["aliases"].items()},
         vm_types={row[0]: VmType(*row) for row in content["vm_types"]},
         default_vm_types=content["default_vm_types"],
-        egress_prices=prices,
+        egress_prices=tuple(prices),
         digest=digest,
         vm_price_ratios=content["vm_price_ratios"],
         vm_prices=content.get("vm_prices", {}),
         discounts=content.get("discounts", {}),
         # A service of an older version knows of none.
-        vcpu_quotas=_quotas_of(content.get("vcpu_quotas", ())),
-    )
-
-
-def _quotas_of(rows: Sequence[Any]) -> tuple[VcpuQuota, ...]:
-    if not rows:
-        return ()
-    return tuple(
-        VcpuQuota(region, family, vcpus, used, tuple(types), source)
-        for region, family, vcpus, used, types, source in rows
+        vcpu_quotas=tuple(
+            VcpuQuota(region, family, vcpus, used, tuple(types), source)
+            for region, family, vcpus, used, types, source in content.get("vcpu_quotas", ())
+        ),
     )
 
 
 def content_of(catalogue: Catalogue) -> dict[str, Any]:
     """Return a catalogue as plain values that another process can read."""
+    egress = [list(astuple(price)) for price in catalogue.egress_prices]
+    for row in egress:
+        row[3] = [(usd, None if end == inf else end) for usd, end in row[3]]
     return {
-        "regions": [list(astuple(region)) for region in catalogue.regions.values()],
-        "aliases": {alias: list(members) for alias, members in catalogue.aliases.items()},
-        "vm_types": [list(astuple(vm_type)) for vm_type in catalogue.vm_types.values()],
-        "default_vm_types": dict(catalogue.default_vm_types),
-        "vm_price_ratios": dict(catalogue.vm_price_ratios),
-        "vm_prices": {name: dict(prices) for name, prices in catalogue.vm_prices.items()},
-        "discounts": {subject: dict(shares) for subject, shares in catalogue.discounts.items()},
-        "egress": [
-            [
-                price.name,
-                list(price.sources),
-                list(price.destinations),
-                [[t.usd_per_gb, t.up_to_gb if t.up_to_gb < inf else None] for t in price.tiers],
-                price.source,
-                price.as_of,
-            ]
-            for price in catalogue.egress_prices
-        ],
+        "regions": [astuple(region) for region in catalogue.regions.values()],
+        "aliases": catalogue.aliases,
+        "vm_types": [astuple(vm_type) for vm_type in catalogue.vm_types.values()],
+        "default_vm_types": catalogue.default_vm_types,
+        "vm_price_ratios": catalogue.vm_price_ratios,
+        "vm_prices": catalogue.vm_prices,
+        "discounts": catalogue.discounts,
+        "egress": egress,
         "vcpu_quotas": [[*quota] for quota in catalogue.vcpu_quotas],
     }
 
