@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, TypeAlias
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
@@ -154,15 +154,6 @@ class CsvTable:
             ) from error
 
 
-class _Figure(NamedTuple):
-    """A column that has a figure, and the factor from its unit to that of the metric."""
-
-    at: int
-    column: str
-    metric: Metric
-    factor: float
-
-
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row."""
     table = CsvTable(stream, options)
@@ -189,6 +180,10 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             yield from _figures_of(number, cells, figures, setting)
 
 
+_Figure: TypeAlias = tuple[int, str, Metric, float]
+"""Place and name of a column, and the factor from its unit to that of the metric."""
+
+
 def _columns(
     table: CsvTable, options: ImportOptions
 ) -> tuple[list[_Figure], dict[str, tuple[int, float]]]:
@@ -209,7 +204,7 @@ def _columns(
             )
         taken[meaning[0]] = column
         if name in FIGURES:
-            figures.append(_Figure(at, column, *FIGURES[name]))
+            figures.append((at, column, *FIGURES[name]))
         else:
             others[meaning[0]] = at, meaning[1]
     missing = [name for name in ("src", "dst") if name not in others]
@@ -248,11 +243,6 @@ def _time_s(written: str, _: float) -> float | None:
     return seconds if limits.MIN_TIME_S <= seconds <= limits.MAX_TIME_S else None
 
 
-def _duration_s(cell: str, factor: float) -> float | None:
-    seconds = (limits.number(cell) or 0.0) * factor
-    return seconds if 0 < seconds <= limits.MAX_DURATION_S else None
-
-
 def _volume_gb(cell: str, factor: float) -> float | None:
     volume = limits.number(cell) or 0.0
     return volume * factor if 0 < volume < inf else None
@@ -263,7 +253,7 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     "dst": (lambda cell, _: split(cell), BAD_REGION),
     "measured_at": (_time_s, BAD_TIME),
     "connections": (lambda cell, _: limits.connections(cell), BAD_CONNECTIONS),
-    "duration": (_duration_s, BAD_DURATION),
+    "duration": (limits.duration_s, BAD_DURATION),
     "volume": (_volume_gb, BAD_VOLUME),
     "warmed_up": (lambda cell, _: _TRUTH.get(cell.lower()), BAD_WARMED_UP),
     **dict.fromkeys(
@@ -294,12 +284,14 @@ def _figures_of(
     number: int, cells: Sequence[str], figures: Sequence[_Figure], setting: Mapping[str, Any]
 ) -> Iterator[ImportedRow]:
     """Yield the samples of one row, and its faults."""
-    is_empty = True
-    for at, column, metric, factor in figures:
-        cell = cells[at].strip()
-        if not cell:
-            continue
-        is_empty = False
+    filled = [
+        (cell, column, metric, factor)
+        for at, column, metric, factor in figures
+        if (cell := cells[at].strip())
+    ]
+    if not filled:
+        yield Skipped(number, NO_FIGURE)
+    for cell, column, metric, factor in filled:
         value = limits.number(cell)
         if value is not None:
             value *= factor
@@ -310,8 +302,6 @@ def _figures_of(
             yield Skipped(number, problem)
         else:
             yield _sample(metric, value, setting)
-    if is_empty:
-        yield Skipped(number, NO_FIGURE)
 
 
 def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:

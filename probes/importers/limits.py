@@ -45,6 +45,12 @@ def connections(cell: str) -> int | None:
     return int(count)
 
 
+def duration_s(cell: str, factor: float = 1.0) -> float | None:
+    """Read the length of a test, in units of so many seconds; None where it is none."""
+    seconds = (number(cell) or 0.0) * factor
+    return seconds if 0 < seconds <= MAX_DURATION_S else None
+
+
 def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark the values in which :func:`fault` finds none."""
     above_zero = values >= 0 if metric in _MAY_BE_ZERO else values > 0

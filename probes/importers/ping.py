@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median, pstdev
 from typing import BinaryIO
@@ -154,10 +154,8 @@ def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
         detail["duplicates"] = run.duplicates
     if run.errors:
         detail["errors"] = run.errors
-    start_s = run.start_s
-    if start_s is not None and not limits.MIN_TIME_S <= start_s <= limits.MAX_TIME_S:
-        start_s = None
-    start_s = options.start_s(start_s)
+    is_time = run.start_s and limits.MIN_TIME_S <= run.start_s <= limits.MAX_TIME_S
+    start_s = options.start_s(run.start_s if is_time else None)
     if run.sent is None:
         yield Skipped(run.line, NO_SUMMARY)
     elif run.sent == 0 or run.received > run.sent:
@@ -170,14 +168,28 @@ def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
             yield Skipped(run.line, NO_REPLY)
             return
     rtt_ms, jitter_ms = _times(run, detail)
+    yield from round_trips(run.line, rtt_ms, jitter_ms, start_s, run.tool, detail, options)
+
+
+def round_trips(
+    line: int,
+    rtt_ms: float | None,
+    jitter_ms: float | None,
+    at_s: float,
+    tool: str,
+    detail: Mapping[str, object],
+    options: ImportOptions,
+    column: str = "rtt",
+) -> Iterator[ImportedRow]:
+    """Yield RTT and jitter, or the reason why there are none."""
     if rtt_ms is None:
-        yield Skipped(run.line, NO_TIMES)
-    elif problem := limits.fault("rtt_ms", rtt_ms, "rtt"):
-        yield Skipped(run.line, problem)
+        yield Skipped(line, NO_TIMES)
+    elif problem := limits.fault("rtt_ms", rtt_ms, column):
+        yield Skipped(line, problem)
     else:
-        yield options.sample("rtt_ms", rtt_ms, start_s, run.tool, detail)
+        yield options.sample("rtt_ms", rtt_ms, at_s, tool, detail)
         if jitter_ms is not None and not limits.fault("jitter_ms", jitter_ms, ""):
-            yield options.sample("jitter_ms", jitter_ms, start_s, run.tool, detail)
+            yield options.sample("jitter_ms", jitter_ms, at_s, tool, detail)
 
 
 def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float | None, float | None]:

@@ -8,7 +8,7 @@ the sample, as campaigns keep them. UDP: the rate of arrival in the best five se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.evidence import TooFewError
@@ -78,85 +78,63 @@ class RateTest(NamedTuple):
         """Return the sample of the test, or the reason why it is none."""
         if self.seconds is None or not 0 < self.seconds <= limits.MAX_DURATION_S:
             return Skipped(line, NO_DURATION)
-        metric: Metric = "aggregate_mbps"
-        if self.is_udp:
-            metric = "udp_mbps"
-        elif self.streams == 1:
-            metric = "per_flow_mbps"
-        rate = self._best_window() if self.is_udp else self._steady(self.seconds)
-        if problem := limits.fault(metric, rate.mbps, "the rate"):
+        metric: Metric = "udp_mbps"
+        if not self.is_udp:
+            metric = "per_flow_mbps" if self.streams == 1 else "aggregate_mbps"
+        found = _best_window(self) if self.is_udp else _steady(self)
+        mbps, duration_s, intervals, of_intervals = found or (self.mbps, self.seconds, None, {})
+        if problem := limits.fault(metric, mbps, "the rate"):
             return Skipped(line, problem)
-        detail = {**self.detail, **rate.detail, **self.more}
-        if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= rate.mbps:
+        detail = {**self.detail, **of_intervals, **self.more}
+        if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= mbps:
             if not options.force:
                 return Skipped(line, PACED)
             detail["paced_at_mbps"] = self.paced_at_mbps
         return options.sample(
             metric,
-            rate.mbps,
+            mbps,
             self.at_s,
             self.tool,
             {**detail, **self.way},
             reverse="reverse" in self.way,
             connections=self.streams,
-            duration_s=rate.duration_s,
-            warmed_up=self.is_udp or self.warmed_up or rate.intervals is not None,
-            intervals=rate.intervals,
+            duration_s=duration_s,
+            warmed_up=self.is_udp or self.warmed_up or intervals is not None,
+            intervals=intervals,
         )
 
-    def _steady(self, seconds: float) -> _Rate:
-        steady = _steady_tcp_rate(self.intervals, self.side, warmed_up=self.warmed_up)
-        if steady is None:
-            return _Rate(self.mbps, seconds, None, {})
-        detail = {"received_mbps": self.mbps, **steady.detail}
-        if "findings" in detail and self.omitted:
-            detail["omitted_s"] = round(sum(interval.seconds for interval in self.omitted), 3)
-            megabits = sum(interval.seconds * interval.mbps for interval in self.omitted)
-            detail["omitted_gb"] = round(megabits / MBPS_PER_GBPS / BITS_PER_BYTE, 6)
-        return steady._replace(detail=detail)
 
-    def _best_window(self) -> _Rate:
-        """Return the rate of the best five seconds; without as many, the mean."""
-        assert self.seconds is not None
-        try:
-            best_mbps, bound = path_capacity(self.intervals, self.sent_mbps)
-        except TooFewError:
-            return _Rate(self.mbps, self.seconds, None, {})
-        detail = {"mean_mbps": self.mbps, "window_s": WINDOW_S, "lower_bound": bound}
-        return _Rate(best_mbps, self.seconds, None, detail)
+_Found: TypeAlias = tuple[float, float | None, int | None, dict[str, Any]]
+"""Rate in Mbit/s, the time for which it was seen, intervals whose median it is, and the detail."""
 
 
-class _Rate(NamedTuple):
-    """A rate that the intervals of a test show.
-
-    Attributes
-    ----------
-    mbps, duration_s : float
-        The rate that lasts, and the time for which it was seen.
-    intervals : int | None
-        Number of intervals whose median it is.
-    detail : dict
-        For the sample.
-    """
-
-    mbps: float
-    duration_s: float
-    intervals: int | None
-    detail: dict[str, Any]
+def _best_window(test: RateTest) -> _Found | None:
+    """Return the rate of the best five seconds; None without as many."""
+    try:
+        best_mbps, bound = path_capacity(test.intervals, test.sent_mbps)
+    except TooFewError:
+        return None
+    detail = {"mean_mbps": test.mbps, "window_s": WINDOW_S, "lower_bound": bound}
+    return best_mbps, test.seconds, None, detail
 
 
-def _steady_tcp_rate(intervals: Sequence[Interval], side: str, *, warmed_up: bool) -> _Rate | None:
-    """Return the rate of a test; None where its intervals do not show it."""
-    found = steady_state(intervals, warmed_up=warmed_up)
-    if found is None or len(intervals) < MIN_INTERVALS:
+def _steady(test: RateTest) -> _Found | None:
+    """Return the rate that lasts; None where the intervals of a test do not show it."""
+    found = steady_state(test.intervals, warmed_up=test.warmed_up)
+    if found is None or len(test.intervals) < MIN_INTERVALS:
         return None
     patterns = {change.pattern for change in found.findings}
     is_late = not patterns.isdisjoint(LASTING)
-    steady = f"median of {found.intervals} intervals at the {side}"
-    detail: dict[str, Any] = {"steady": f"{steady}, after the last change" if is_late else steady}
+    steady = f"median of {found.intervals} intervals at the {test.side}"
+    detail: dict[str, Any] = {"received_mbps": test.mbps}
+    detail["steady"] = f"{steady}, after the last change" if is_late else steady
     if found.transient_mbps is not None and not is_late:
         detail["transient_s"] = round(found.transient_s, 3)
         detail["transient_mbps"] = found.transient_mbps
     if is_late or "burst" in patterns:
         detail["findings"] = changes_as_json(found.findings)
-    return _Rate(found.mbps, found.duration_s, found.intervals, detail)
+        if test.omitted:
+            detail["omitted_s"] = round(sum(interval.seconds for interval in test.omitted), 3)
+            megabits = sum(interval.seconds * interval.mbps for interval in test.omitted)
+            detail["omitted_gb"] = round(megabits / MBPS_PER_GBPS / BITS_PER_BYTE, 6)
+    return found.mbps, found.duration_s, found.intervals, detail

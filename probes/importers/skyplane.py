@@ -19,9 +19,10 @@ whatever their spread: it is real there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, TypeAlias
 
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
@@ -51,25 +52,8 @@ _TIERS = ("PREMIUM", "STANDARD")
 _OF_END = ("region", "tier", "instance_class")
 
 
-class _Row(NamedTuple):
-    """A row between two regions, of network tiers that are kept.
-
-    Attributes
-    ----------
-    number : int
-        Its line.
-    sample : Sample
-        Without its measured value.
-    tiers : dict
-        For the detail: empty where both are the default.
-    cells : list of str
-        Of the columns that were asked for.
-    """
-
-    number: int
-    sample: Sample
-    tiers: dict[str, str]
-    cells: list[str]
+_Row: TypeAlias = tuple[int, Sample, dict[str, str], list[str]]
+"""Line, sample without its value, network tiers unless both are the default, and wanted cells."""
 
 
 def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -79,55 +63,54 @@ def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[Import
         if isinstance(row, Skipped):
             yield row
             continue
-        stated_connections, stated_duration, received, success = row.cells
-        bps = limits.number(received)
+        number, sample, tiers, cells = row
+        bps, (stated_connections, stated_s, received, success) = limits.number(cells[2]), cells
         mbps = None if bps is None else bps / BITS_PER_MBIT
         connections, duration_s = (
             limits.connections(stated_connections),
-            _duration_s(stated_duration),
+            limits.duration_s(stated_s),
         )
         problem = limits.fault("aggregate_mbps", mbps, RECEIVED)
         if success != "True":
             problem = FAILED
         elif not received.strip():
             problem = f"{RECEIVED} is empty"
-        elif connections is None:
-            problem = problem or BAD_CONNECTIONS
-        elif duration_s is None:
-            problem = problem or BAD_DURATION
+        elif connections is None or duration_s is None:
+            problem = problem or (BAD_CONNECTIONS if connections is None else BAD_DURATION)
         if problem or mbps is None or connections is None:
-            yield Skipped(row.number, problem)
+            yield Skipped(number, problem)
             continue
-        yield row.sample._replace(
+        yield sample._replace(
             metric="aggregate_mbps" if connections > 1 else "per_flow_mbps",
             value=mbps,
             connections=connections,
             duration_s=duration_s,
-            detail=json.dumps(row.tiers) if row.tiers else "",
+            detail=json.dumps(tiers) if tiers else "",
         )
 
 
 def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``rtt_ms`` (the mean) a row; rows from GCP come after the others."""
-    held: list[_LatencyRow] = []
+    held: list[tuple[int, float, float, Sample]] = []
     for row in _rows(stream, options, ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")):
         if isinstance(row, Skipped):
             yield row
             continue
-        figures = _figures(*row.cells[:3])
+        number, sample, tiers, cells = row
+        figures = _figures(*cells[:3])
         if isinstance(figures, str):
-            yield Skipped(row.number, figures)
+            yield Skipped(number, figures)
             continue
         min_ms, avg_ms, max_ms = figures
         detail: dict[str, float | str] = {"min_ms": min_ms, "max_ms": max_ms}
-        mdev_ms = limits.number(row.cells[3])
+        mdev_ms = limits.number(cells[3])
         if not limits.fault("jitter_ms", mdev_ms, "mdev_rtt") and mdev_ms is not None:
             detail["mdev_ms"] = mdev_ms
-        sample = row.sample._replace(value=avg_ms, detail=json.dumps(detail | row.tiers))
+        sample = sample._replace(value=avg_ms, detail=json.dumps(detail | tiers))
         if options.force or not sample.src.startswith("gcp:"):
             yield sample
             continue
-        held.append(_LatencyRow(row.number, min_ms, max_ms, sample))
+        held.append((number, min_ms, max_ms, sample))
         if len(held) >= HELD_ROWS:
             yield from _judge(held)
             held.clear()
@@ -162,9 +145,11 @@ def _rows(
             continue
         src_name, src_tier, src_vm, dst_name, dst_tier, dst_vm, *rest = (cells[n] for n in places)
         src, dst = split(src_name), split(dst_name)
-        other_tiers = [tier for tier in (src_tier, dst_tier) if tier not in options.tiers]
-        if other_tiers:
-            yield Skipped(number, _tier_not_kept(other_tiers[0]))
+        other_tier = next((one for one in (src_tier, dst_tier) if one not in options.tiers), None)
+        if other_tier is not None:
+            # A tier that is none would make a reason of every damaged row.
+            known = f"network tier {other_tier} is not among those kept"
+            yield Skipped(number, known if other_tier in _TIERS else "unknown tier")
         elif src is None or dst is None:
             yield Skipped(number, BAD_REGION)
         elif src[0] == dst[0]:
@@ -174,39 +159,7 @@ def _rows(
             sample = sample._replace(src_zone=src[1], dst_zone=dst[1], src_vm=src_vm, dst_vm=dst_vm)
             is_usual = src_tier == dst_tier == "PREMIUM"
             stated = {} if is_usual else {"src_tier": src_tier, "dst_tier": dst_tier}
-            yield _Row(number, sample, stated, rest)
-
-
-def _tier_not_kept(tier: str) -> str:
-    # A tier that is none would make a reason of every damaged row.
-    return f"network tier {tier} is not among those kept" if tier in _TIERS else "unknown tier"
-
-
-def _duration_s(cell: str) -> float | None:
-    seconds = limits.number(cell)
-    return seconds if seconds is not None and 0 < seconds <= limits.MAX_DURATION_S else None
-
-
-class _LatencyRow(NamedTuple):
-    """A row of a latency file that waits for its neighbours."""
-
-    number: int
-    min_ms: float
-    max_ms: float
-    sample: Sample
-
-    @property
-    def cell(self) -> tuple[str, int, int]:
-        """Its source and rounded figures."""
-        return self.sample.src, int(self.min_ms / SAME_MS), int(self.max_ms / SAME_MS)
-
-    def repeats(self, other: _LatencyRow) -> bool:
-        """Tell whether it has the figures of another destination."""
-        return (
-            other.sample.dst != self.sample.dst
-            and abs(other.min_ms - self.min_ms) <= SAME_MS
-            and abs(other.max_ms - self.max_ms) <= SAME_MS
-        )
+            yield number, sample, stated, rest
 
 
 def _figures(*cells: str) -> tuple[float, float, float] | str:
@@ -223,21 +176,26 @@ def _figures(*cells: str) -> tuple[float, float, float] | str:
     return (low, mean, high) if low <= mean <= high else OUT_OF_ORDER
 
 
-def _judge(held: list[_LatencyRow]) -> Iterator[ImportedRow]:
+def _judge(held: Sequence[tuple[int, float, float, Sample]]) -> Iterator[ImportedRow]:
     """Tell clean rows from contaminated ones; rows of one source are compared with each other."""
     # Rows are put into cells as wide as the tolerance, so that only the nine around a row can hold
     # its like; two destinations a cell are enough to find another than one's own.
-    cells: dict[tuple[str, int, int], list[_LatencyRow]] = {}
-    for row in held:
-        others = cells.setdefault(row.cell, [])
-        if len(others) < 2 and all(row.sample.dst != other.sample.dst for other in others):
-            others.append(row)
-    for row in held:
-        src, low, high = row.cell
+    cells: dict[tuple[str, int, int], dict[str, tuple[float, float]]] = defaultdict(dict)
+    places = [(row[3].src, int(row[1] / SAME_MS), int(row[2] / SAME_MS)) for row in held]
+    for place, (_, min_ms, max_ms, sample) in zip(places, held, strict=True):
+        if len(cells[place]) < 2:
+            cells[place].setdefault(sample.dst, (min_ms, max_ms))
+    for (src, low, high), (number, min_ms, max_ms, sample) in zip(places, held, strict=True):
         near = product((src,), (low - 1, low, low + 1), (high - 1, high, high + 1))
-        if row.max_ms - row.min_ms > max(SPREAD_MS, SPREAD_SHARE * row.min_ms):
-            yield Skipped(row.number, WIDE_SPREAD)
-        elif any(row.repeats(other) for cell in near for other in cells.get(cell, ())):
-            yield Skipped(row.number, REPEATED)
+        others = (other for cell in near for other in cells.get(cell, {}).items())
+        if max_ms - min_ms > max(SPREAD_MS, SPREAD_SHARE * min_ms):
+            yield Skipped(number, WIDE_SPREAD)
+        elif any(
+            dst != sample.dst
+            and abs(low_ms - min_ms) <= SAME_MS
+            and abs(high_ms - max_ms) <= SAME_MS
+            for dst, (low_ms, high_ms) in others
+        ):
+            yield Skipped(number, REPEATED)
         else:
-            yield row.sample
+            yield sample

@@ -17,7 +17,7 @@ from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.ping import NO_REPLY
+from probes.importers.ping import NO_REPLY, round_trips
 from probes.importers.text import CUT_OFF, Lines
 from probes.samples import Skipped
 
@@ -74,14 +74,12 @@ def _round(
     if isnan(rtt_ms):
         yield Skipped(line, NO_REPLY)
         return
-    if problem := limits.fault("rtt_ms", rtt_ms, "median"):
-        yield Skipped(line, problem)
-        return
-    yield options.sample("rtt_ms", rtt_ms, time_s, "smokeping", detail)
     times_ms = [
         value * MS_PER_S
         for name, value in figures.items()
         if _PING.fullmatch(name) and not limits.fault("rtt_ms", value * MS_PER_S, name)
     ]
-    if len(times_ms) >= 2:
-        yield options.sample("jitter_ms", pstdev(times_ms), time_s, "smokeping", detail)
+    jitter_ms = pstdev(times_ms) if len(times_ms) >= 2 else None
+    yield from round_trips(
+        line, rtt_ms, jitter_ms, time_s, "smokeping", detail, options, column="median"
+    )
