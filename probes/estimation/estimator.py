@@ -21,7 +21,7 @@ from probes.estimation.flows import flows_of_windows, measured_flows
 from probes.estimation.groups import Bools
 from probes.estimation.laws import MeasuredLaw
 from probes.estimation.link_samples import LinkSamples
-from probes.estimation.links import MeasuredLinks, caps_joined, joined, links_of, with_caps_of
+from probes.estimation.links import caps_joined, joined, links_of, with_caps_of
 from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
 from probes.estimation.sites import with_buckets, with_caps, with_windows
 from probes.estimation.vm_types import VmVote, vm_type_of, votes_of
@@ -186,20 +186,28 @@ class Estimator:
         sites = with_caps(typed, samples, tests, self._stated_gbps, rtts_ms, catalogue, origins)
         sites = with_windows(sites, samples, rtts_ms, catalogue)
         law = MeasuredLaw(sites, typed, rtts, address, tests.pairs, tests.alone, origins)
-        aggregates, priors = law.measured(tests)
+        tested = law.measured(tests)
         was_known, no_place = are_known(rtts), estimates_of([RTT_OF_NO_PLACE], origins)
         for src, dst in (tests.pairs, flows.pairs):
             missing = np.isnan(rtts_ms[src, dst])
             rtts[src[missing], dst[missing]] = no_place
         inferred = are_known(rtts)
         inferred[tests.pairs] = False
-        saturated = saturated_links(samples)
-        measured = MeasuredLinks(
-            flows, tests.pairs, aggregates, priors, tests.connections, saturated
-        )
-        by_laws, lost_pct = law.unmeasured(inferred), losses_pct(samples)
+        by_laws, saturated = law.unmeasured(inferred), saturated_links(samples)
         by_windows = flows_of_windows(sites, rtts, flows, was_known, catalogue, origins)
-        links = links_of(sites, rtts, by_windows, by_laws, measured, lost_pct, address, origins)
+        links = links_of(
+            sites,
+            rtts,
+            by_windows,
+            by_laws,
+            flows,
+            tests,
+            tested,
+            saturated,
+            losses_pct(samples),
+            address,
+            origins,
+        )
         # Last: laws and limits of links follow from short tests.
         return with_buckets(sites, tests.fallen), links
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from math import exp, isfinite
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -76,22 +76,10 @@ CLASSES = len(CLASSES_MS) + 1
 Bounds: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-class ClassLaw(NamedTuple):
-    """Shift and spread of a class of links about their law.
-
-    Attributes
-    ----------
-    shift : float
-        Median of measured over law, as a logarithm.
-    spread : LawSpread
-    """
-
-    shift: float
-    spread: LawSpread
-
-
-def class_law(own: Floats, others: Floats, ours: LawSpread) -> ClassLaw:
+def class_law(own: Floats, others: Floats, ours: LawSpread) -> tuple[float, LawSpread]:
     """Return shift and spread of a class of links about their law.
+
+    The shift is the median of measured over law, as a logarithm.
 
     Parameters
     ----------
@@ -102,11 +90,11 @@ def class_law(own: Floats, others: Floats, ours: LawSpread) -> ClassLaw:
         Of the class on the 2022 grid.
     """
     if len(own) < LEAST_LINKS:
-        return ClassLaw(_median_with_law(np.append(own, others)), ours)
+        return _median_with_law(np.append(own, others)), ours
     shift = _median_with_law(own)
     widest = FAR * max(ours)
     errors = np.sort(np.clip(own - shift, -widest, widest))
-    return ClassLaw(shift, spread_of(errors.tolist(), ours))
+    return shift, spread_of(errors.tolist(), ours)
 
 
 def _median_with_law(ratios: Floats) -> float:
@@ -182,7 +170,7 @@ class MeasuredLaw:
             links = by_law[key[by_law] == one]
             own = links[own_first(origins, alone["origin"][links])]
             self._learned.setdefault(one // CLASSES, {})[one] = own
-        self._class_laws: dict[int, ClassLaw] = {}
+        self._class_laws: dict[int, tuple[float, LawSpread]] = {}
 
     def _laid(self, sites: list[Site], typed: list[Site], address: AddressKind) -> EstimateArray:
         """Return one VM pair's saturated throughput by law and caps, shape (n, n)."""
@@ -206,7 +194,7 @@ class MeasuredLaw:
             return links
         return np.concatenate(list(classes.values()))
 
-    def _class_law(self, key: int) -> ClassLaw:
+    def _class_law(self, key: int) -> tuple[float, LawSpread]:
         """Return shift and spread of a class of links about their law."""
         if key not in self._class_laws:
             classes = self._learned.get(key // CLASSES, {})
@@ -222,7 +210,7 @@ class MeasuredLaw:
         """Return the classes of links, each link's class among them, and its shift and spread."""
         keys, number = np.unique(self._key[pairs], return_inverse=True)
         laws = [self._class_law(key) for key in keys.tolist()]
-        figures = np.array([(law.shift, *law.spread) for law in laws]).reshape(-1, 3)
+        figures = np.array([(shift, *spread) for shift, spread in laws]).reshape(-1, 3)
         return keys.tolist(), number, figures[number].T
 
     def _bounds(self, pairs: Pairs, shift: Floats, below: Floats, above: Floats) -> Bounds:
@@ -283,7 +271,7 @@ class MeasuredLaw:
         made = [of_many("shifted-law", self._alone[links], self._origins) for links in behind]
         evidence = estimates_of([Estimate(0.0, 0.0, 0.0, one) for one in made], self._origins)
         evidence = evidence[number]
-        wide = np.array([sum(self._class_law(key).spread) for key in keys])
+        wide = np.array([sum(self._class_law(key)[1]) for key in keys])
         for at in np.flatnonzero(wide[number] >= NEIGHBOUR_FROM_SPREAD).tolist():
             links, weights = self._neighbours(src[at], dst[at], behind[number[at]])
             if len(links):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from planner.model.link_array import KINDS, LinkArray, Origins, limits_of
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
+from probes.estimation.aggregates import AggregateTests
 from probes.estimation.estimates import EstimateArray, are_known, are_of, changed, with_bounds
 from probes.estimation.flows import MeasuredFlows, Pairs, held_to
 from probes.estimation.groups import Bools, Floats, Ints
@@ -28,37 +28,15 @@ NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
 
 
-class MeasuredLinks(NamedTuple):
-    """Measured throughput of some of n x n links.
-
-    Attributes
-    ----------
-    flows : MeasuredFlows
-    pairs : (array, array)
-        Links whose aggregate was measured.
-    aggregates : EstimateArray
-        Of these, in Gbit/s, combined with the laws of their classes.
-    priors : array, shape (4, m)
-    connections : array of int
-        0 where they are not known.
-    saturated : (array, array)
-        Links whose ramp has shown that more connections bring nothing.
-    """
-
-    flows: MeasuredFlows
-    pairs: Pairs
-    aggregates: EstimateArray
-    priors: Floats
-    connections: Ints
-    saturated: Pairs
-
-
 def links_of(
     sites: Mapping[str, Site],
     rtts_ms: EstimateArray,
     flows: EstimateArray,
     aggregates: EstimateArray,
-    measured: MeasuredLinks,
+    measured: MeasuredFlows,
+    tests: AggregateTests,
+    tested: tuple[EstimateArray, Floats],
+    saturated: Pairs,
     losses_pct: Floats,
     address: AddressKind,
     origins: Origins,
@@ -72,25 +50,26 @@ def links_of(
     rtts_ms, flows, aggregates : EstimateArray, shape (n, n)
         Round-trip times; one flow by the window of its receiver, in Mbit/s; and many connections
         without tests, in Gbit/s. The last two are written to.
-    measured : MeasuredLinks
+    measured : MeasuredFlows
+    tests : AggregateTests
+    tested : (EstimateArray, array of shape (4, m))
+        Aggregates of the links of these tests, in Gbit/s, combined with the laws of their classes,
+        and the estimates without tests.
+    saturated : (array, array)
+        Links whose ramp has shown that more connections bring nothing.
     losses_pct : array, shape (n, n)
     address : AddressKind
     origins : Origins
     """
     shape = rtts_ms.shape
-    aggregates[measured.pairs] = measured.aggregates
-    flows[measured.flows.pairs] = measured.flows.mbps
-    tested, has_flow, is_saturated = (
-        np.zeros(len(sites), np.bool_),
-        *np.zeros((2, *shape), np.bool_),
-    )
-    for regions in measured.flows.pairs:
-        tested[regions] = True
-    has_flow[measured.flows.pairs] = is_saturated[measured.saturated] = True
+    aggregates[tests.pairs], flows[measured.pairs] = tested[0], measured.mbps
+    has_flow, is_saturated = np.zeros((2, *shape), np.bool_)
+    has_flow[measured.pairs] = is_saturated[saturated] = True
+    in_flows = has_flow.any(axis=0) | has_flow.any(axis=1)
     all_opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
-    all_opened[measured.pairs], priors[:, *measured.pairs] = measured.connections, measured.priors
+    all_opened[tests.pairs], priors[:, *tests.pairs] = tests.connections, tested[1]
     # Without a VM type there is no law, and no estimate.
-    present = are_known(rtts_ms) & (are_known(aggregates) | tested[:, None] | tested)
+    present = are_known(rtts_ms) & (are_known(aggregates) | in_flows[:, None] | in_flows)
     src, dst = np.nonzero(present & ~np.eye(len(sites), dtype=bool))
     ends = src, dst
     rtt, flow, aggregate, opened = rtts_ms[ends], flows[ends], aggregates[ends], all_opened[ends]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -94,13 +94,13 @@ def with_caps(
         usual = site.egress_gbps, site.ingress_gbps
         stated, raised = stated_gbps.get(name, (None, None)), []
         for direction, (most, sure) in enumerate(busiest):
-            measured, held_gbps = caps[direction], stated[direction]
-            cap = measured.of.get(name)
+            (reached, held_back), held_gbps = caps[direction], stated[direction]
+            cap = reached.get(name)
             if cap is None and held_gbps is not None:
                 cap = within(held_gbps, CAP_ERROR, Origin("baseline", "fleet-file"))
-            cap = cap or measured.of.get(site.vm_type) or usual[direction]
+            cap = cap or reached.get(site.vm_type) or usual[direction]
             method = cap.origin.method
-            at_least = measured.at_least.get(name)
+            at_least = held_back.get(name)
             if at_least and at_least.expected > cap.expected:
                 cap = _raised(at_least, at_least.origin, method)
             if (link := sure[number]) >= 0 and tests.alone["expected"][link] > cap.expected:
@@ -149,24 +149,12 @@ def _busiest_links(
     return most, first_of_each(ranked[~np.isin(ranked, lone)])
 
 
-class _MeasuredCaps(NamedTuple):
-    """Caps of one direction, in Gbit/s.
-
-    Attributes
-    ----------
-    of : dict
-        Region, and VM type for regions without one, to the cap that was reached.
-    at_least : dict
-        Region to the most that its VM carried while its peers were the limit.
-    """
-
-    of: dict[str, Estimate]
-    at_least: dict[str, Estimate]
+_Caps: TypeAlias = tuple[dict[str, Estimate], dict[str, Estimate]]
+"""Caps of one direction, in Gbit/s: reached ones of regions, and of VM types for regions without
+one; and the most that regions' VMs carried while their peers were the limit."""
 
 
-def _measured_caps(
-    sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats
-) -> list[_MeasuredCaps]:
+def _measured_caps(sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats) -> list[_Caps]:
     """Return the egress and the ingress caps.
 
     A VM that was loaded from or towards peers shows its cap only if the links could have carried
@@ -214,9 +202,11 @@ def _measured_caps(
 
 def _caps_of(
     metric: CapMetric, samples: LinkSamples, sites: Mapping[str, Site], held_back: np.ndarray
-) -> _MeasuredCaps:
+) -> _Caps:
     """Return the caps that probes of one direction show, and those that peers held back."""
-    counted, caps = samples.counted(metric), _MeasuredCaps({}, {})
+    counted = samples.counted(metric)
+    caps: dict[str, Estimate] = {}
+    at_least: dict[str, Estimate] = {}
     rows, own = counted.rows, own_marks(samples.marks)
     of_type: dict[str, list[tuple[bool, Rows]]] = defaultdict(list)
     for link, region, mark in zip(counted.groups, counted.ends[0], counted.marks, strict=True):
@@ -226,17 +216,17 @@ def _caps_of(
             gbps = float(held["value"].max()) / MBPS_PER_GBPS
             origin = of_rows(held, "inferred", "cap-probe-lower-bound", figures)
             bounds = gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE
-            caps.at_least[name] = Estimate(*bounds, origin)
+            at_least[name] = Estimate(*bounds, origin)
         if len(reached):
-            caps.of[name] = _cap(reached, "measured", "cap-probe", figures)
+            caps[name] = _cap(reached, "measured", "cap-probe", figures)
             of_type[sites[name].vm_type].append((bool(own[mark]), reached))
     for vm_type, found in of_type.items():
         if vm_type:
             own_ones = [reached for is_own, reached in found if is_own]
             together = np.concatenate(own_ones or [reached for _, reached in found])
             cap = _cap(together, "inferred", "caps-of-vm-type", Figures(vm_type=vm_type))
-            caps.of[vm_type] = no_surer_than(cap, CAP_NOISE)
-    return caps
+            caps[vm_type] = no_surer_than(cap, CAP_NOISE)
+    return caps, at_least
 
 
 def _cap(rows: Rows, kind: Kind, method: Method, figures: Figures | None) -> Estimate:

@@ -176,6 +176,19 @@ def samples_of_test(
         yield rates.row(line, options)
 
 
+def intervals_of(document: object, name: str = "sum", *, omitted: bool = False) -> list[Interval]:
+    """Return the intervals of a test that count, or those that were left out as a warm-up."""
+    intervals = []
+    for interval in list_field(document, "intervals"):
+        total = field(interval, name)
+        if (field(total, "omitted") is True) is not omitted:
+            continue
+        seconds, mbps = number_field(total, "seconds"), _mbps(total)
+        if seconds is not None and mbps is not None and seconds > 0 and mbps >= 0:
+            intervals.append(Interval(seconds, mbps))
+    return intervals
+
+
 class _Flow(NamedTuple):
     """One direction of a test. iperf3 adds ``suffix`` to its keys for ``--bidir``."""
 
@@ -215,15 +228,7 @@ class _Flow(NamedTuple):
 
     def intervals(self, document: object, *, omitted: bool = False) -> list[Interval]:
         """Return the intervals that count, or those that were left out as a warm-up."""
-        intervals = []
-        for interval in list_field(document, "intervals"):
-            total = field(interval, "sum" + self.suffix)
-            if (field(total, "omitted") is True) is not omitted:
-                continue
-            seconds, mbps = number_field(total, "seconds"), _mbps(total)
-            if seconds is not None and mbps is not None and seconds > 0 and mbps >= 0:
-                intervals.append(Interval(seconds, mbps))
-        return intervals
+        return intervals_of(document, "sum" + self.suffix, omitted=omitted)
 
     def loaded_rtt_ms(self) -> float | None:
         """Return the mean over the sending streams of the round-trip time under this test's load.

@@ -53,8 +53,7 @@ class PhysicalGate:
         self._catalogue = catalogue
         # Each miss searches the whole table of VM types.
         self._card_gbps = lru_cache(MOST_KEPT)(self._card_of)
-        self._least_ms = lru_cache(MOST_KEPT)(self._least_between)
-        self._card = lru_cache(MOST_KEPT)(self._smallest_card)
+        self._limits = lru_cache(MOST_KEPT)(self._limits_of)
 
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
         """Explain why a sample can't be a measurement; None if it can.
@@ -67,21 +66,20 @@ class PhysicalGate:
         """
         if sample.measured_at_s > min(arrived_at_s, time.time()) + CLOCK_SKEW_S:
             return f"its time is over {CLOCK_SKEW_S:g} s in the future"
-        least_ms = self._least(sample)
+        least_ms, most_mbps, name = self._limits(*_kind(sample))
         if sample.value < least_ms:
             distance = least_ms / FIBRE_RTT_MS_PER_KM + OFF_PLACE_KM
             return (
                 f"{sample.value:g} ms is faster than light in fibre over {distance:,.0f} km "
                 f"({least_ms:.1f} ms)"
             )
-        if sample.value <= self._most(sample):
+        if sample.value <= most_mbps:
             return None
-        card_gbps, name = self._card(*_ends(sample))
         # As Python writes it: a name may have characters that no database takes.
         whose = repr(name) if name else "any VM type of the catalogue"
         return (
             f"{sample.value:g} Mbit/s is over twice what the network card carries of "
-            f"{whose} ({card_gbps:g} Gbit/s)"
+            f"{whose} ({most_mbps / ABOVE_CARD / MBPS_PER_GBPS:g} Gbit/s)"
         )
 
     def are_possible(self, samples: Samples) -> NDArray[np.bool_]:
@@ -91,42 +89,37 @@ class PhysicalGate:
         found: NDArray[np.bool_] = rows["measured_at_s"] <= latest_s
         is_rtt = rows["metric"] == METRICS.index("rtt_ms")
         # The limits of providers and VM types are looked up once for many links.
-        providers = (samples.mapped(end, _provider_of) for end in ("src", "dst"))
-        numbers = [np.unique(names, return_inverse=True)[1] for names in providers]
-        vms = rows["metric"], rows["src_vm"], rows["dst_vm"]
-        for of_metric, kinds in ((~is_rtt, (*numbers, *vms)), (is_rtt, (rows["src"], rows["dst"]))):
-            at = np.flatnonzero(of_metric)
-            keys = np.zeros(len(at), np.int64)
-            for kind in kinds:
-                keys = keys * (int(kind.max(initial=0)) + 1) + kind[at]
-            _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-            limits = [(self._least(one), self._most(one)) for one in samples[at[first]]]
-            least, most = np.array(limits, np.float64).reshape(-1, 2)[number].T
-            found[at] &= (least <= rows["value"][at]) & (rows["value"][at] <= most)
+        keys = rows["metric"].astype(np.int64)
+        for end in ("src", "dst"):
+            provider = np.unique(samples.mapped(end, _provider_of), return_inverse=True)[1]
+            for kind in (np.where(is_rtt, rows[end], provider), rows[f"{end}_vm"] * ~is_rtt):
+                keys = keys * (int(kind.max(initial=0)) + 1) + kind
+        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+        limits = [self._limits(*_kind(one))[:2] for one in samples[first]]
+        least, most = np.array(limits, np.float64).reshape(-1, 2)[number].T
+        found &= (least <= rows["value"]) & (rows["value"] <= most)
         return found
 
-    def _least(self, sample: Sample) -> float:
-        return self._least_ms(sample.src, sample.dst) if sample.metric == "rtt_ms" else 0.0
+    def _limits_of(
+        self, metric: str, src: tuple[str, str], dst: tuple[str, str]
+    ) -> tuple[float, float, str]:
+        """Return the least and the most that a sample can be, and the VM type that bounds it.
 
-    def _most(self, sample: Sample) -> float:
-        return ABOVE_CARD * MBPS_PER_GBPS * self._card(*_ends(sample))[0]
-
-    def _least_between(self, src: str, dst: str) -> float:
-        """Return the time of light in fibre, there and back; 0 where places are not known."""
-        regions = self._catalogue.regions
-        place, other = regions.get(src), regions.get(dst)
-        distance = distance_km(place, other) if place and other else None
-        return 0.0 if distance is None else FIBRE_RTT_MS_PER_KM * (distance - OFF_PLACE_KM)
-
-    def _smallest_card(self, metric: str, *ends: tuple[str, str]) -> tuple[float, str]:
-        """Return the smallest of the network cards that carried a sample, and its VM type."""
-        used = list(ends) if metric in _RATES else []
+        Ends are regions for round-trip times, else providers, with VM types.
+        """
+        if metric == "rtt_ms":
+            place, other = (self._catalogue.regions.get(end) for end, _ in (src, dst))
+            distance = distance_km(place, other) if place and other else None
+            light_ms = FIBRE_RTT_MS_PER_KM * ((distance or 0.0) - OFF_PLACE_KM)
+            return (0.0 if distance is None else light_ms), inf, ""
+        used = [src, dst] if metric in _RATES else []
         if metric in _CAPS:
             # Estimates take it for the cap of the region's VM type where it names none.
-            provider, name = ends[_CAPS[metric]]
+            provider, name = (src, dst)[_CAPS[metric]]
             used = [(provider, name or self._catalogue.default_vm_types.get(provider, ""))]
         cards = ((self._card_gbps(*end), end[1]) for end in used)
-        return min(cards, key=lambda card: card[0], default=(inf, ""))
+        card_gbps, name = min(cards, key=lambda card: card[0], default=(inf, ""))
+        return 0.0, ABOVE_CARD * MBPS_PER_GBPS * card_gbps, name
 
     @cached_property
     def _of_series_gbps(self) -> dict[str, float]:
@@ -152,8 +145,10 @@ def _provider_of(region: str) -> str:
     return region.partition(":")[0]
 
 
-def _ends(sample: Sample) -> tuple[str, tuple[str, str], tuple[str, str]]:
-    """Return the metric of a sample, and the providers and VM types of its ends."""
+def _kind(sample: Sample) -> tuple[str, tuple[str, str], tuple[str, str]]:
+    """Return what the limits of a sample depend on: its metric, and ends with VM types."""
+    if sample.metric == "rtt_ms":
+        return sample.metric, (sample.src, ""), (sample.dst, "")
     src, dst = _provider_of(sample.src), _provider_of(sample.dst)
     return sample.metric, (src, sample.src_vm), (dst, sample.dst_vm)
 

@@ -14,11 +14,10 @@ from math import inf
 from typing import Any
 
 from planner.model.errors import FormatError, InputError
-from probes.analysis.steady_state import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
-from probes.importers.iperf3 import NOISE, explained, samples_of_test
-from probes.importers.text import documents, field, list_field, number_field
+from probes.importers.iperf3 import NOISE, explained, intervals_of, samples_of_test
+from probes.importers.text import documents, list_field, number_field
 from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, Tool, failure, only_samples
 
 MOST_STREAMS = 128
@@ -99,7 +98,7 @@ class Iperf3(Tool):
         return Result(
             tuple(test.settled(sample, measured_at_s) for sample in found),
             _moved_gb(document),
-            tuple(_intervals(document)),
+            tuple(intervals_of(document)),
         )
 
 
@@ -127,15 +126,3 @@ def _moved_gb(document: dict[str, Any]) -> float:
         moved += number_field(interval, "sum", "bytes") or 0.0
     totals = (number_field(document, "end", side, "bytes") for side in ("sum_sent", "sum"))
     return max([moved, *(total or 0.0 for total in totals)]) / 1e9
-
-
-def _intervals(document: dict[str, Any]) -> list[Interval]:
-    intervals = []
-    for interval in list_field(document, "intervals"):
-        total = field(interval, "sum")
-        if field(total, "omitted") is True:
-            continue
-        seconds, bps = number_field(total, "seconds"), number_field(total, "bits_per_second")
-        if seconds and bps is not None and seconds > 0:
-            intervals.append(Interval(seconds, bps / 1e6))
-    return intervals
