@@ -263,6 +263,7 @@ lab up  measuring.lab:up  bring a lab up and write its fleet file
 lab status  measuring.lab:status  show the labs that run, or one of them
 lab exec  measuring.lab:execute  run a command in a region
   region:              region id, such as aws:us-east-1
+  words:-- COMMAND*    what to run
 lab set  change how hosts and links behave, while they run
 lab set host  measuring.lab:set_host  one host, or all
   region:              region id, or all
@@ -329,6 +330,11 @@ _VERIFY_EXIT_CODES = (
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
     parser = build_parser(words[0] if words else "")
+    if [*words[:2]] == ["lab", "exec"] and "--" in words:  # what follows is another program's
+        at = [*words].index("--")
+        options = parser.parse_args([*words[:at]])
+        options.words = [*words[at + 1 :]]
+        return options
     joined: list[str] = []
     for word in words:
         # argparse before Python 3.13 makes an empty list of this (python/cpython#59317).
@@ -385,9 +391,6 @@ def _add_other_commands(commands: Any) -> None:
     known["catalogue diff"].set_defaults(dry_run=True)
     for decision in ("retract", "restore", "confirm", "accept", "reject"):
         known[f"samples {decision}"].set_defaults(decision=decision)
-    known["lab exec"].add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run"
-    )
 
 
 def introduction() -> str:

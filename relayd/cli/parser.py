@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
         words = list(args or ())
         self._check_command(words)
         by_position = self._get_positional_actions()
-        if any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in by_position):
+        if any(action.nargs == argparse.PARSER for action in by_position):
             found, left = super().parse_known_args(words, namespace)
         else:
             self._is_intermixing = True

@@ -131,8 +131,7 @@ def run_decision(options: argparse.Namespace) -> int:
         changed = effects_of(store, catalogue, change=(decision, ids)) if ids else []
         done = 0
         if _agreed(options, len(ids), changed):
-            by = {"who": this_user(), "reason": options.reason or ""}
-            done = decide(store.database, decision, selection, **by, through=through)
+            done = decide(store.database, decision, selection, **_by(options), through=through)
         snapshot = make_snapshot(store, catalogue) if done else None
     told = f"{done:,} samples {_DONE[decision]}." if done else ""
     return _print(options, len(ids), changed, {_DONE[decision]: done}, snapshot, told)
@@ -148,13 +147,16 @@ def run_on_quarantine(options: argparse.Namespace) -> int:
         changed = effects_of(store, catalogue, accepted=samples) if accepting else []
         is_done, batch = _agreed(options, len(samples), changed), None
         if is_done:
-            by = {"who": this_user(), "reason": options.reason or ""}
-            batch = settle(store.database, options.decision, numbers, **by)
+            batch = settle(store.database, options.decision, numbers, **_by(options))
         snapshot = make_snapshot(store, catalogue) if batch else None
     where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
     told = f"{len(samples):,} samples {options.decision}ed{where}." if is_done else ""
     done = {"done": is_done, "batch": batch}
     return _print(options, len(samples), changed, done, snapshot, told)
+
+
+def _by(options: argparse.Namespace) -> dict[str, str]:
+    return {"who": this_user(), "reason": options.reason or ""}
 
 
 def _agreed(options: argparse.Namespace, count: int, changed: Sequence[Effect]) -> bool:

@@ -90,28 +90,11 @@ def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
 
 def execute(options: argparse.Namespace) -> int:
     """Run a command in a region."""
-    _options_after_region(options)
-    words = options.words[1:] if options.words[:1] == ["--"] else options.words
-    if not words:
-        raise InputError(
-            "exec", "has no command", remedy="Write `relayd lab exec REGION -- COMMAND`."
-        )
-    command = _lab(options).command(options.region, words)
+    if not options.words:
+        remedy = "Write `relayd lab exec REGION -- COMMAND`."
+        raise InputError("exec", "has no command", remedy=remedy)
+    command = _lab(options).command(options.region, options.words)
     return subprocess.run(command).returncode  # noqa: S603 - what the user asked for
-
-
-def _options_after_region(options: argparse.Namespace) -> None:
-    """Take the options that stand between region and command out of the words of the command.
-
-    To argparse, all that follows the region is one remainder; but no command begins with a dash.
-    """
-    if options.words[:1] == ["--"] or not "".join(options.words[:1]).startswith("-"):
-        return
-    parser = argparse.ArgumentParser("relayd lab exec REGION", add_help=False, allow_abbrev=False)
-    parser.add_argument("--name", default=options.name)
-    parser.add_argument("--json", action="store_true", default=options.json)
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
-    parser.parse_args(options.words, options)
 
 
 def set_host(options: argparse.Namespace) -> int:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError
@@ -36,6 +34,7 @@ from relayd.cli.options import agreed, catalogue_of, number, store_location, wan
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.questions.options import request_from
 from relayd.files.plans import document_of
+from relayd.files.rows import read_text
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
@@ -85,37 +84,24 @@ def run(options: argparse.Namespace) -> int:
 def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[str, Any]]:
     if options.plans:
         if options.src or options.dst:
-            raise InputError(
-                "--src", "can't be used together with a plan", remedy="Use one or the other."
-            )
-        return [_read(name) for name in options.plans]
+            problem, remedy = "can't be used together with a plan", "Use one or the other."
+            raise InputError("--src", problem, remedy=remedy)
+        return [document_of(read_text(name, "plan"), name) for name in options.plans]
     if not (options.src and options.dst):
         raise InputError("plan", "is needed", remedy="Name a plan's file, or give --src and --dst.")
     # What is to be run needs hosts: no region without one sends, receives or relays.
     have = available(fleet)
     for end in wan.resolve_pair(options.src, options.dst)[:2]:
         if end not in have:
-            raise InputError(
-                "--fleet",
-                f"has no host in {end}, where the transfer begins or ends",
-                value=fleet.name,
-                remedy="Add one to the fleet file.",
-            )
+            problem = f"has no host in {end}, where the transfer begins or ends"
+            remedy = "Add one to the fleet file."
+            raise InputError("--fleet", problem, value=fleet.name, remedy=remedy)
     request = request_from(options, TransferRequest)
     without_host = [name for name in wan.known_regions() if name not in have]
     asked = replace(request, avoid=[*request.avoid, *without_host])
     if asked.vms is None:  # a plan for more would be run in part
         asked = replace(asked, vms_in={**have, **asked.vms_in})
     return [wan.ask(asked).model_dump("json")]
-
-
-def _read(name: str) -> Mapping[str, Any]:
-    try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        problem = getattr(fault, "strerror", None) or "is not text"
-        raise InputError("plan", f"can't be read: {problem}", value=name) from None
-    return document_of(text, name)
 
 
 def _verify(verifier: Verifier, plans: Sequence[Verification], store: Store) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from planner.fields.kinds import Flag, OneOf
@@ -40,12 +39,8 @@ def add_options(
     """
     placed = by_position(request) if required else {}
     if placed:
-        parser.add_argument(
-            "by_position",
-            metavar="REGION",
-            nargs="*",
-            help=f"{' and '.join(placed)}, in this order",
-        )
+        text = f"{' and '.join(placed)}, in this order"
+        parser.add_argument("by_position", metavar="REGION", nargs="*", help=text)
     groups: dict[str, argparse._ArgumentGroup] = {}
     for option, fields in options_of(request):
         first = fields[0]
@@ -58,7 +53,8 @@ def add_options(
         elif isinstance(first.kind, OneOf):
             more["metavar"] = "{" + ",".join(first.kind.meanings) + "}"
         else:
-            more["metavar"] = _metavar(option, fields)
+            metavars = "|".join(dict.fromkeys(field.kind.metavar for field in fields))
+            more["metavar"] = metavars if option.startswith("--") else "FILE"
             if any(field.kind.repeated for field in fields):
                 more["action"] = "append"
         if called.startswith("--"):
@@ -70,21 +66,16 @@ def add_options(
     parser.set_defaults(request=request, renamed=renamed)
 
 
-def _metavar(option: str, fields: Fields) -> str:
-    if not option.startswith("--"):
-        return "FILE"
-    return "|".join(dict.fromkeys(field.kind.metavar for field in fields))
-
-
 def _help(fields: Fields) -> str:
     first = fields[0]
+    is_option = (first.option or "").startswith("--")
     texts = [field.help.removesuffix(".") for field in fields]
-    text = "; ".join(texts) if first.option and first.option.startswith("--") else texts[0]
+    text = "; ".join(texts) if is_option else texts[0]
     text = text[0].lower() + text[1:] if not text[:2].isupper() else text
     if isinstance(first.kind, OneOf):
         text += ": " + ", ".join(f"{word} ({what})" for word, what in first.kind.meanings.items())
     examples = [field.example for field in fields if field.example]
-    if examples and first.option and first.option.startswith("--"):
+    if examples and is_option:
         text += f"; such as {' or '.join(examples)}"
     if first.default and not first.required and not first.kind.repeated:
         text += f" (default {first.kind.text(first.default)})"
@@ -95,7 +86,7 @@ R = TypeVar("R", bound=Specified)
 Fields = list[Field]
 
 
-def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> R:
+def request_from(options: argparse.Namespace, request: type[R]) -> R:
     """Return the request that options say, with settings where they say nothing.
 
     Parameters
@@ -103,8 +94,6 @@ def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> 
     options : argparse.Namespace
     request : type
         A specified class.
-    **more
-        Values of fields that are known otherwise.
 
     Raises
     ------
@@ -123,7 +112,7 @@ def request_from(options: argparse.Namespace, request: type[R], **more: Any) -> 
             words = [*words, setting]
         if words:
             found |= _read(fields, words)
-    return request(**{**found, **more})
+    return request(**found)
 
 
 def options_of(request: type[Specified]) -> list[tuple[str, Fields]]:
@@ -147,18 +136,14 @@ def _placed(
     words: list[str], options: argparse.Namespace, request: type[Specified]
 ) -> dict[str, list[str]]:
     """Return which option each word stands for that was given by position."""
-    if not words:
-        return {}
     left, found = words.copy(), {}
-    for option, repeated in by_position(request).items():
+    for option, repeated in by_position(request).items() if words else ():
         if not left:
             break
         if getattr(options, dest_of(option)):
             raise InputError(option, "is given twice", value=left[0], remedy="Leave one out.")
-        found[option] = [left.pop(0)]
-        if repeated:
-            found[option] += left
-            left = []
+        count = len(left) if repeated else 1
+        found[option], left = left[:count], left[count:]
     if left:
         known = " and ".join(by_position(request))
         remedy = f"Only {known} can be given by position; options begin with `--`."
@@ -183,16 +168,11 @@ def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
     if len(fields) == 1:
         return {first.name: first.read_words(words)}
     # A bare word is for everywhere, and `PLACE=VALUE` for one place.
-    everywhere, by_place = fields
-    found: dict[str, Any] = {}
-    for assigned, of_kind in groupby(sorted(words, key=_is_assigned), key=_is_assigned):
-        field = by_place if assigned else everywhere
-        found[field.name] = field.read_words(list(of_kind))
+    found = {}
+    for field, is_assigned in zip(fields, (False, True), strict=True):
+        if of_kind := [word for word in words if ("=" in word) == is_assigned]:
+            found[field.name] = field.read_words(of_kind)
     return found
-
-
-def _is_assigned(word: str) -> bool:
-    return "=" in word
 
 
 def one_thread() -> None:
@@ -213,26 +193,21 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
         If it can't be read, or is not of a format that says them.
     """
     first = fields[0]
-    if len(fields) == 1:
-        if isinstance(first.kind, Items):
-            return {first.name: read_rows(name, first.key, least=first.kind.least)}
-        return {first.name: _READERS[first.kind.name](name, first.key)}
-    content = read_json(name, first.key)
-    if not isinstance(content, dict):
-        keys = ", ".join(field.key for field in fields)
-        raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
-    return {field.name: content[field.key] for field in fields if field.key in content}
-
-
-def _read_volumes(name: str, key: str) -> Any:
-    if name.endswith(".json") and isinstance(content := read_json(name, key), dict):
-        return content
-    return read_rows(name, key)
-
-
-# By kind of field.
-_READERS: Mapping[str, Callable[[str, str], Any]] = {
-    "pairs": lambda name, _: read_demands(name),
-    "by_place": _read_volumes,
-    "document": read_text,
-}
+    if len(fields) > 1:
+        content = read_json(name, first.key)
+        if not isinstance(content, dict):
+            keys = ", ".join(field.key for field in fields)
+            raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
+        return {field.name: content[field.key] for field in fields if field.key in content}
+    found: Any
+    if isinstance(first.kind, Items):
+        found = read_rows(name, first.key, least=first.kind.least)
+    elif first.kind.name == "pairs":
+        found = read_demands(name)
+    elif first.kind.name == "document":
+        found = read_text(name, first.key)
+    else:  # of volumes by place
+        found = read_json(name, first.key) if name.endswith(".json") else None
+        if not isinstance(found, dict):
+            found = read_rows(name, first.key)
+    return {first.name: found}
