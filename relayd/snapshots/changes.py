@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from math import inf, isfinite, log
 from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Estimate
-from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link
+from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network
 from probes.samples import Sample
 from relayd.snapshots.building import estimated
@@ -81,12 +80,17 @@ def changes(then: Network, now: Network, now_s: float) -> list[EstimateChange]:
         Unix time, for the age of what was believed.
     """
     found: list[EstimateChange] = []
-    for site in then.sites.values():
-        cap = now.sites.get(site.region)
-        found += _moved(site, cap, site.region, None, SITE_FIGURES, now_s)
-    for old in then.usual.all_links():
-        new = now.usual.get(old.src, {}).get(old.dst)
-        found += _moved(old, new, old.src, old.dst, LINK_FIGURES, now_s)
+    new = _estimates(now, usual_alone=True)
+    for key, was in _estimates(then, usual_alone=True).items():
+        after = new.get(key)
+        # Nearly all estimates are unchanged: recognise these quickly.
+        if after is None or was.expected == after.expected:
+            continue
+        before, (src, dst, metric, _) = was.aged(now_s), key
+        is_known = isfinite(was.expected + after.expected)
+        if is_known and not before.low <= after.expected <= before.high:
+            ratio = after.expected / before.expected if before.expected else None
+            found.append(EstimateChange(src, dst or None, metric, before, after, ratio))
     return sorted(found, key=lambda one: (-_size(one.ratio), one.src, one.dst or "", one.metric))
 
 
@@ -106,53 +110,44 @@ def effects_of(
 
 def effects(before: Network, after: Network) -> list[Effect]:
     """Return the expected figures that differ: what appears or vanishes, then the largest ratio."""
-    found: list[Effect] = []
-    old, new = _links(before), _links(after)
-    for src, dst, address in old.keys() | new.keys():
-        was, now = old.get((src, dst, address)), new.get((src, dst, address))
-        found += [
-            Effect(src, dst, figure, _known(was, figure), _known(now, figure), address)
-            for figure in LINK_FIGURES
-        ]
-    for name in before.sites.keys() | after.sites.keys():
-        caps = before.sites.get(name), after.sites.get(name)
-        found += [
-            Effect(name, "", figure, _known(caps[0], figure), _known(caps[1], figure))
-            for figure in SITE_FIGURES
-        ]
-    moved = filter(_is_moved, found)
+    old, new = (
+        {key: one.expected for key, one in _estimates(network).items() if isfinite(one.expected)}
+        for network in (before, after)
+    )
+    moved = [
+        Effect(src, dst, figure, was, now, address)
+        for src, dst, figure, address in old.keys() | new.keys()
+        if _is_moved(
+            was := old.get((src, dst, figure, address)), now := new.get((src, dst, figure, address))
+        )
+    ]
     return sorted(moved, key=lambda one: (-_size(_ratio(one)), one[:3], one.address or ""))
 
 
-def _moved(
-    old: object, new: object, src: str, dst: str | None, figures: tuple[str, ...], now_s: float
-) -> Iterator[EstimateChange]:
-    for metric in figures if new is not None else ():
-        was, after = getattr(old, metric), getattr(new, metric)
-        # Nearly all estimates are unchanged: recognise these quickly.
-        if was.expected == after.expected or not isfinite(was.expected + after.expected):
-            continue
-        before = was.aged(now_s)
-        if not before.low <= after.expected <= before.high:
-            ratio = after.expected / before.expected if before.expected else None
-            yield EstimateChange(src, dst, metric, before, after, ratio)
+def _estimates(
+    network: Network, *, usual_alone: bool = False
+) -> dict[tuple[str, str, str, AddressKind | None], Estimate]:
+    """Return estimates by source, destination (``""`` for a VM's cap), figure and address.
+
+    Links are those over addresses in use or not, or those in use whatever their addresses are.
+    """
+    links = [*network.usual.all_links(), *(() if usual_alone else network.others.all_links())]
+    caps: dict[tuple[str, str, str, AddressKind | None], Estimate] = {
+        (site.region, "", figure, None): getattr(site, figure)
+        for site in network.sites.values()
+        for figure in SITE_FIGURES
+    }
+    return caps | {
+        (link.src, link.dst, figure, None if usual_alone else link.address): getattr(link, figure)
+        for link in links
+        for figure in LINK_FIGURES
+    }
 
 
-def _links(network: Network) -> dict[tuple[str, str, AddressKind], Link]:
-    """Return the links of usual times, over addresses in use or not."""
-    links = chain(network.usual.all_links(), network.others.all_links())
-    return {(link.src, link.dst, link.address): link for link in links}
-
-
-def _known(owner: object | None, figure: str) -> float | None:
-    expected: float = inf if owner is None else getattr(owner, figure).expected
-    return expected if isfinite(expected) else None
-
-
-def _is_moved(one: Effect) -> bool:
-    if one.before is None or one.after is None:
-        return one.before is not one.after
-    return abs(one.after - one.before) > MOVED * one.before
+def _is_moved(before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return before is not after
+    return abs(after - before) > MOVED * before
 
 
 def _ratio(one: Effect) -> float | None:

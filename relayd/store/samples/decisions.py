@@ -328,22 +328,19 @@ def _undecidable(
 
 def _batch_with(database: Database, sample: Sample) -> int | None:
     """Return the batch that has a sample with the same values, retracted or not; None if none."""
-    names = {"src_id": "regions", "dst_id": "regions", "metric_id": "metrics"}
-    where: dict[str, object] = {
-        f"{column} = (SELECT id FROM {table} WHERE name = ?)": name  # noqa: S608
-        for (column, table), name in zip(names.items(), sample[:3], strict=True)
-    }
     stated = (sample.detail, sample.address, sample.new_level, sample.intervals)
-    columns = {
-        "measured_at_s": sample.measured_at_s + 0.0,
-        "value": sample.value + 0.0,
-        "connections": sample.connections or 0,
-        "duration_s": (sample.duration_s or 0) + 0.0,
-        "warmed_up": int(sample.warmed_up),
-        "detail_digest": detail_digest(*stated),
-        **{name: getattr(sample, name) for name in SETUP},
+    where = {
+        "src_id = (SELECT id FROM regions WHERE name = ?)": sample.src,
+        "dst_id = (SELECT id FROM regions WHERE name = ?)": sample.dst,
+        "metric_id = (SELECT id FROM metrics WHERE name = ?)": sample.metric,
+        "measured_at_s = ?": sample.measured_at_s + 0.0,
+        "value = ?": sample.value + 0.0,
+        "connections = ?": sample.connections or 0,
+        "duration_s = ?": (sample.duration_s or 0) + 0.0,
+        "warmed_up = ?": int(sample.warmed_up),
+        "detail_digest = ?": detail_digest(*stated),
+        **{f"{name} = ?": getattr(sample, name) for name in SETUP},
     }
-    where |= {f"{column} = ?": value for column, value in columns.items()}
     row = database.row(
         "SELECT samples.batch_id FROM samples JOIN setups ON setups.id = setup_id "  # noqa: S608
         f"WHERE {' AND '.join(where)}",
