@@ -9,11 +9,9 @@ from math import inf
 from pathlib import Path
 
 from planner.exploring.outcome import Outcome
-from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair
-from planner.model.network import Network, Snapshot
-from relayd.client.asynchronous import AsyncWan
+from planner.model.network import Snapshot
 from relayd.client.blocking import Driver
 from relayd.client.connection import TIMEOUT_S
 from relayd.sources.memory import MemorySource
@@ -56,12 +54,14 @@ class MirroredWan(Wan):
         self._driver = Driver(self, url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts)
         self._refresh_s = refresh_s
         self._looking = threading.Lock()
+        self._tag: str | None = None
         try:
-            catalogue, network, self._tag = self._driver.run(_first(self._driver.wan))
+            source = self._newer()
         except BaseException:
             self.close()
             raise
-        super().__init__(_copy(catalogue, network))
+        assert source is not None
+        super().__init__(source)
         self._looked_s = self._confirmed_s = time.monotonic()
 
     def __repr__(self) -> str:
@@ -116,11 +116,7 @@ class MirroredWan(Wan):
 
     def _look(self) -> None:
         try:
-            driver = self._driver
-            found, tag = driver.run(driver.wan.network_if_changed(self._tag))
-            if found is not None:
-                self._source = _copy(driver.run(driver.wan.catalogue()), found)
-                self._tag = tag
+            self._source = self._newer() or self._source
         except RelaydError as error:
             self.problem = error  # the next look is due after the usual time
         else:
@@ -128,14 +124,13 @@ class MirroredWan(Wan):
             self._confirmed_s = time.monotonic()
         self._looked_s = time.monotonic()
 
-
-def _copy(catalogue: Catalogue, network: Network) -> MemorySource:
-    # Widened for age here, so that no question waits for it.
-    return MemorySource(catalogue, network.with_(aged_to_s=time.time()))
-
-
-async def _first(remote: AsyncWan) -> tuple[Catalogue, Network, str | None]:
-    catalogue = await remote.catalogue()
-    network, tag = await remote.network_if_changed(None)
-    assert network is not None
-    return catalogue, network, tag
+    def _newer(self) -> MemorySource | None:
+        """Fetch the newest snapshot; None if it is the one that is copied."""
+        driver = self._driver
+        found, tag = driver.run(driver.wan.network_if_changed(self._tag))
+        if found is None:
+            return None
+        # Widened for age here, so that no question waits for it.
+        network, catalogue = found.with_(aged_to_s=time.time()), driver.run(driver.wan.catalogue())
+        self._tag = tag
+        return MemorySource(catalogue, network)

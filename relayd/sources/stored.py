@@ -48,95 +48,92 @@ class StoreSource(Source):
         self, catalogue: Catalogue, db: Location | str | None, fleet: Path | None = None
     ) -> None:
         self.catalogue = catalogue
-        self._fleet = fleet
+        self._fleet_file = fleet
+        self._fleet: Mapping[str, FleetSite] = {}
         self._location = db
-        self._opened: _Opened | None = None
+        self._store: Store | None = None
+        self._network: Network | None = None
 
     @property
     def version(self) -> object:
-        return self._open()
+        return self._opened()
 
     @property
     def snapshot(self) -> Snapshot:
-        return self._open().network.snapshot
+        return self._opened().snapshot
 
     def sites(self) -> Mapping[str, Site]:
-        return self._open().network.sites
+        return self._opened().sites
 
     def network(self) -> Network:
-        opened = self._open()
-        return opened.network.with_(link_states=opened.states)
+        return self._opened().with_(link_states=self._states)
 
     def earlier(self, snapshot: str) -> Network:
-        opened = self._open()
-        if opened.store is None:
+        self._opened()
+        if self._store is None:
             raise InputError(
                 "snapshot",
                 "can't be looked up: there is no store yet",
                 value=snapshot,
                 remedy="`relayd import` and `relayd probe` make one.",
             )
-        row = snapshot_named(opened.store, snapshot, time.time())
-        return with_fleet(stored_network(opened.store, row.id), self.catalogue, opened.fleet)
+        row = snapshot_named(self._store, snapshot, time.time())
+        return with_fleet(stored_network(self._store, row.id), self.catalogue, self._fleet)
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
-        store = self._open().store
-        return () if store is None else outcomes_of(store.database, src, dst)
+        self._opened()
+        return () if self._store is None else outcomes_of(self._store.database, src, dst)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
-        return self._open().states
+        self._opened()
+        return self._states
 
     def refresh_link_states(self) -> None:
-        self._open().read_states()
+        self._opened()
+        self._read_states()
 
     def close(self) -> None:
-        if self._opened and self._opened.store:
-            self._opened.store.close()
-        self._opened = None
+        if self._store:
+            self._store.close()
+        self._store = self._network = None
 
-    def _open(self) -> _Opened:
-        if self._opened is None:
-            named = self._location
-            store = open_store(named, mode="read") if named else open_if_there(default_path())
-            fleet = fleet_sites(load_fleet(self._fleet), self.catalogue) if self._fleet else {}
-            self._opened = _Opened(store, self.catalogue, fleet)
-        return self._opened
-
-
-class _Opened:
-    """An open store with what was read of its newest snapshot."""
-
-    def __init__(
-        self, store: Store | None, catalogue: Catalogue, fleet: Mapping[str, FleetSite]
-    ) -> None:
-        self.store = store
+    def _opened(self) -> Network:
+        """Return the network as it was read, without states of links; read it if need be."""
+        if self._network is not None:
+            return self._network
+        named, catalogue = self._location, self.catalogue
+        store = open_store(named, mode="read") if named else open_if_there(default_path())
+        self._store = store
         row = store.snapshots.latest() if store else None
         stored = store.snapshots.network(row.id) if store and row else None
         known = stored.sites if stored else {}
-        self.fleet = {
+        fleet = fleet_sites(load_fleet(self._fleet_file), catalogue) if self._fleet_file else {}
+        self._fleet = {
             region: vms
             for region, vms in fleet.items()
             if region in known or region in catalogue.regions
         }
-        regions = (*baseline_regions(catalogue), *self.fleet)
+        regions = (*baseline_regions(catalogue), *self._fleet)
         if stored:
             # The catalogue alone says of which private network a site is.
-            named = {name: catalogue.region(name).private_network or "" for name in known}
-            sites = {name: replace(known[name], private_network=named[name]) for name in known}
+            sites = {
+                name: replace(site, private_network=catalogue.region(name).private_network or "")
+                for name, site in known.items()
+            }
             # Regions that came to the catalogue after the snapshot was made.
             network = with_regions(stored.with_(sites=sites), catalogue, regions)
         else:
             network = baseline_network(catalogue, further=regions)
-        self.network = with_fleet(network, catalogue, self.fleet).with_(
+        self._read_states()
+        self._network = with_fleet(network, catalogue, self._fleet).with_(
             verified=Verifications(store.database).by_pair() if store else {},
             newer_samples=newer_than(store, row) if store else None,
         )
-        self.read_states()
+        return self._network
 
-    def read_states(self) -> None:
-        """Read which links are down or degraded."""
-        self.states: Mapping[Pair, LinkState] = (
-            LinkStates(self.store.database).now(time.time()) if self.store else {}
+    def _read_states(self) -> None:
+        self._states: Mapping[Pair, LinkState] = (
+            LinkStates(self._store.database).now(time.time()) if self._store else {}
         )
 
 

@@ -30,6 +30,8 @@ Values: TypeAlias = Sequence[object] | Mapping[str, object]
 Fence: TypeAlias = tuple[str, int]
 """A role and the number of its holder, who writes."""
 _R = TypeVar("_R")
+NAMED_ENDS = "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
+"""Of queries that name both ends of what they find: ``src.name`` and ``dst.name``."""
 
 SCHEMA_VERSION = 1
 """The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
@@ -115,6 +117,10 @@ class Database(ABC):
         """Return the number that stands for a region, a new one if need be."""
         row = self.row("SELECT id FROM regions WHERE name = ?", (name,))
         return int(row[0]) if row else self.add("regions", {"name": name}, "id")
+
+    def ends(self, src: str, dst: str) -> dict[str, int]:
+        """Return the columns of tables that stand for both ends of a link."""
+        return {"src_id": self.region_id(src), "dst_id": self.region_id(dst)}
 
     def metadata(self, name: str) -> float | None:
         """Return a number that survives a restart, such as when a task ran last; None if unset."""

@@ -17,11 +17,10 @@ from probes.analysis.binning import Points, points
 from probes.estimation.current_samples import WITH_A_LEVEL, LinkShift, current_samples
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Metric
-from relayd.store.database import Database, Part
+from relayd.store.database import NAMED_ENDS, Database, Part
 from relayd.store.samples.reading import StoredSamples
 from relayd.times import utc_text
 
-_NAMED = "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
 _PAIR = (
     "WHERE src_id = (SELECT id FROM regions WHERE name = ?) "
     "AND dst_id = (SELECT id FROM regions WHERE name = ?)"
@@ -33,7 +32,7 @@ _BEYOND = 1e300
 
 _STATES_NOW = (
     "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "  # noqa: S608
-    f"valid_until_s, health FROM link_states {_NAMED}"
+    f"valid_until_s, health FROM link_states {NAMED_ENDS}"
 )
 
 
@@ -73,7 +72,7 @@ class LinkStates(Part):
             # A round trip counts against the link only where it is what is wrong.
             slow = health.rtt_ms if "round trips" in health.reason else None
             row = {
-                **self._ids(pair),
+                **self._database.ends(*pair),
                 "condition": health.condition,
                 "since_s": health.since_s,
                 "reason": health.reason,
@@ -86,22 +85,18 @@ class LinkStates(Part):
             self._database.put("link_states", row, ["src_id", "dst_id"])
         for pair in usual:
             sql = "DELETE FROM link_states WHERE src_id = :src_id AND dst_id = :dst_id"
-            self._database.change(sql, self._ids(pair))
+            self._database.change(sql, self._database.ends(*pair))
 
     def forget_before(self, at_s: float) -> None:
         """Remove states that have expired: no watcher refreshes them."""
         self._database.change("DELETE FROM link_states WHERE valid_until_s < ?", (at_s,))
-
-    def _ids(self, pair: Pair) -> dict[str, int]:
-        ends = zip(("src_id", "dst_id"), pair, strict=True)
-        return {column: self._database.region_id(name) for column, name in ends}
 
 
 # ---- lasting changes of level, each recorded once -----------------------------------------------
 
 _SHIFTS = (
     "SELECT src.name, dst.name, metrics.name, at_s, found_at_s, before, after "  # noqa: S608
-    f"FROM level_shifts {_NAMED} JOIN metrics ON metrics.id = metric_id "
+    f"FROM level_shifts {NAMED_ENDS} JOIN metrics ON metrics.id = metric_id "
 )
 
 
@@ -116,8 +111,7 @@ class LevelShifts(Part):
         """
         database = self._database
         key = {
-            "src_id": database.region_id(shift.src),
-            "dst_id": database.region_id(shift.dst),
+            **database.ends(shift.src, shift.dst),
             "metric_id": database.row("SELECT id FROM metrics WHERE name = ?", (shift.metric,))[0],
         }
         (known_s,) = database.row(

@@ -13,14 +13,14 @@ from typing import NamedTuple, TypeAlias
 from planner.model.link_states import Pair
 from planner.model.verification import Verified, VerifiedPath
 from probes.samples import Sample
-from relayd.store.database import Part
+from relayd.store.database import NAMED_ENDS, Part
 from relayd.store.events import Events
 from relayd.store.samples.ingest import write_live
 
 _SELECT = (
-    "SELECT plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, "
-    "alone, low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s FROM verifications "
-    "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
+    "SELECT plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, "  # noqa: S608
+    "alone, low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s "
+    f"FROM verifications {NAMED_ENDS}"
 )
 MOST_READ = 5_000
 """Newest rows that calibrate plans."""
@@ -87,7 +87,7 @@ class Verifications(Part):
             told: list[tuple[str, Mapping[str, object]]] = []
             for row in rows:
                 kept = row._asdict()
-                ends = {f"{end}_id": database.region_id(kept.pop(end)) for end in ("src", "dst")}
+                ends = database.ends(kept.pop("src"), kept.pop("dst"))
                 database.add("verifications", {**kept, **ends})
                 if row.run == "plan" and not row.path:
                     figures = ("plan_id", "verdict", "expected_gbps", "achieved_gbps")

@@ -17,7 +17,7 @@ from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
 from planner.model.units import volume_text
 from relayd.questions.answering import NetworkView
-from relayd.store.database import Database
+from relayd.store.database import NAMED_ENDS, Database
 from relayd.store.events import Events
 from relayd.times import utc_text
 from relayd.transfers.expected import expected_of
@@ -47,10 +47,7 @@ ROUNDING = 1e-6
 _BEYOND = 2**62
 _ENDS = {"src": "src.name", "dst": "dst.name"}
 _COLUMNS = [_ENDS.get(one.name, f"transfers.{one.name}") for one in fields(StoredTransfer)]
-_SELECT = (
-    f"SELECT {', '.join(_COLUMNS)} "  # noqa: S608
-    "FROM transfers JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
-)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM transfers {NAMED_ENDS}"  # noqa: S608
 _ENDED = {"finished": "finished", "failed": "failed", "cancelled": "was cancelled"}
 
 
@@ -172,8 +169,7 @@ class TransferRegister:
             late_s = None if request.deadline_s is None else began_s + request.deadline_s
             row = {
                 "id": name,
-                "src_id": database.region_id(source),
-                "dst_id": database.region_id(target),
+                **database.ends(source, target),
                 "volume_gb": request.volume_gb,
                 "label": request.label or "",
                 "who": self._who,

@@ -24,7 +24,7 @@ from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.estimation.vm_types import THROUGHPUT, VmVote
 from probes.samples import OWN
-from relayd.store.database import Database
+from relayd.store.database import NAMED_ENDS, Database
 from relayd.store.opening import Store
 
 Period: TypeAlias = Literal["hour", "day"]
@@ -130,8 +130,7 @@ def vm_votes(store: Store) -> Iterator[VmVote]:
         "sum(sample_summaries.samples), compactions.source "
         "FROM sample_summaries JOIN setups ON setups.id = setup_id "
         "JOIN compactions ON compactions.id = compaction_id "
-        "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id "
-        "JOIN metrics ON metrics.id = metric_id "
+        f"{NAMED_ENDS} JOIN metrics ON metrics.id = metric_id "
         f"WHERE metrics.name IN ({', '.join('?' * len(THROUGHPUT))}) "
         "GROUP BY src.name, dst.name, src_vm, dst_vm, compactions.source",
         sorted(THROUGHPUT),
