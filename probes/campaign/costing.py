@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError
@@ -37,47 +37,6 @@ retransmissions; and of the acknowledgements (66 bytes for two segments), which 
 price."""
 TEST_GB, CONNECTION_GB = 5e-6, 0.5e-6
 """Overhead of a test and of each of its connections, each way: opening, parameters, results."""
-
-
-@dataclass(slots=True)
-class RegionCost:
-    """The volume of a campaign out of one region and into it, and the fees of the former."""
-
-    sent_gb: float = 0.0
-    received_gb: float = 0.0
-    egress_usd: float = 0.0
-
-
-@dataclass(slots=True)
-class PhaseCost:
-    """The cost of one phase of a campaign."""
-
-    rounds: int = 0
-    volume_gb: float = 0.0
-    egress_usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignCost:
-    """The cost of a campaign by region, dearest first, and by phase, in order."""
-
-    by_region: dict[str, RegionCost]
-    by_phase: dict[str, PhaseCost]
-
-    @property
-    def rounds(self) -> int:
-        """Of all phases."""
-        return sum(phase.rounds for phase in self.by_phase.values())
-
-    @property
-    def volume_gb(self) -> float:
-        """Volume out of all regions."""
-        return sum(region.sent_gb for region in self.by_region.values())
-
-    @property
-    def egress_usd(self) -> float:
-        """Fees of all regions."""
-        return sum(region.egress_usd for region in self.by_region.values())
 
 
 def task_volume_gb(task: ProbeTask) -> float:
@@ -147,19 +106,28 @@ class Meter:
 
 def campaign_cost(
     rounds: Sequence[Round], region_of: Mapping[str, str], meter: Meter
-) -> CampaignCost:
+) -> dict[str, Any]:
     """Return the volume and cost of rounds in the order in which they run; the meter counts on.
+
+    Returns
+    -------
+    dict
+        JSON types: ``rounds``, ``volume_gb`` and ``egress_usd``, also for each of the ``phases`` in
+        order; ``sent_gb``, ``received_gb`` and ``egress_usd`` of ``regions``, dearest first.
 
     Raises
     ------
     DataError
         If a price is missing.
     """
-    by_region: dict[str, RegionCost] = defaultdict(RegionCost)
-    by_phase: dict[str, PhaseCost] = defaultdict(PhaseCost)
+    whole: dict[str, Any] = {"rounds": len(rounds), "volume_gb": 0.0, "egress_usd": 0.0}
+    phases = {r.phase: dict.fromkeys(whole, 0.0) | {"rounds": 0} for r in rounds}
+    regions = {
+        region: {"sent_gb": 0.0, "received_gb": 0.0, "egress_usd": 0.0}
+        for region in dict.fromkeys(region_of[h] for r in rounds for t in r.tasks for h in t.hosts)
+    }
     for r in rounds:
-        phase = by_phase[r.phase]
-        phase.rounds += 1
+        phases[r.phase]["rounds"] += 1
         for task in r.tasks:
             ways = [(region_of[src], region_of[dst]) for src, dst in task.pairs]
             if task.phase == "rtt":  # echo replies come back over the same fee
@@ -167,13 +135,14 @@ def campaign_cost(
             gb = task_volume_gb(task) / len(ways)
             for src, dst in ways:
                 usd = meter.add(src, dst, gb)
-                by_region[src].sent_gb += gb
-                by_region[dst].received_gb += gb
-                by_region[src].egress_usd += usd
-                phase.volume_gb += gb
-                phase.egress_usd += usd
-    dearest = sorted(by_region.items(), key=lambda item: (-item[1].egress_usd, item[0]))
-    return CampaignCost(dict(dearest), dict(by_phase))
+                regions[src]["sent_gb"] += gb
+                regions[dst]["received_gb"] += gb
+                for sums in (whole, phases[r.phase]):
+                    sums["volume_gb"] += gb
+                for sums in (whole, phases[r.phase], regions[src]):
+                    sums["egress_usd"] += usd
+    dearest = sorted(regions.items(), key=lambda item: (-item[1]["egress_usd"], item[0]))
+    return whole | {"phases": phases, "regions": dict(dearest)}
 
 
 def all_pairs_tasks(

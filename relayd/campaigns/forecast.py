@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
 
-from probes.campaign.costing import CampaignCost, campaign_cost
+from probes.campaign.costing import campaign_cost
 from probes.campaign.probing import task_s
 from probes.campaign.regret import regret_once_measured
 from probes.campaign.rounds import Round, schedule
@@ -30,10 +30,9 @@ class CampaignForecast:
     """
 
     rounds: list[Round]
-    cost: CampaignCost
+    cost: dict[str, Any]  # as campaign_cost has it, with duration_s
     phase_s: dict[str, float]  # with the time that the tools take around measuring
-    everything: CampaignCost  # all pairs with 64 connections for 5 s
-    everything_s: float
+    everything: dict[str, Any]  # all pairs with 64 connections for 5 s
     regret: float
     regret_after: float
     unknown_regions: tuple[str, ...]  # of the fleet, without estimates, which the regret leaves out
@@ -41,19 +40,14 @@ class CampaignForecast:
     @property
     def regret_saved_per_usd(self) -> float | None:
         """Expected regret saved by a dollar; None where that or the cost is zero."""
-        usd, saved = self.cost.egress_usd, self.regret - self.regret_after
+        usd, saved = self.cost["egress_usd"], self.regret - self.regret_after
         return saved / usd if usd > 0 and saved > 0 else None
-
-    @property
-    def duration_s(self) -> float:
-        """Of the whole campaign."""
-        return sum(self.phase_s.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return the forecast as JSON types, with that of measuring all pairs."""
         return {
-            "campaign": _cost_as_json(self.cost, self.duration_s),
-            "all_pairs": _cost_as_json(self.everything, self.everything_s),
+            "campaign": self.cost,
+            "all_pairs": self.everything,
             "regret": {
                 "before": self.regret,
                 "after": self.regret_after,
@@ -74,19 +68,19 @@ def forecast_campaign(
     inputs = measured.inputs(spec, method)
     region_of = measured.fleet.region_of
 
-    def packed(tasks: list[ProbeTask]) -> tuple[list[Round], CampaignCost]:
+    def packed(tasks: list[ProbeTask]) -> tuple[list[Round], dict[str, Any]]:
         rounds = schedule(tasks, gap_s=ROUND_GAP_S)
-        return rounds, campaign_cost(rounds, region_of, measured.meter())
+        cost = campaign_cost(rounds, region_of, measured.meter())
+        return rounds, cost | {"duration_s": round(sum(_round_s(r, inputs) for r in rounds), 3)}
 
     tasks: list[ProbeTask] = []
     allowance = inputs.allowance(budget_usd)
     for stage in ("rtt", "per-flow", "caps", "aggregate 1"):
         if stage.split()[0] in spec.phases:
             _, so_far = packed(tasks)
-            left = allowance.after(so_far.egress_usd, so_far.volume_gb)
+            left = allowance.after(so_far["egress_usd"], so_far["volume_gb"])
             tasks += inputs.tasks(stage, left, batch=ALL_AT_ONCE)[0]
     rounds, cost = packed(tasks)
-    all_rounds, all_cost = packed(inputs.all_pairs("aggregate", CampaignSpec()))
     links = {
         (region_of[src], region_of[dst])
         for task in tasks
@@ -100,10 +94,9 @@ def forecast_campaign(
         cost,
         {
             phase: sum(_round_s(r, inputs) for r in rounds if r.phase == phase)
-            for phase in cost.by_phase
+            for phase in cost["phases"]
         },
-        all_cost,
-        sum(_round_s(r, inputs) for r in all_rounds),
+        packed(inputs.all_pairs("aggregate", CampaignSpec()))[1],
         regret_once_measured(inputs.network, regions, (), spec.connections),
         regret_once_measured(inputs.network, regions, links, spec.connections),
         tuple(sorted(set(region_of.values()) - known.keys())),
@@ -121,14 +114,3 @@ def _round_s(one_round: Round, inputs: CampaignInputs) -> float:
             ceil(of_host / usual.pings_of_host), ceil(len(one_round.tasks) / usual.pings_at_once)
         )
     return in_turn * longest_s + ROUND_GAP_S
-
-
-def _cost_as_json(cost: CampaignCost, duration_s: float) -> dict[str, Any]:
-    return {
-        "rounds": cost.rounds,
-        "duration_s": round(duration_s, 3),
-        "volume_gb": cost.volume_gb,
-        "egress_usd": cost.egress_usd,
-        "phases": {phase: asdict(part) for phase, part in cost.by_phase.items()},
-        "regions": {region: asdict(part) for region, part in cost.by_region.items()},
-    }

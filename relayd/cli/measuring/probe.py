@@ -228,28 +228,26 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
 def forecast_text(forecast: CampaignForecast) -> str:
     """Return what a campaign would take."""
     cost, everything = forecast.cost, forecast.everything
-    figures = "volume_gb egress_usd"
     phases = [
-        pick(part, f"rounds {figures}", phase=phase, duration_s=forecast.phase_s[phase])
-        for phase, part in cost.by_phase.items()
+        {"phase": phase, "duration_s": forecast.phase_s[phase], **part}
+        for phase, part in cost["phases"].items()
     ]
-    whole = {"phase": "in all, at most", "duration_s": forecast.duration_s}
-    phases.append(pick(cost, f"rounds {figures}", **whole))
+    phases.append({"phase": "in all, at most", **cost})
     columns = "phase | rounds | time=duration_s | volume=volume_gb | $ egress=egress_usd"
     blocks = [table_of(phases, columns)]
-    dearest = [item for item in cost.by_region.items() if item[1].egress_usd > 0][:SHOWN_REGIONS]
-    if dearest:
-        rows = [pick(part, "sent_gb egress_usd", region=region) for region, part in dearest]
+    paid = {region: part for region, part in cost["regions"].items() if part["egress_usd"] > 0}
+    if paid:
+        rows = [{"region": region, **part} for region, part in list(paid.items())[:SHOWN_REGIONS]]
         columns = "sent from=region | volume=sent_gb | $ egress=egress_usd"
         blocks.append(table_of(rows, columns))
-        if (others := len(cost.by_region) - len(dearest)) > 0:
+        if (others := len(cost["regions"]) - len(rows)) > 0:
             blocks[-1] += f"\nand {others} other regions (--json lists all)"
     saved = forecast.regret_saved_per_usd
     worth = "" if saved is None else f"; a dollar saves {100 * saved:.2g} percentage points"
     told = [
-        f"All pairs with 64 connections for 5 s would take {everything.rounds} rounds, "
-        f"{duration_text(forecast.everything_s)}, {volume_text(everything.volume_gb)} and "
-        f"${usd_text(everything.egress_usd)}.",
+        f"All pairs with 64 connections for 5 s would take {everything['rounds']} rounds, "
+        f"{duration_text(everything['duration_s'])}, {volume_text(everything['volume_gb'])} and "
+        f"${usd_text(everything['egress_usd'])}.",
         "Expected regret, the share of throughput lost for lack of measurements: "
         f"{forecast.regret:.1%} now, {forecast.regret_after:.1%} after all of it{worth}.",
     ]
