@@ -69,7 +69,7 @@ class Backbone:
 
     def __init__(self, pings: Sequence[Ping], regions: Mapping[str, Region]) -> None:
         self.rtt_ms = np.array([ping.rtt_ms for ping in pings])
-        self.areas = list(backbone.HUBS_OF_AREA)
+        self.areas = list(backbone.AREAS)
         self.edges = list(backbone.edges_ms())
         self._hubs = list(backbone.HUBS)
         self._ends = [(regions[ping.a], regions[ping.b]) for ping in pings]
@@ -162,7 +162,7 @@ class Backbone:
     def _km_to_hubs(self, region: Region) -> tuple[NDArray[np.intp], Floats]:
         """Return the hubs that the region reaches overland, and km to each."""
         place = region.latitude_deg or 0.0, region.longitude_deg or 0.0
-        names = backbone.HUBS_OF_AREA[region.area]
+        names = backbone.AREAS[region.area].hubs
         km = np.array([backbone.great_circle_km(*place, *backbone.HUBS[hub]) for hub in names])
         hubs = np.array([self._hubs.index(hub) for hub in names])
         if region.area == backbone.SCATTERED_AREA:

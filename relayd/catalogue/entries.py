@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from planner.model.baseline.backbone import HUBS_OF_AREA
+from planner.model.baseline.backbone import AREAS
 from planner.model.catalogue import EgressPrice, Region, Tier, VmType
 from planner.model.errors import CatalogueError
 from planner.model.quotas.vcpus import MOST_VCPUS, VcpuQuota, family_key
@@ -108,8 +108,8 @@ class RegionEntry(CatalogueEntry):
         if self.id.partition(":")[0] in _RESERVED_PROVIDERS:
             problem = "has a provider that is a word of rules"
             raise CatalogueError("id", problem, value=self.id, remedy="Rename it.")
-        if self.area and self.area not in HUBS_OF_AREA:
-            remedy = f"Use one of {', '.join(HUBS_OF_AREA)}, or leave it out."
+        if self.area and self.area not in AREAS:
+            remedy = f"Use one of {', '.join(AREAS)}, or leave it out."
             raise CatalogueError("area", "is not known", value=self.area, remedy=remedy)
         if (self.latitude_deg is None) != (self.longitude_deg is None):
             missing = "latitude_deg" if self.latitude_deg is None else "longitude_deg"
@@ -198,11 +198,8 @@ class EgressEntry(_SourcedEntry):
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
-        stated = [price for price in PRICES if getattr(self, price) is not None]
-        if len(stated) != 1:
-            problem = f"and {stated[0]} are both given" if stated else "and usd_per_gb are missing"
-            if stated and "tiers" not in stated:
-                problem = "are missing, and usd_per_gb and usd_per_gib are both given"
+        if sum(getattr(self, price) is not None for price in PRICES) != 1:
+            problem = "or a flat price must be given, and only one of them"
             raise CatalogueError("tiers", problem, remedy="Give a flat `usd_per_gb`, or `tiers`.")
         tiers = self.tiers or ()
         if any((tier.usd_per_gb is None) == (tier.usd_per_gib is None) for tier in tiers):
@@ -210,17 +207,11 @@ class EgressEntry(_SourcedEntry):
             raise CatalogueError("tiers", "need one price each", remedy=remedy)
         if any(None not in (tier.up_to_gb, tier.up_to_gib) for tier in tiers):
             raise CatalogueError("tiers", "have two ends", remedy="Give up_to_gb, or up_to_gib.")
-        *ends, last = [tier.tier().up_to_gb for tier in tiers] or [inf]
-        if last < inf:
-            remedy = "Leave up_to_gb out of the last."
-            problem = "must end with one that has no end"
-            raise CatalogueError("tiers", problem, value=last, remedy=remedy)
-        if inf in ends:
-            remedy = "Give up_to_gb in all the others."
-            raise CatalogueError("tiers", "may have no end only in the last", remedy=remedy)
-        if any(end >= after for end, after in pairwise(ends)):
-            remedy = "Sort them from small to large volumes."
-            raise CatalogueError("tiers", "must ascend in up_to_gb", value=ends, remedy=remedy)
+        ends = [tier.tier().up_to_gb for tier in tiers] or [inf]
+        if ends[-1] < inf or any(end >= after for end, after in pairwise(ends)):
+            remedy = "Sort them from small to large volumes; leave up_to_gb out of the last."
+            problem = "must ascend in up_to_gb, and only the last may have no end"
+            raise CatalogueError("tiers", problem, value=ends, remedy=remedy)
         return self
 
     def price(self) -> EgressPrice:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import inf, nan
-from typing import Any, TypeAlias
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,48 +115,33 @@ SEA_EDGES_MS = (
     "12.7 PEK-SEL 14.2 BKK-HKG 23.0 FUJ-CAI 38.1 PTY-LAX 54.6"
 )
 
-# The hubs that a region reaches overland, what it takes to reach the backbone (ms), and what a
-# kilometre overland takes (ms). Guam is for transit alone.
-HUBS_OF_AREA: dict[str, tuple[str, ...]] = {
-    "NAM": (
-        *("ASH", "NYC", "CHI", "DAL", "LAX", "SJC", "SEA"),
-        *("MIA", "MTL", "MEX", "DEN", "ATL", "PHX", "SLC"),
-    ),
-    "SAM": ("FOR", "SAO", "SCL", "PTY"),
-    "EU": ("LON", "FRA", "MRS", "LIS", "STO", "AMS", "PAR", "MAD", "MIL", "WAW", "DUB"),
-    "AF": ("CPT", "JNB"),
-    "ME": ("CAI", "FUJ", "DJI", "TLV"),
-    "IN": ("BOM", "MAA", "DEL"),
-    "SEA": ("SIN", "JKT", "KUL", "BKK"),
-    "EA": ("HKG", "TPE", "TYO", "SEL", "OSA", "FUK", "PEK", "SHA"),
-    "OC": ("SYD", "PER", "MEL", "AKL"),
+
+class Area(NamedTuple):
+    """A part of the world: ms to reach the backbone, ms a kilometre overland, and hubs there."""
+
+    access_ms: float
+    land_ms_per_km: float
+    hubs: tuple[str, ...]
+
+
+AREAS = {
+    name: Area(access_ms, land_ms_per_km, tuple(hubs.split()))
+    for name, access_ms, land_ms_per_km, hubs in (
+        ("NAM", 2.12, 0.0177, "ASH NYC CHI DAL LAX SJC SEA MIA MTL MEX DEN ATL PHX SLC"),
+        ("SAM", 1.82, 0.0219, "FOR SAO SCL PTY"),
+        ("EU", 1.18, 0.0196, "LON FRA MRS LIS STO AMS PAR MAD MIL WAW DUB"),
+        ("AF", 1.66, 0.0161, "CPT JNB"),
+        ("ME", 1.92, 0.0207, "CAI FUJ DJI TLV"),
+        ("IN", 1.52, 0.0202, "BOM MAA DEL"),
+        ("SEA", 1.59, 0.018, "SIN JKT KUL BKK"),
+        ("EA", 2.01, 0.018, "HKG TPE TYO SEL OSA FUK PEK SHA"),
+        ("OC", 1.62, 0.0171, "SYD PER MEL AKL"),  # Guam is for transit alone
+    )
 }
-ACCESS_MS: dict[str, float] = {
-    "NAM": 2.12,
-    "SAM": 1.82,
-    "EU": 1.18,
-    "AF": 1.66,
-    "ME": 1.92,
-    "IN": 1.52,
-    "SEA": 1.59,
-    "EA": 2.01,
-    "OC": 1.62,
-}
-LAND_MS_PER_KM: dict[str, float] = {
-    "NAM": 0.0177,
-    "SAM": 0.0219,
-    "EU": 0.0196,
-    "AF": 0.0161,
-    "ME": 0.0207,
-    "IN": 0.0202,
-    "SEA": 0.018,
-    "EA": 0.018,
-    "OC": 0.0171,
-}
-# Of a region whose area is not known.
-_ACCESS_MS, _LAND_MS_PER_KM = 1.75, 0.0180
 # Islands and a peninsula with a closed border: a region there reaches its nearest hub alone.
 SCATTERED_AREA = "EA"
+_ANYWHERE = Area(1.75, 0.0180, tuple(HUBS))
+_AREA_NUMBERS = {area: number for number, area in enumerate(AREAS)}
 
 
 def great_circle_km(
@@ -202,34 +187,31 @@ def rtts_ms(regions: Sequence[Region], src: Ints, dst: Ints) -> tuple[Floats, Fl
     NaN where a coordinate is missing. `src` and `dst` are positions of both ends of each pair.
     """
     latitudes, longitudes = (
-        np.array([nan if one is None else one for one in column], float)
-        for column in (
-            [region.latitude_deg for region in regions],
-            [region.longitude_deg for region in regions],
-        )
+        np.array([(region.latitude_deg, region.longitude_deg) for region in regions], float)
+        .reshape(-1, 2)
+        .T
     )
-    areas = [region.area for region in regions]
-    area = np.array([_AREAS.get(name, -1) for name in areas])
-    access_ms = np.array([ACCESS_MS.get(name, _ACCESS_MS) for name in areas])
-    land = np.array([LAND_MS_PER_KM.get(name, _LAND_MS_PER_KM) for name in areas])
-    to_hubs = _ms_to_hubs(areas, land, latitudes, longitudes)
+    area = np.array([_AREA_NUMBERS.get(region.area, -1) for region in regions])
+    models = [AREAS.get(region.area, _ANYWHERE) for region in regions]
+    access_ms = np.array([model.access_ms for model in models])
+    land = np.array([model.land_ms_per_km for model in models])
+    to_hubs = _ms_to_hubs(models, land, latitudes, longitudes)
     through = (to_hubs[:, :, None] + _between_hubs_ms()).min(axis=1)
     distance = great_circle_km(latitudes[src], longitudes[src], latitudes[dst], longitudes[dst])
     shortest = np.full(len(src), inf)
     for hub in range(len(HUBS)):
         np.minimum(shortest, through[src, hub] + to_hubs[dst, hub], out=shortest)
-    overland = (area[src] == area[dst]) & (area[src] >= 0) & (area[src] != _AREAS[SCATTERED_AREA])
+    overland = (
+        (area[src] == area[dst]) & (area[src] >= 0) & (area[src] != _AREA_NUMBERS[SCATTERED_AREA])
+    )
     shortest = np.where(overland, np.minimum(shortest, distance * land[src]), shortest)
     found: Floats = np.where(
         distance < METRO_KM,
-        METRO_MS + _LAND_MS_PER_KM * distance,
+        METRO_MS + _ANYWHERE.land_ms_per_km * distance,
         access_ms[src] + access_ms[dst] + shortest,
     )
     rounded: Floats = np.round(found, _DECIMALS)
     return rounded, distance
-
-
-_AREAS = {area: number for number, area in enumerate(HUBS_OF_AREA)}
 
 
 @cache
@@ -254,19 +236,19 @@ def _between_hubs_ms() -> Floats:
 
 
 def _ms_to_hubs(
-    areas: Sequence[str], ms_per_km: Floats, latitudes: Floats, longitudes: Floats
+    areas: Sequence[Area], ms_per_km: Floats, latitudes: Floats, longitudes: Floats
 ) -> Floats:
     """Return the round-trip times from regions overland to the hubs, shape (n, hubs).
 
     Infinity for those that they do not reach: where scattered, all but the nearest.
     """
     hubs = np.array(list(HUBS.values()))
-    reached = np.array([[hub in HUBS_OF_AREA.get(area, HUBS) for hub in HUBS] for area in areas])
+    reached = np.array([[hub in area.hubs for hub in HUBS] for area in areas])
     found = ms_per_km[:, None] * great_circle_km(
         latitudes[:, None], longitudes[:, None], hubs[:, 0], hubs[:, 1]
     )
     found = np.where(reached, found, inf)
-    nearest = np.array([area == SCATTERED_AREA or area not in HUBS_OF_AREA for area in areas])
+    nearest = np.array([area in (AREAS[SCATTERED_AREA], _ANYWHERE) for area in areas])
     beyond = found > found.min(axis=1, keepdims=True)
     found[nearest[:, None] & beyond] = inf
     return found
