@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.fields.shared import RelayingRequest
 from planner.model.answer import Bottleneck, OneMoreVm, PathShare
-from planner.model.baseline.graph import least_cap
+from planner.model.baseline.modelled_links import least_cap
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts

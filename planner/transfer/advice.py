@@ -13,8 +13,7 @@ from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome
-from planner.model.baseline.graph import baseline_site, least_cap
-from planner.model.baseline.modelled_links import with_vm_types
+from planner.model.baseline.modelled_links import baseline_site, least_cap, with_vm_types
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.link_array import KINDS, LinkArray
 from planner.model.network import Network

@@ -35,7 +35,7 @@ from itertools import count
 from math import inf
 
 from planner.fields.shared import MOST_VMS
-from planner.model.baseline.graph import least_cap
+from planner.model.baseline.modelled_links import least_cap
 from planner.model.link import Site
 from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb

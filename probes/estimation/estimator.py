@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.baseline.graph import baseline_site
+from planner.model.baseline.modelled_links import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.link import Site

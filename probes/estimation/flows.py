@@ -8,8 +8,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.baseline.graph import CAP_ERROR, flow_cap_gbps, origin_of_flow
-from planner.model.baseline.modelled_links import set_flows
+from planner.model.baseline.modelled_links import (
+    CAP_ERROR,
+    flow_cap_gbps,
+    origin_of_flow,
+    set_flows,
+)
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Figures, HeldTo, Origin
 from planner.model.link import Site

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.graph import baseline_site, flow_cap_gbps
+from planner.model.baseline.modelled_links import baseline_site, flow_cap_gbps
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import BOUNDS, AddressKind, Estimate, Method, Origin
 from planner.model.link import Link, Site

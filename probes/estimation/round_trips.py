@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.model.baseline import backbone
-from planner.model.baseline.graph import BY_BACKBONE
+from planner.model.baseline.modelled_links import BY_BACKBONE
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link_array import Origins

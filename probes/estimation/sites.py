@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.graph import CAP_ERROR, within
+from planner.model.baseline.modelled_links import CAP_ERROR, within
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Kind, Method, Origin, RateCut
 from planner.model.link import Site

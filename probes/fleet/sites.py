@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.baseline.graph import CAP_ERROR, within
-from planner.model.baseline.modelled_links import with_vm_types
+from planner.model.baseline.modelled_links import CAP_ERROR, with_vm_types, within
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Origin
 from planner.model.link import Site

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.baseline.graph import baseline_site
+from planner.model.baseline.modelled_links import baseline_site
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import BOUNDS
 from planner.model.link import LinkFigure

@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.exploring.outcome import Outcome
-from planner.model.baseline.graph import baseline_regions
-from planner.model.baseline.modelled_links import baseline_network, with_regions
+from planner.model.baseline.modelled_links import baseline_network, baseline_regions, with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, RelaydError
 from planner.model.link import Site

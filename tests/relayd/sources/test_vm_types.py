@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.model.baseline.graph import baseline_site
-from planner.model.baseline.modelled_links import baseline_links
+from planner.model.baseline.modelled_links import baseline_links, baseline_site
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import LAW_VM_EGRESS_GBPS
