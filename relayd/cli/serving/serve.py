@@ -24,43 +24,42 @@ OPTIONS |= {"behind_proxy", "no_auth", "workers", "fleet"}
 
 def run(options: argparse.Namespace) -> int:
     """Check the settings, then serve."""
-    # A flag that is not given leaves the choice to the environment and the file.
-    given = {k: v for k, v in vars(options).items() if k in OPTIONS and v not in (None, False)}
+    # What is not given leaves the choice to the environment and the file.
+    given = {
+        name: value
+        for name, value in vars(options).items()
+        if name in OPTIONS and value not in (None, False, [])
+    }
     settings, general = load_service_settings(given), load_settings()
     db = store_location(options, general)
     catalogues = (*general.catalogues, *map(Path, options.catalogue))
     if options.check:
         return _check(settings, db, catalogues)
-    serve(settings, db, catalogues, _say_where, _show_token)
+
+    def say_where(url: str) -> None:
+        print(f"relayd serves at {url} (documentation: {url}/docs)", flush=True)
+
+    serve(settings, db, catalogues, say_where, _show_token)
     return 0
 
 
 def _show_token(first: FirstToken, url: str) -> None:
-    print(_about(first, url), file=sys.stderr, flush=True)
-
-
-def _say_where(url: str) -> None:
-    print(f"relayd serves at {url} (documentation: {url}/docs)", flush=True)
-
-
-def _about(first: FirstToken, url: str) -> str:
-    """Return instructions for the token of a first start; a new one is shown only here."""
-    use = f"export RELAYD_TOKEN={first.secret}"
-    if not first.is_new:
-        return (
-            f"relayd: the admin token in {first.path} is valid here, too; commands and clients of "
-            "this user on this machine take it from there."
-        )
-    kept = (
-        f"It is kept in {first.path} for commands and clients of this user on this machine."
-        if first.path
-        else "It could not be kept for commands and clients."
-    )
-    return (
-        f"relayd: requests need a token. This one may do all, and is not shown again:\n  {use}\n"
+    """Print instructions for the token of a first start; a new one is shown only here."""
+    kept = "It could not be kept for commands and clients."
+    if first.path:
+        kept = f"It is kept in {first.path} for commands and clients of this user on this machine."
+    told = (
+        "relayd: requests need a token. This one may do all, and is not shown again:\n"
+        f"  export RELAYD_TOKEN={first.secret}\n"
         f"{kept} The dashboard asks for it, or opens with it:\n  {url}/#token={first.secret}\n"
         "`relayd token create` makes others."
     )
+    if not first.is_new:
+        told = (
+            f"relayd: the admin token in {first.path} is valid here, too; commands and clients of "
+            "this user on this machine take it from there."
+        )
+    print(told, file=sys.stderr, flush=True)
 
 
 def _check(settings: ServiceSettings, db: Location, catalogues: tuple[Path, ...]) -> int:
