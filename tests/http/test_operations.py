@@ -61,6 +61,10 @@ def test_the_example_is_right(tmp_path: Path) -> None:
     for line in bare.stdout.splitlines()[2:]:
         name = line.removeprefix("# ").split()[0]
         assert name in said, name
+    own = tmp_path / "own.toml"
+    own.write_text('[serve]\nallowed_hosts = ["relayd.example"]\n')
+    named = run("serve", "--check", "--config", str(own), db=tmp_path / "new.db")
+    assert tomllib.loads(named.stdout)["serve"]["allowed_hosts"] == ["relayd.example"]
 
 
 @pytest.mark.parametrize("unit", ["relayd.service", "relayd-watch.service"])
