@@ -22,7 +22,7 @@ VMs are fractions here; callers that round them up state the gap against this bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,15 +122,12 @@ class Packing:
         Above 0; their sum is 1.
     objective, bound : float
         Its value, and a bound that no packing can beat: s, or USD.
-    row_prices : array
-        Value of a VM-second of each row, in the objective's unit.
     """
 
     trees: tuple[Arcs, ...]
     shares: Floats
     objective: float = 0.0
     bound: float = 0.0
-    row_prices: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def fewer_trees(trees: Trees, packing: Packing, deadline: Deadline | None = None) -> Packing:
@@ -149,7 +146,7 @@ def fewer_trees(trees: Trees, packing: Packing, deadline: Deadline | None = None
         chosen = [trees.add(packing.trees[i]) for i in order[:count]]
         few = PackingProgram(trees, deadline, chosen).solve()
         if few.objective <= packing.objective * (1 + SIMPLER):
-            return replace(few, bound=packing.bound, row_prices=packing.row_prices)
+            return replace(few, bound=packing.bound)
     return packing
 
 
@@ -232,7 +229,7 @@ class PackingProgram:
         problem, enough = self.problem, enough / self.unit
         ends = problem.root, problem.terminals
         bound = 0.0
-        best_prices = center = self._first_prices()
+        center = self._first_prices()
         value, quick_left = self._optimum(), 2 * len(problem.terminals)
         for _ in range(most_rounds):
             if value is None:
@@ -251,7 +248,7 @@ class PackingProgram:
                 arcs, weight = least_tree(self.link_weights(tried), *ends)
                 proven = weight + self._beside_trees(tried)
                 if proven > bound:
-                    bound, best_prices, center = proven, tried, tried
+                    bound, center = proven, tried
                 done = value - bound <= gap * abs(bound) or bound > enough
                 if done or self.welcome([arcs]):
                     break
@@ -260,7 +257,7 @@ class PackingProgram:
             if done:
                 break
             value = self._optimum()
-        return self._packing(value, bound, best_prices)
+        return self._packing(value, bound)
 
     def welcome(self, trees: Iterable[Arcs]) -> bool:
         """Add trees to the program; return whether any is new to it."""
@@ -315,10 +312,9 @@ class PackingProgram:
         net[self.relays] -= prices[rows:]
         return float(np.where(net > 0, net * self.least_vms, net * resources.vms).sum())
 
-    def _packing(self, value: float | None, bound: float, prices: Floats) -> Packing:
-        row_prices = prices[: len(self.limits)] * (self.unit / self.unit_s)
+    def _packing(self, value: float | None, bound: float) -> Packing:
         if value is None or (self.deadline and self.time.solution_value() > LATE):
-            return Packing((), np.zeros(0), np.inf, bound * self.unit, row_prices)
+            return Packing((), np.zeros(0), np.inf, bound * self.unit)
         used = {tree: share.solution_value() for tree, share in self.shares.items()}
         used = {tree: share for tree, share in used.items() if share > 1e-7}
         shares = np.array(list(used.values()))
@@ -327,5 +323,4 @@ class PackingProgram:
             shares / shares.sum(),
             value * self.unit,
             bound * self.unit,
-            row_prices,
         )

@@ -262,13 +262,12 @@ class Search:
         if len(problem.regions) <= MOST_SITES and len(problem.terminals) <= MOST_TERMINALS:
             packings, self._least_s = pack_by_depth(self.trees, fast, AS_FAST)
             return [self.candidate(packing) for packing in packings]
-        row_prices = fast.row_prices
-        least = 1e-3 * row_prices.max(initial=1e-9)
-        prices = problem.resources.link_prices(np.maximum(row_prices, least))
-        for weights in (*self._with_round_trips(prices), problem.rtt_ms):
-            for arcs in near_trees(weights, problem.root, problem.terminals):
-                self.trees.add(arcs)
         program = PackingProgram(self.trees)
+        program.solve()
+        of_rows, _ = program.prices()
+        prices = program.link_weights(np.maximum(of_rows, 1e-3 * of_rows.max()))
+        for weights in (*self._with_round_trips(prices), problem.rtt_ms):
+            program.welcome(near_trees(weights, problem.root, problem.terminals))
         depths = np.quantile(
             [max(problem.ramps_s(tree.arcs).values()) for tree in self.trees.found],
             np.linspace(0, 1, DEPTHS + 1)[:-1],
