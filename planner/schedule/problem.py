@@ -15,7 +15,7 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
-from planner.schedule.plan import Period, SchedulePlan, TransferSchedule
+from planner.schedule.plan import Period, TransferSchedule
 from planner.schedule.request import ScheduleInProgress, ScheduleRequest, TimedTransfer
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
@@ -120,9 +120,7 @@ class ScheduleProgress:
     done: list[TransferSchedule] = field(default_factory=list)
 
     @classmethod
-    def of(
-        cls, existing: SchedulePlan | ScheduleInProgress | None, now_s: float
-    ) -> ScheduleProgress:
+    def of(cls, existing: ScheduleInProgress | None, now_s: float) -> ScheduleProgress:
         """Return the progress of a schedule at a time.
 
         Raises

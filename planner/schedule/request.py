@@ -233,13 +233,14 @@ DISK_USD_PER_GB_MONTH = 0.10
 class _Existing(AnswerDocument):
     """A schedule in progress: the object, its document, or its JSON."""
 
-    def read(self, value: Any) -> SchedulePlan | ScheduleInProgress:
-        if isinstance(value, SchedulePlan | ScheduleInProgress):
-            return value
-        return schedule_from(super().read(value))
+    def read(self, value: Any) -> ScheduleInProgress:
+        if isinstance(value, SchedulePlan):
+            return ScheduleInProgress(value.now_s, value.transfers)
+        is_read = isinstance(value, ScheduleInProgress)
+        return value if is_read else schedule_from(super().read(value))
 
-    def to_json(self, value: SchedulePlan | ScheduleInProgress) -> Any:
-        return value.model_dump("json") if isinstance(value, SchedulePlan) else asdict(value)
+    def to_json(self, value: ScheduleInProgress) -> Any:
+        return asdict(value)
 
 
 @specified
@@ -259,7 +260,7 @@ class ScheduleRequest(RelayingRequest):
     existing: Annotated[
         Reads[
             SchedulePlan | ScheduleInProgress | Mapping[str, Any] | str | None,
-            SchedulePlan | ScheduleInProgress | None,
+            ScheduleInProgress | None,
         ],
         _Existing("a schedule"),
     ] = field(

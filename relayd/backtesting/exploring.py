@@ -17,7 +17,7 @@ from planner.exploring.choice import Belief, Path, Sent, choose
 from planner.model.errors import InputError
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
-from planner.transfer.all_pairs import DIRECT, Terms
+from planner.transfer.all_pairs import Terms
 from relayd.backtesting.history import Step
 from relayd.backtesting.replay import Scene
 from relayd.backtesting.result import ExploredHistory, ExploredPolicy
@@ -34,19 +34,35 @@ class _Pair:
 
     Attributes
     ----------
-    relays : list of int
-        Positions, with :data:`DIRECT` first.
+    nodes : list of list of int
+        Sites on each path, by position; direct first.
     paths : list of Path
-    at_s : list of float
-        Begin of each transfer, seconds since 1970.
-    log_gbps : list of list of float
-        Logarithms of the rates of all paths, by transfer.
+    transfers : list of (float, list of float)
+        Begin of each, seconds since 1970, and logarithms of the rates of all paths then.
     """
 
-    relays: list[int]
+    nodes: list[list[int]]
     paths: list[Path]
-    at_s: list[float] = field(default_factory=list)
-    log_gbps: list[list[float]] = field(default_factory=list)
+    transfers: list[tuple[float, list[float]]] = field(default_factory=list)
+
+    def followed(self, share: float, step_s: float) -> tuple[list[float], int]:
+        """Return the value of each transfer if trials cost a share, and the number of trials."""
+        sent: list[Sent] = []
+        values, trials = [], 0
+        for now_s, rates in self.transfers:
+            choice = choose(self.paths, sent, now_s, share)
+            had = rates[choice.path]
+            trials += choice.path != choice.best
+            values.append(self.paths[choice.path].value(had))
+            sent.append(Sent(choice.path, had, now_s + step_s))
+        return values, trials
+
+    def best(self) -> list[float]:
+        """Return the value of each transfer over the path that was best."""
+        return [
+            min(path.value(rate) for path, rate in zip(self.paths, rates, strict=True))
+            for _, rates in self.transfers
+        ]
 
 
 def explored_history(
@@ -68,48 +84,30 @@ def explored_history(
     InputError
         If that is more work than one process does in minutes.
     """
-    pairs = [pair for pair in _pairs(steps, scene) if pair.at_s]
-    work = sum(len(pair.at_s) ** 2 for pair in pairs)
-    if work > MOST_WORK:
+    pairs = [pair for pair in _pairs(steps, scene) if pair.transfers]
+    count = sum(len(pair.transfers) for pair in pairs)
+    if sum(len(pair.transfers) ** 2 for pair in pairs) > MOST_WORK:
         raise InputError(
             "explore",
-            f"has {sum(len(pair.at_s) for pair in pairs):,} transfers of {len(pairs):,} pairs to "
-            "choose one after the other, which takes too long",
+            f"has {count:,} transfers of {len(pairs):,} pairs to choose one after the other, which "
+            "takes too long",
             value=share,
             remedy="Replay fewer pairs, a shorter span, or longer steps.",
         )
-    policies = []
-    for name, most in (("predicted", 0.0), ("exploring", share)):
-        values, trials = [], 0
-        for pair in pairs:
-            of_pair, tried = _followed(pair, most, step_s)
-            values += of_pair
-            trials += tried
-        policies.append(ExploredPolicy(name, _mean(values), trials))
-    best = [
-        min(path.value(rate) for path, rate in zip(pair.paths, rates, strict=True))
-        for pair in pairs
-        for rates in pair.log_gbps
+    ways = {
+        "predicted": [pair.followed(0.0, step_s) for pair in pairs],
+        "exploring": [pair.followed(share, step_s) for pair in pairs],
+        "hindsight": [(pair.best(), 0) for pair in pairs],
+    }
+    policies = [
+        ExploredPolicy(
+            name,
+            fsum(value for values, _ in found for value in values) / max(count, 1),
+            sum(trials for _, trials in found),
+        )
+        for name, found in ways.items()
     ]
-    policies.append(ExploredPolicy("hindsight", _mean(best), 0))
-    return ExploredHistory(share, len(pairs), len(best), tuple(policies))
-
-
-def _mean(values: list[float]) -> float:
-    return fsum(values) / len(values) if values else 0.0
-
-
-def _followed(pair: _Pair, share: float, step_s: float) -> tuple[list[float], int]:
-    """Return the value of each transfer of a pair, and the number of trials among them."""
-    sent: list[Sent] = []
-    values, trials = [], 0
-    for now_s, rates in zip(pair.at_s, pair.log_gbps, strict=True):
-        choice = choose(pair.paths, sent, now_s, share)
-        had = rates[choice.path]
-        trials += choice.path != choice.best
-        values.append(pair.paths[choice.path].value(had))
-        sent.append(Sent(choice.path, had, now_s + step_s))
-    return values, trials
+    return ExploredHistory(share, len(pairs), count, tuple(policies))
 
 
 def _pairs(steps: Iterable[Step], scene: Scene) -> list[_Pair]:
@@ -118,42 +116,34 @@ def _pairs(steps: Iterable[Step], scene: Scene) -> list[_Pair]:
     for step in steps:
         usable = step.estimated & priced & (step.believed.expected > 0)
         for src, dst in np.argwhere(scene.judged & usable).tolist():
-            if (src, dst) not in pairs:
-                pairs[src, dst] = _first(scene.terms, step, usable, src, dst)
-        for (src, dst), pair in pairs.items():
-            rates = [_least(step.truth_gbps, src, via, dst) for via in pair.relays]
+            if (src, dst) in pairs:
+                continue
+            # The paths that look best when the pair is first estimated.
+            relays = np.flatnonzero(usable[src] & usable[:, dst]).tolist()
+            found = [(n, _path(scene.terms, step, n)) for n in ([src, via, dst] for via in relays)]
+            found.sort(key=lambda one: one[1].value(one[1].belief.mean))
+            direct = [src, dst], _path(scene.terms, step, [src, dst])
+            nodes, paths = zip(direct, *found[:MOST_RELAYS], strict=True)
+            pairs[src, dst] = _Pair(list(nodes), list(paths))
+        for pair in pairs.values():
+            rates = [_least(step.truth_gbps, nodes) for nodes in pair.nodes]
             if all(rate > 0 for rate in rates):  # neither unknown (NaN) nor down
-                pair.at_s.append(step.begin_s)
-                pair.log_gbps.append([log(rate) for rate in rates])
+                pair.transfers.append((step.begin_s, [log(rate) for rate in rates]))
     return list(pairs.values())
 
 
-def _first(terms: Terms, step: Step, usable: np.ndarray, src: int, dst: int) -> _Pair:
-    """Return a pair with the paths that look best when it is first estimated."""
-    relays = np.flatnonzero(usable[src] & usable[:, dst]).tolist()
-    paths = {via: _path(terms, step, src, via, dst) for via in relays}
-    relays.sort(key=lambda via: paths[via].value(paths[via].belief.mean))
-    taken = [DIRECT, *relays[:MOST_RELAYS]]
-    paths[DIRECT] = _path(terms, step, src, DIRECT, dst)
-    return _Pair(taken, [paths[via] for via in taken])
-
-
-def _path(terms: Terms, step: Step, src: int, via: int, dst: int) -> Path:
-    low, expected, high = (_least(bound, src, via, dst) for bound in step.believed)
-    nodes = [src, dst] if via == DIRECT else [src, via, dst]
-    links = [(src, dst)] if via == DIRECT else [(src, via), (via, dst)]
-    ramp_s = RAMP_UP_ROUND_TRIPS / MS_PER_S * sum(float(step.rtt_ms[link]) for link in links)
-    belief = Belief.of_bounds(low, expected, high)
+def _path(terms: Terms, step: Step, nodes: list[int]) -> Path:
+    belief = Belief.of_bounds(*(_least(bound, nodes) for bound in step.believed))
+    links = nodes[:-1], nodes[1:]
+    ramp_s = RAMP_UP_ROUND_TRIPS / MS_PER_S * float(step.rtt_ms[links].sum())
     if terms.hour_usd == inf:
         return Path(belief, ramp_s, terms.gbps_h * S_PER_H)
     vms_usd_per_h = float(terms.vm_usd_per_h[nodes].sum())
-    fixed = sum(float(terms.egress_usd[link]) for link in links)
-    fixed += vms_usd_per_h * terms.vm_start_h + terms.hour_usd * ramp_s / S_PER_H
+    fixed = float(terms.egress_usd[links].sum()) + vms_usd_per_h * terms.vm_start_h
+    fixed += terms.hour_usd * ramp_s / S_PER_H
     return Path(belief, fixed, (vms_usd_per_h + terms.hour_usd) * terms.gbps_h)
 
 
-def _least(rates: np.ndarray, src: int, via: int, dst: int) -> float:
+def _least(rates: np.ndarray, nodes: list[int]) -> float:
     """Return the lowest rate of a path's links; NaN where one is not known."""
-    if via == DIRECT:
-        return float(rates[src, dst])
-    return float(np.minimum(rates[src, via], rates[via, dst]))
+    return float(rates[nodes[:-1], nodes[1:]].min())
