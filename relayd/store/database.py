@@ -247,6 +247,12 @@ class Database(ABC):
     def _define(self, sql: str) -> None: ...
 
 
+def matching(conditions: Mapping[str, object]) -> tuple[str, list[object]]:
+    """Return conditions of a query, each with its value, as one; those of None are left out."""
+    stated = {sql: value for sql, value in conditions.items() if value is not None}
+    return " AND ".join(stated) or "1 = 1", list(stated.values())
+
+
 class Part:
     """Part of a store, on its database, which is open for writing if anything is to be changed."""
 

@@ -17,7 +17,7 @@ from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
 from planner.model.units import volume_text
 from relayd.questions.answering import NetworkView
-from relayd.store.database import NAMED_ENDS, Database
+from relayd.store.database import NAMED_ENDS, Database, matching
 from relayd.store.events import Events
 from relayd.times import utc_text
 from relayd.transfers.expected import expected_of
@@ -75,21 +75,20 @@ def transfer_rows(
         Of the last of the page before; 0 for the first page.
     """
     lost_s = clock() - LOST_AFTER_S
-    conditions: dict[str, tuple[object, ...]] = {"number < ?": (before_number or _BEYOND,)}
-    if state == "in-flight":
-        conditions["state = 'running' AND heard_s >= ?"] = (lost_s,)
-    elif state == "failed":
-        conditions["(state = 'failed' OR (state = 'running' AND heard_s < ?))"] = (lost_s,)
-    elif state is not None:
-        conditions["state = ?"] = (state,)
-    if src is not None:
-        conditions["src.name = ?"] = (src,)
-    if dst is not None:
-        conditions["dst.name = ?"] = (dst,)
-    values = [value for given in conditions.values() for value in given]
-    rows = database.rows(
-        f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?", (*values, limit)
+    condition, values = matching(
+        {
+            "number < ?": before_number or _BEYOND,
+            "state = 'running' AND heard_s >= ?": lost_s if state == "in-flight" else None,
+            "(state = 'failed' OR (state = 'running' AND heard_s < ?))": (
+                lost_s if state == "failed" else None
+            ),
+            "state = ?": state if state in ("finished", "cancelled") else None,
+            "src.name = ?": src,
+            "dst.name = ?": dst,
+        }
     )
+    sql = f"{_SELECT} WHERE {condition} ORDER BY number DESC LIMIT ?"
+    rows = database.rows(sql, (*values, limit))
     return [StoredTransfer(*row) for row in rows]
 
 

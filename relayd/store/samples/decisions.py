@@ -18,7 +18,7 @@ from planner.model.errors import InputError
 from probes.importers.physics import FAULTS
 from probes.samples import Metric, Sample
 from relayd.store.changes import record_change
-from relayd.store.database import Database
+from relayd.store.database import Database, matching
 from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
 from relayd.store.samples.reading import SETUP, Decision
 
@@ -241,14 +241,14 @@ class QuarantineFilter(NamedTuple):
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the condition, and the values in it."""
-        where = {
-            "coalesce(decided.decision, '') = ?": _DECISIONS[self.state],
-            "quarantined_samples.reason LIKE ?": self.kind and f"%{self.kind}%",
-            "src = ?": self.src,
-            "dst = ?": self.dst,
-        }
-        stated = {sql: value for sql, value in where.items() if value or "decision" in sql}
-        return " AND ".join(stated), list(stated.values())
+        return matching(
+            {
+                "coalesce(decided.decision, '') = ?": _DECISIONS[self.state],
+                "quarantined_samples.reason LIKE ?": f"%{self.kind}%" if self.kind else None,
+                "src = ?": self.src or None,
+                "dst = ?": self.dst or None,
+            }
+        )
 
 
 ALL_OPEN = QuarantineFilter()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
-from math import inf
+from math import inf, isfinite
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planner.model.network import NewerSamples
 from probes.samples import METRICS, OWN, ROW, Metric, Samples
-from relayd.store.database import Database, Part
+from relayd.store.database import Database, Part, matching
 
 Decision: TypeAlias = Literal["retract", "restore", "confirm"]
 SETUP = ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm")
@@ -140,13 +140,12 @@ class StoredSamples(Part):
         change : (decision, ids of samples), optional
             As if that had been decided about these samples.
         """
-        where, values = _condition(src, dst, metric)
-        where += " AND samples.id <= ?"
-        values.append(self.last_id() if through is None else through)
-        for bound, operator in ((since_s, ">="), (until_s, "<")):
-            if abs(bound) != inf:
-                where += f" AND samples.measured_at_s {operator} ?"
-                values.append(bound)
+        bounds = {
+            "samples.id <= ?": self.last_id() if through is None else through,
+            "samples.measured_at_s >= ?": since_s if isfinite(since_s) else None,
+            "samples.measured_at_s < ?": until_s if isfinite(until_s) else None,
+        }
+        where, values = _condition(src, dst, metric, bounds)
         if change is None:
             return self._samples(where + _IN_ORDER, values, details=details)
         samples = self._samples(where + _IN_ORDER, values, table="samples")
@@ -167,9 +166,8 @@ class StoredSamples(Part):
         self, src: str, dst: str, metric: Metric | None, *, after_id: int, limit: int
     ) -> Samples:
         """Return the samples of a link that arrived after one of them, in order of arrival."""
-        where, values = _condition(src, dst, metric)
-        of = f"{where} AND samples.id > ? ORDER BY samples.id LIMIT ?"
-        return self._samples(of, [*values, after_id, limit])
+        where, values = _condition(src, dst, metric, {"samples.id > ?": after_id})
+        return self._samples(f"{where} ORDER BY samples.id LIMIT ?", [*values, limit])
 
     def newest(self, after_s: float, until_s: float) -> Samples:
         """Return the newest samples of each link after one time and until another, seconds."""
@@ -242,19 +240,16 @@ class StoredSamples(Part):
         return found
 
 
-def _condition(src: str | None, dst: str | None, metric: Metric | None) -> tuple[str, list[object]]:
-    """Return the condition for samples of a link and metric, and the values in it."""
+def _condition(
+    src: str | None, dst: str | None, metric: Metric | None, further: Mapping[str, object] = {}
+) -> tuple[str, list[object]]:
     named = {
-        ("src_id", "regions"): src,
-        ("dst_id", "regions"): dst,
-        ("metric_id", "metrics"): metric,
+        "samples.src_id = (SELECT id FROM regions WHERE name = ?)": src,
+        "samples.dst_id = (SELECT id FROM regions WHERE name = ?)": dst,
+        "samples.metric_id = (SELECT id FROM metrics WHERE name = ?)": metric,
     }
-    stated = {key: name for key, name in named.items() if name is not None}
-    conditions = [
-        f"samples.{column} = (SELECT id FROM {table} WHERE name = ?)"  # noqa: S608
-        for column, table in stated
-    ]
-    return f"WHERE {' AND '.join(['1 = 1', *conditions])}", list(stated.values())
+    condition, values = matching({**named, **further})
+    return f"WHERE {condition}", values
 
 
 def _name(database: Database, samples: Samples) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,12 +76,3 @@ def test_every_type_can_be_planned_with() -> None:
         prices = CataloguePrices(CATALOGUE, network)
         plan = recommend(TransferRequest(src=src, dst=dst, volume_gb=10), network, prices)
         assert 0 < plan.throughput_gbps <= 8 * cap * 1.001
-
-
-def test_a_type_of_ones_own_changes_one_of_the_list(tmp_path: Path) -> None:
-    own = tmp_path / "own.toml"
-    own.write_text('[[vm_type]]\nid = "aws:c7gn.8xlarge"\nprice_usd_per_h = 1.0\n')
-    listed = CATALOGUE.vm_types["aws:c7gn.8xlarge"]
-    mine = load_catalogue([own]).vm_types["aws:c7gn.8xlarge"]
-    assert (mine.price_usd_per_h, mine.egress_gbps) == (1.0, listed.egress_gbps)
-    assert mine.source.endswith("price_usd_per_h from own.toml")
