@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from io import BufferedReader
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers.options import ImportedRow, ImportOptions
@@ -26,29 +26,21 @@ from probes.samples import Sample
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "looks_like", "read"]
 
 
-class _Format(NamedTuple):
-    """A format: the module and the function that read it, and its name in messages."""
-
-    module: str
-    reader: str
-    described: str
-    names_regions: bool = True
-
-
 _FORMATS = {
-    "iperf3": _Format("iperf3", "read", "iperf3 JSON output", names_regions=False),
-    "iperf": _Format("iperf_text", "read", "iperf's text output", names_regions=False),
-    "ping": _Format("ping", "read", "ping output", names_regions=False),
-    "nuttcp": _Format("nuttcp", "read", "nuttcp output", names_regions=False),
-    "smokeping": _Format(
-        "smokeping", "read", "Smokeping's data as rrdtool prints them", names_regions=False
-    ),
-    "blackbox": _Format("blackbox", "read", "an answer of Prometheus"),
-    "skyplane-throughput": _Format("skyplane", "read_throughput", "Skyplane's raw throughput file"),
-    "skyplane-latency": _Format("skyplane", "read_latency", "Skyplane's raw latency file"),
-    "csv": _Format("csv_samples", "read", "a CSV file of measurements"),
-    "parquet": _Format("parquet", "read", "a Parquet file"),
+    "iperf3": ("iperf3.read", "iperf3 JSON output"),
+    "iperf": ("iperf_text.read", "iperf's text output"),
+    "ping": ("ping.read", "ping output"),
+    "nuttcp": ("nuttcp.read", "nuttcp output"),
+    "smokeping": ("smokeping.read", "Smokeping's data as rrdtool prints them"),
+    "blackbox": ("blackbox.read", "an answer of Prometheus"),
+    "skyplane-throughput": ("skyplane.read_throughput", "Skyplane's raw throughput file"),
+    "skyplane-latency": ("skyplane.read_latency", "Skyplane's raw latency file"),
+    "csv": ("csv_samples.read", "a CSV file of measurements"),
+    "parquet": ("parquet.read", "a Parquet file"),
 }
+"""The function that reads a format, in a module of its own, and the format's name in messages."""
+_OF_TWO_REGIONS = ("iperf3", "iperf", "ping", "nuttcp", "smokeping")
+"""Formats whose files name no regions."""
 FORMATS: tuple[str, ...] = tuple(_FORMATS)
 """The formats that :func:`read` knows, as the command line spells them."""
 HEAD_BYTES = 65_536
@@ -97,7 +89,7 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     if format_name not in _FORMATS:
         remedy = f"Choose one of {', '.join(FORMATS)}."
         raise InputError("format", "is not known", value=format_name, remedy=remedy)
-    if not _FORMATS[format_name].names_regions:
+    if format_name in _OF_TWO_REGIONS:
         (src, _), (dst, _) = options.ends(format_name)
         if src == dst:
             raise InputError(
@@ -118,7 +110,7 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     try:
         _refuse_another(head, format_name, options.name)
         refuse_binary(head, options.name, is_text=format_name != "parquet")
-        module, reader = _FORMATS[format_name][:2]
+        module, reader = _FORMATS[format_name][0].split(".")
         rows = getattr(import_module(f"probes.importers.{module}"), reader)(buffered, options)
         yield from addressed(rows, options)
     finally:
@@ -175,7 +167,7 @@ def _refuse_another(head: bytes, wanted: str, name: str) -> None:
     if likely:
         raise FormatError(
             name,
-            f"looks like {_FORMATS[likely].described}, not {_FORMATS[wanted].described}",
+            f"looks like {_FORMATS[likely][1]}, not {_FORMATS[wanted][1]}",
             remedy=f"Use `relayd import {likely}`.",
         )
     text = head.decode("utf-8", errors="replace")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from planner.model.units import MBPS_PER_GBPS
@@ -64,15 +64,6 @@ class _Test:
         return self.mbps is not None or bool(self.intervals) or self.other_side
 
 
-class _Figures(NamedTuple):
-    """The figures in a line: of a test, or of an interval of it."""
-
-    is_final: bool
-    seconds: float | None
-    mbps: float | None
-    detail: dict[str, float]
-
-
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample a test: ``per_flow_mbps``, ``aggregate_mbps`` or ``udp_mbps``."""
     test, recognised = _Test(), False
@@ -91,20 +82,21 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             test.line = test.line or number
             test.sides.add(side[1])
             _take_verbose(test, side[1], side[2], line)
-        elif found := _figures(line):
+        elif found := figures_in(line):
+            is_final, seconds, mbps, detail = found
             if test.verbose and test.mbps is not None:
                 yield from _outcome(test, options)
                 test = _Test()
             test.line = test.line or number
-            test.udp |= "packets" in found.detail
-            if found.is_final:
-                test.seconds, test.mbps = found.seconds, found.mbps
-                test.detail |= found.detail
+            test.udp |= "packets" in detail
+            if is_final:
+                test.seconds, test.mbps = seconds, mbps
+                test.detail |= detail
                 if not test.verbose:
                     yield from _outcome(test, options, is_whole=True)
                     test = _Test()
-            elif found.seconds is not None and found.mbps is not None:
-                test.intervals.append(Interval(found.seconds, found.mbps))
+            elif seconds is not None and mbps is not None:
+                test.intervals.append(Interval(seconds, mbps))
         else:
             continue
         recognised = True
@@ -140,7 +132,8 @@ def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
         test.other_side = True
 
 
-def _figures(line: str) -> _Figures | None:
+def figures_in(line: str) -> tuple[bool, float | None, float | None, dict[str, float]] | None:
+    """Return whether a line is of a whole test (or an interval), its seconds, Mbit/s and detail."""
     detail: dict[str, float] = {}
     if plain := _LINE.match(line):
         is_final = "%TX" in plain[4]
@@ -150,7 +143,7 @@ def _figures(line: str) -> _Figures | None:
             detail["retransmits"] = int(retransmits[1])
         if (rtt := _RTT.search(plain[4])) and (rtt_ms := limits.number(rtt[1])) is not None:
             detail["connect_rtt_ms"] = rtt_ms
-        return _Figures(is_final, limits.number(plain[2]), limits.number(plain[3]), detail)
+        return is_final, limits.number(plain[2]), limits.number(plain[3]), detail
     pairs = dict(_PAIR.findall(line)) if line.startswith("megabytes=") else {}
     if "rate_Mbps" not in pairs:
         return None
@@ -161,7 +154,7 @@ def _figures(line: str) -> _Figures | None:
     if packets and packets > 0 and dropped is not None and 0 <= dropped <= packets:
         detail |= _loss(dropped, packets)
     seconds = limits.number(pairs.get("real_seconds") or pairs.get("real_sec", ""))
-    return _Figures("real_seconds" in pairs, seconds, limits.number(pairs["rate_Mbps"]), detail)
+    return "real_seconds" in pairs, seconds, limits.number(pairs["rate_Mbps"]), detail
 
 
 def _loss(dropped: float, packets: float) -> dict[str, float]:

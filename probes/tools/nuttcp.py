@@ -14,7 +14,6 @@ from planner.model.errors import FormatError
 from probes.analysis.steady_state import Interval
 from probes.fleet.failures import ProbeError
 from probes.fleet.session import Output
-from probes.importers import limits
 from probes.importers import nuttcp as importer
 from probes.tools.interface import Result, Test, Tool, failure, only_samples
 
@@ -66,9 +65,8 @@ def _intervals(text: bytes, omit_s: float) -> tuple[Interval, ...]:
     """Return the intervals after the warm-up; the total's line says ``real_seconds``."""
     found, passed_s = [], 0.0
     for line in text.decode(errors="replace").splitlines():
-        pairs = dict(word.partition("=")[::2] for word in line.split())
-        seconds, mbps = (limits.number(pairs.get(key, "")) for key in ("real_sec", "rate_Mbps"))
-        if not seconds or mbps is None or seconds < 0 or mbps < 0:
+        is_final, seconds, mbps, _ = importer.figures_in(line) or (True, None, None, {})
+        if is_final or not seconds or mbps is None or seconds < 0 or mbps < 0:
             continue
         passed_s += seconds
         if passed_s > omit_s + seconds / 2:

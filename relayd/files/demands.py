@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 from planner.model.errors import FormatError
 from planner.model.units import parse_volume_gb
@@ -26,14 +27,18 @@ def read_demands(name: str) -> list[tuple[str, str, float]]:
         If it is neither, naming the line.
     """
     text = read_text(name, "demands")
-    return _from_json(text, name) if is_json(text, name) else _from_csv(text, name)
+    found = _from_json(text, name) if is_json(text, name) else _from_csv(text, name)
+    return [(src, dst, _volume(value, where)) for src, dst, value, where in found]
 
 
-def _from_json(text: str, name: str) -> list[tuple[str, str, float]]:
+_Demand: TypeAlias = tuple[str, str, object, str]
+"""Source, destination, volume as it is written, and the place for errors."""
+
+
+def _from_json(text: str, name: str) -> Iterator[_Demand]:
     content = json_of(text, name, "demands")
     if isinstance(content, dict) and isinstance(content.get("demands"), dict | list):
         content = content["demands"]
-    rows: list[tuple[str, str, float]] = []
     if isinstance(content, dict):
         for src, row in content.items():
             if not isinstance(row, dict):
@@ -43,24 +48,22 @@ def _from_json(text: str, name: str) -> list[tuple[str, str, float]]:
                     value=row,
                     remedy='Write {"src": {"dst": 100}}.',
                 )
-            rows += [
-                (src, dst, _volume(value, f"{name}, {src} -> {dst}")) for dst, value in row.items()
-            ]
-        return rows
+            for dst, value in row.items():
+                yield src, dst, value, f"{name}, {src} -> {dst}"
+        return
     for number, item in enumerate(content if isinstance(content, list) else [content], 1):
         where = f"{name}, entry {number}"
         volume = _named_volume(item) if isinstance(item, dict) else None
         if volume is None or not {"src", "dst"} <= item.keys():
             raise FormatError(where, "needs src, dst and volume_gb", value=item)
-        rows.append((str(item["src"]), str(item["dst"]), _volume(volume, where)))
-    return rows
+        yield str(item["src"]), str(item["dst"]), volume, where
 
 
 def _named_volume(item: dict[str, Any]) -> object:
     return next((item[key] for key in VOLUME_NAMES if item.get(key) is not None), None)
 
 
-def _from_csv(text: str, name: str) -> list[tuple[str, str, float]]:
+def _from_csv(text: str, name: str) -> Iterator[_Demand]:
     lines = csv_lines(text)
     if len(lines) < 2:
         raise FormatError(
@@ -71,31 +74,23 @@ def _from_csv(text: str, name: str) -> list[tuple[str, str, float]]:
         )
     header = lines[0][1]
     lowered = [cell.lower() for cell in header]
-    rows: list[tuple[str, str, float]] = []
-    if {"src", "dst"} <= set(lowered):
-        column = next((c for c in VOLUME_NAMES if c in lowered), None)
-        if column is None:
-            raise FormatError(
-                f"{name}, line 1", f"has no column {' or '.join(VOLUME_NAMES)}", value=header
-            )
-        at = [lowered.index(key) for key in ("src", "dst", column)]
-        for number, row in lines[1:]:
-            where = f"{name}, line {number}"
-            if len(row) <= max(at):
-                raise FormatError(where, f"has {len(row)} of {len(header)} columns", value=row)
-            rows.append((row[at[0]], row[at[1]], _volume(row[at[2]], where)))
-        return rows
+    is_list = {"src", "dst"} <= set(lowered)
+    column = next((c for c in VOLUME_NAMES if c in lowered), "")
+    if is_list and not column:
+        problem = f"has no column {' or '.join(VOLUME_NAMES)}"
+        raise FormatError(f"{name}, line 1", problem, value=header)
+    at = [lowered.index(key) for key in ("src", "dst", column)] if is_list else []
     for number, row in lines[1:]:
-        if len(row) != len(header):
-            raise FormatError(
-                f"{name}, line {number}", f"has {len(row)} of {len(header)} columns", value=row[0]
-            )
-        rows += [
-            (row[0], dst, _volume(cell, f"{name}, line {number}, column {dst}"))
-            for dst, cell in zip(header[1:], row[1:], strict=True)
-            if cell and dst != row[0]
-        ]
-    return rows
+        where = f"{name}, line {number}"
+        if len(row) <= max(at) if is_list else len(row) != len(header):
+            problem = f"has {len(row)} of {len(header)} columns"
+            raise FormatError(where, problem, value=row if is_list else row[0])
+        if is_list:
+            yield row[at[0]], row[at[1]], row[at[2]], where
+            continue
+        for dst, cell in zip(header[1:], row[1:], strict=True):
+            if cell and dst != row[0]:
+                yield row[0], dst, cell, f"{where}, column {dst}"
 
 
 def _volume(value: object, where: str) -> float:
