@@ -14,15 +14,21 @@ from planner.model.estimate import AddressKind
 from planner.model.link import Site
 from planner.model.link_array import LinkArray, Origins
 from planner.model.network import Network, Snapshot
-from probes.estimation.aggregates import aggregate_tests, saturated_links
 from probes.estimation.current_samples import CurrentSamples, current_samples, with_first
 from probes.estimation.estimates import EstimateArray, are_known, are_of, estimates_of
-from probes.estimation.flows import flows_of_windows, measured_flows
 from probes.estimation.groups import Bools
 from probes.estimation.laws import MeasuredLaw
 from probes.estimation.link_samples import LinkSamples
 from probes.estimation.links import caps_joined, joined, links_of, with_caps_of
-from probes.estimation.round_trips import RTT_OF_NO_PLACE, losses_pct, round_trips_ms
+from probes.estimation.measurements import (
+    RTT_OF_NO_PLACE,
+    aggregate_tests,
+    flows_of_windows,
+    losses_pct,
+    measured_flows,
+    round_trips_ms,
+    saturated_links,
+)
 from probes.estimation.sites import with_buckets, with_caps, with_windows
 from probes.estimation.vm_types import VmVote, vm_type_of, votes_of
 from probes.samples import OWN, Metric, Samples

@@ -38,7 +38,6 @@ from planner.model.throughput import (
     law_of,
     spread_of,
 )
-from probes.estimation.aggregates import AggregateTests
 from probes.estimation.estimates import (
     EstimateArray,
     are_known,
@@ -49,8 +48,8 @@ from probes.estimation.estimates import (
     own_first,
     with_bounds,
 )
-from probes.estimation.flows import Pairs
 from probes.estimation.groups import MAD_TO_SIGMA, NORMAL_90, Floats, Ints
+from probes.estimation.measurements import AggregateTests, Pairs
 
 # Links between the same two parts of the world: they help where links of a class differ by half.
 NEIGHBOUR_MS = 25.0

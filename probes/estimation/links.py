@@ -18,11 +18,10 @@ from planner.model.link_array import KINDS, LinkArray, Origins, limits_of
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.aggregates import AggregateTests
 from probes.estimation.estimates import EstimateArray, are_known, are_of, changed, with_bounds
-from probes.estimation.flows import MeasuredFlows, Pairs, held_to
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import least_caps
+from probes.estimation.measurements import AggregateTests, MeasuredFlows, Pairs, held_to
 
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""

@@ -28,11 +28,9 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.spreads import window_error
 from probes.analysis.falls import FEWEST_TESTS, BurstTest, TokenBucket, burst_of, token_bucket
 from probes.analysis.fleet_caps import MOST_OPEN_CAP
-from probes.estimation.aggregates import AggregateTests
 from probes.estimation.agreement import figures_with
 from probes.estimation.current_samples import evaluated
 from probes.estimation.estimates import are_own, estimate_at, no_surer_than, of_rows
-from probes.estimation.flows import flow_caps_gbps
 from probes.estimation.groups import Floats, Groups, Ints, median_bounds
 from probes.estimation.link_samples import (
     CAP_NOISE,
@@ -41,6 +39,7 @@ from probes.estimation.link_samples import (
     own_marks,
     steady_values,
 )
+from probes.estimation.measurements import AggregateTests, flow_caps_gbps
 from probes.samples import Rows, Sample, Samples
 
 HELD_BACK = 0.93

@@ -1,0 +1,445 @@
+"""What tests of links show by themselves: round-trip times, single flows, aggregates and losses.
+
+Links without tests get a round-trip time from the nearest measurement, and one flow by the
+receiver's
+window.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.baseline import backbone
+from planner.model.baseline.modelled_links import (
+    BY_BACKBONE,
+    CAP_ERROR,
+    flow_cap_gbps,
+    origin_of_flow,
+    set_flows,
+)
+from planner.model.catalogue import Catalogue
+from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, HeldTo, Origin, RateCut
+from planner.model.link import Site
+from planner.model.link_array import KINDS, Origins, Records, bounds_of
+from planner.model.throughput import UNKNOWN_NOISE, law_of
+from planner.model.units import MBPS_PER_GBPS
+from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
+from probes.analysis.falls import fall_of, rate_cut, shows_lasting
+from probes.analysis.ramp import ramp_steps, saturates
+from probes.estimation.current_samples import PRIVATE, evaluated
+from probes.estimation.estimates import (
+    EstimateArray,
+    are_known,
+    changed,
+    estimates_of,
+    measured,
+    no_estimates,
+    no_surer_than,
+    of_many,
+    own_first,
+    with_bounds,
+)
+from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
+from probes.estimation.link_samples import (
+    RTT_NOISE,
+    CountedSamples,
+    LinkSamples,
+    number_of,
+    steady_values,
+)
+from probes.samples import Samples
+
+# Relative error of inference from the opposite direction, and from other clouds in the same two
+# cities. 90th percentiles.
+OPPOSITE_DIRECTION_ERROR = 0.05
+SAME_CITIES_ERROR = 0.16
+# Of a measured link between regions whose places are not known: anywhere on Earth.
+RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, Origin("baseline", "location-unknown"))
+
+
+def round_trips_ms(samples: LinkSamples, catalogue: Catalogue, origins: Origins) -> EstimateArray:
+    """Return the round-trip times of n regions, shape (n, n)."""
+    size = len(samples.names)
+    counted = samples.counted("rtt_ms")
+    bounds = counted.groups.bounds(counted.rows["value"], RTT_NOISE)
+    own = measured(counted, samples.marks, bounds, origins)
+    found = no_estimates(size, size)
+    src, dst = counted.ends
+    # Of two directions that were both measured, each has its own.
+    found[dst, src] = _opposite(own, origins)
+    found[src, dst] = own
+    missing = ~are_known(found) & ~np.eye(size, dtype=bool)
+    _by_cities(samples.names, (src, dst), own, found, missing, catalogue, origins)
+    _by_models(samples.names, found, missing, catalogue, origins)
+    return found
+
+
+def _opposite(own: EstimateArray, origins: Origins) -> EstimateArray:
+    """Return estimates of the opposite direction from round trips."""
+    error, expected = 1 + OPPOSITE_DIRECTION_ERROR, own["expected"]
+    return with_bounds(
+        own,
+        np.minimum(own["low"], expected / error),
+        expected,
+        np.maximum(own["high"], expected * error),
+        changed(
+            origins,
+            own["origin"],
+            lambda one: one._replace(kind="inferred", method="opposite-direction", figures=None),
+        ),
+    )
+
+
+def _by_cities(
+    names: Sequence[str],
+    ends: tuple[Ints, Ints],
+    own: EstimateArray,
+    found: EstimateArray,
+    missing: Bools,
+    catalogue: Catalogue,
+    origins: Origins,
+) -> None:
+    """Fill in round-trip times that others have measured between the same two cities."""
+    cities = [catalogue.region(name).city for name in names]
+    order = list(dict.fromkeys(filter(None, cities)))
+    city = np.array([order.index(name) if name else -1 for name in cities])
+
+    def keys(src: Ints, dst: Ints) -> Ints:
+        a, b = np.minimum(city[src], city[dst]), np.maximum(city[src], city[dst])
+        return np.where(a < 0, -1, a * len(order) + b)
+
+    known = keys(*ends)
+    src, dst = np.nonzero(missing)
+    wanted = keys(src, dst)
+    for key in np.unique(wanted[np.isin(wanted, known[known >= 0])]).tolist():
+        behind = own[known == key]
+        behind = behind[own_first(origins, behind["origin"])]
+        bounds = median_bounds(behind["expected"], RTT_NOISE)
+        at = wanted == key
+        for i, j in zip(src[at].tolist(), dst[at].tolist(), strict=True):
+            figures = Figures(between=(order[city[i]], order[city[j]]))
+            origin = of_many("same-cities", behind, origins, figures)
+            one = no_surer_than(Estimate(*bounds, origin), SAME_CITIES_ERROR)
+            found[i, j] = estimates_of([one], origins)[0]
+            missing[i, j] = False
+
+
+def _by_models(
+    names: Sequence[str],
+    found: EstimateArray,
+    missing: Bools,
+    catalogue: Catalogue,
+    origins: Origins,
+) -> None:
+    """Fill in round-trip times by the backbone between regions whose places are known."""
+    regions = [catalogue.region(name) for name in names]
+    placed = np.array([one.is_placed for one in regions])
+    src, dst = np.nonzero(missing & placed[:, None] & placed)
+    expected, distance_km = backbone.rtts_ms(regions, src, dst)
+    error = 1 + backbone.P90_ERROR
+    least = np.maximum(backbone.FIBRE_MS_PER_KM * distance_km, expected / error)
+    bounds = np.minimum(expected, least), expected, expected * error
+    number = origins.number_of(BY_BACKBONE)
+    found[src, dst] = with_bounds(no_estimates(len(src)), *bounds, number)
+
+
+def losses_pct(samples: LinkSamples) -> Floats:
+    """Return the packet loss of n regions' links, shape (n, n); NaN where not measured."""
+    found = np.full((len(samples.names), len(samples.names)), np.nan)
+    counted = samples.counted("loss_pct")
+    found[counted.ends] = counted.groups.medians(counted.rows["value"])
+    return found
+
+
+Pairs: TypeAlias = tuple[Ints, Ints]
+
+
+class MeasuredFlows(NamedTuple):
+    """Links whose single flows were measured.
+
+    Attributes
+    ----------
+    pairs : (array, array)
+        Their ends.
+    mbps : EstimateArray
+        Steady throughput of one flow.
+    """
+
+    pairs: Pairs
+    mbps: EstimateArray
+
+
+def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> MeasuredFlows:
+    """Return the links whose single flows were measured.
+
+    Parameters
+    ----------
+    samples : LinkSamples
+        Of n regions.
+    rtts_ms : array, shape (n, n)
+    origins : Origins
+    """
+    counted = samples.counted("per_flow_mbps", rtts_ms)
+    groups = counted.groups
+    values = steady_values(counted.rows, "per_flow_mbps", rtts_ms)
+    middles = groups.medians(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = DEVIATION_TO_90 * groups.deviations(values, middles)
+        relative = np.where(middles > 0, deviations / middles, 0.0)
+    errors = 1 + later_test_error(groups.counts, relative)
+    bounds = (middles / errors, middles, middles * errors)
+    return MeasuredFlows(counted.ends, measured(counted, samples.marks, bounds, origins))
+
+
+def flow_caps_gbps(sites: Mapping[str, Site], catalogue: Catalogue) -> Floats:
+    """Return the caps of a single flow out of sites."""
+    return np.array([flow_cap_gbps(site, catalogue) for site in sites.values()], np.float64)
+
+
+def flows_of_windows(
+    sites: Mapping[str, Site],
+    rtts_ms: EstimateArray,
+    flows: MeasuredFlows,
+    teaches: Bools,
+    catalogue: Catalogue,
+    origins: Origins,
+) -> EstimateArray:
+    """Return one flow's throughput on all links by windows and caps, in Mbit/s, shape (n, n).
+
+    Parameters
+    ----------
+    sites : mapping
+        Of n regions, with their windows calibrated.
+    rtts_ms : EstimateArray, shape (n, n)
+    flows : MeasuredFlows
+        They show the spread of tests about the rates that windows promise.
+    teaches : array of bool, shape (n, n)
+        Links whose tests count for that.
+    catalogue : Catalogue
+    origins : Origins
+    """
+    listed = list(sites.values())
+    windows = bounds_of(site.window_mb for site in listed)
+    egress = bounds_of(site.egress_gbps for site in listed)["expected"]
+    ingress = bounds_of(site.ingress_gbps for site in listed)["expected"]
+    vm_caps_mbps = MBPS_PER_GBPS * np.minimum(egress[:, None], ingress)
+    caps_mbps = MBPS_PER_GBPS * flow_caps_gbps(sites, catalogue)[:, None]
+    rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
+    set_flows(found, windows, rtts_ms, caps_mbps)
+    capped = found["expected"] > vm_caps_mbps
+    promised = np.where(teaches, np.minimum(found["expected"], vm_caps_mbps), np.nan)
+    spreads = _spreads(listed, rtt, promised, flows, origins)
+    for number, site in enumerate(listed):
+        # The bounds of a window that was not seen hold all tests.
+        if site.window_mb.source != "baseline":
+            _widen(found[:, number], spreads, site.vm_type, rtt[:, number])
+    # The VMs' caps hold for one flow as for many.
+    cap, of_capped = vm_caps_mbps[capped], found[capped]
+    of_capped["low"] = np.minimum(of_capped["low"], cap * (1 - CAP_ERROR))
+    of_capped["high"] = np.maximum(cap, np.minimum(of_capped["high"], cap * (1 + CAP_ERROR)))
+    of_capped["expected"] = cap
+    found[capped] = of_capped
+    found["origin"] = _origins_of_flows(listed, rtts_ms, origins)
+    found["origin"][capped] = held_to("vm-caps", origins, found["origin"][capped])
+    return found
+
+
+def _spreads(
+    sites: list[Site], rtts_ms: Floats, promised: Floats, flows: MeasuredFlows, origins: Origins
+) -> FlowSpreads:
+    """Return the spreads of measured flows about the rates that windows promise."""
+    pairs, mbps = flows
+    chosen = own_first(origins, mbps["origin"]) if len(mbps) else np.zeros(0, np.bool_)
+    chosen &= ~np.isnan(promised[pairs]) & (mbps["expected"] > 0)
+    ratios = np.log(mbps["expected"][chosen] / promised[pairs][chosen])
+    types = [sites[number].vm_type for number in pairs[1][chosen].tolist()]
+    return FlowSpreads(zip(types, rtts_ms[pairs][chosen].tolist(), ratios.tolist(), strict=True))
+
+
+def _widen(flows: Records, spreads: FlowSpreads, vm_type: str, rtts_ms: Floats) -> None:
+    """Widen the bounds of flows into a site by the spread of tests about windows."""
+    classes = np.searchsorted(CLASSES_MS, rtts_ms, side="right")
+    for place in range(len(CLASSES_MS) + 1):
+        at = np.flatnonzero((classes == place) & ~np.isnan(rtts_ms))
+        if not len(at):
+            continue
+        spread, expected = spreads.of(vm_type, float(rtts_ms[at[0]])), flows["expected"][at]
+        below = np.hypot(np.log(expected / flows["low"][at]), spread.below)
+        above = np.hypot(np.log(flows["high"][at] / expected), spread.above)
+        flows["low"][at], flows["high"][at] = expected * np.exp(-below), expected * np.exp(above)
+
+
+def _origins_of_flows(sites: list[Site], rtts_ms: EstimateArray, origins: Origins) -> Ints:
+    """Return the origin of each flow by the sources of its window and its round-trip time."""
+    of_origin = np.array([KINDS.index(one.kind) for one in origins.all])
+    of_window = np.array([KINDS.index(site.window_mb.source) for site in sites])
+    made = np.empty((len(KINDS), len(KINDS)), np.int64)
+    for i, window in enumerate(KINDS):
+        for j, rtt in enumerate(KINDS):
+            modelled = window == "baseline" and rtt != "measured"
+            origin = origin_of_flow("baseline" if modelled else "inferred", window, rtt)
+            made[i, j] = origins.number_of(origin)
+    found: Ints = made[of_window, of_origin[rtts_ms["origin"]]]
+    return found
+
+
+def held_to(limit: HeldTo, origins: Origins, numbers: Ints) -> NDArray[np.int32]:
+    """Return the origins of flows that a limit holds below the rates of their windows."""
+
+    def held(origin: Origin) -> Origin:
+        return origin._replace(figures=(origin.figures or Figures())._replace(held_to=limit))
+
+    return changed(origins, numbers, held)
+
+
+SHORT_S = 10.0
+"""A test from a cold start that is no longer than this may go wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateTests:
+    """The tests of m links that count, in Gbit/s, corrected for slow start.
+
+    Attributes
+    ----------
+    pairs : (array, array)
+        Numbers of the ends of each link.
+    alone : EstimateArray
+        Estimates from the tests alone.
+    values : array
+        Of all tests.
+    groups : Groups
+        Those of each link.
+    connections : array of int
+        0 where they are not known.
+    is_lone : array of bool
+        Whether there is one test alone, and it is short and from a cold start.
+    fallen : Samples
+        Those whose rate fell, of links whose rate falls.
+    """
+
+    pairs: Pairs
+    alone: EstimateArray
+    values: Floats
+    groups: Groups
+    connections: Ints
+    is_lone: Bools
+    fallen: Samples
+
+
+def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> AggregateTests:
+    """Return the tests of each link that was measured.
+
+    Parameters
+    ----------
+    samples : LinkSamples
+        Of n regions.
+    rtts_ms : array, shape (n, n)
+    origins : Origins
+    """
+    counted = samples.counted("aggregate_mbps", rtts_ms)
+    cuts, fallen, counted = _with_cuts(samples, counted)
+    groups, first = counted.groups, counted.rows[counted.groups.first]
+    values = steady_values(counted.rows, "aggregate_mbps", rtts_ms) / MBPS_PER_GBPS
+    connections = first["connections"].astype(np.int64)
+    ends = counted.ends
+    # Those with a cut have figures of their own.
+    extra = connections.copy()
+    width = int(connections.max(initial=0)) + 1
+    listed = list(cuts)
+    for number, pair in enumerate(listed, 1):
+        extra[(ends[0] == pair[0]) & (ends[1] == pair[1])] += number * width
+
+    def figures_of(more: int) -> Figures | None:
+        number, opened = divmod(more, width)
+        figures = Figures(connections=opened) if opened else None
+        if number:
+            figures = (figures or Figures())._replace(rate_cut=cuts[listed[number - 1]])
+        return figures
+
+    bounds = groups.bounds(values, _noises(samples, counted))
+    alone = measured(counted, samples.marks, bounds, origins, extra, figures_of)
+    short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
+    # Two runs that agreed began a new level: a test that remains of them is no odd one.
+    is_lone = (groups.counts == 1) & short & ~first["new_level"]
+    return AggregateTests(ends, alone, values, groups, connections, is_lone, fallen)
+
+
+def _with_cuts(
+    samples: LinkSamples, counted: CountedSamples
+) -> tuple[dict[tuple[int, int], RateCut], Samples, CountedSamples]:
+    """Return the falls of links' rates, the tests that show them, and those of lasting rates."""
+    cuts: dict[tuple[int, int], RateCut] = {}
+    fallen: list[int] = []
+    kept = np.ones(len(counted.rows), np.bool_)
+    for link in _links_with(samples, counted, '"findings"'):
+        places = counted.places[link].tolist()
+        used = list(samples.samples[places])
+        with evaluated(samples.samples, places[0]):
+            if cut := rate_cut(used):
+                row = counted.rows[link.start]
+                cuts[int(number_of(row["src"])), int(number_of(row["dst"]))] = cut
+                fallen += [at for at, sample in zip(places, used, strict=True) if fall_of(sample)]
+                kept[link] = [shows_lasting(sample, cut) for sample in used]
+    return cuts, samples.samples[fallen], counted.where(kept) if cuts else counted
+
+
+def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> list[slice]:
+    """Return the places of links with a word in a detail."""
+    has = np.array([word in detail for detail in samples.samples.details], np.bool_)
+    shown = counted.groups.reduced(np.logical_or, has[counted.rows["detail"]])
+    begins = counted.groups.begins.tolist()
+    return [slice(begins[at], begins[at + 1]) for at in np.flatnonzero(shown).tolist()]
+
+
+def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
+    """Return the noise of one test about the level of its link."""
+    providers = np.array([name.partition(":")[0] for name in samples.names])
+    src, dst = counted.ends
+    private = counted.groups.reduced(np.minimum, counted.rows["address"]) == PRIVATE
+    noises = np.full(len(src), UNKNOWN_NOISE)
+    for pair in {*zip(providers[src].tolist(), providers[dst].tolist(), strict=True)}:
+        between = (providers[src] == pair[0]) & (providers[dst] == pair[1])
+        for address in ADDRESS_KINDS:
+            if law := law_of(*pair, address):
+                noises[between & (private == (address == "private"))] = law.noise
+    return noises
+
+
+def saturated_links(samples: LinkSamples) -> Pairs:
+    """Return the links whose ramp has shown that more connections bring nothing.
+
+    The steps of a ramp are in the detail of its sample; samples with different numbers of
+    connections are steps, too.
+    """
+    recent = samples.recent("aggregate_mbps")
+    # Most links were tested with one number of connections, which shows nothing.
+    steps = np.flatnonzero(recent.groups.differ(recent.rows["connections"])).tolist()
+    begins = recent.groups.begins.tolist()
+    shown = {begins[number]: begins[number + 1] for number in steps}
+    shown |= {link.start: link.stop for link in _links_with(samples, recent, "ramp")}
+    found = []
+    for begin, end in sorted(shown.items()):
+        with evaluated(samples.samples, recent.places[begin]):
+            if _is_saturated(samples.samples[samples.of_reference(recent, slice(begin, end))]):
+                found.append(begin)
+    rows = recent.rows[found]
+    return number_of(rows["src"]), number_of(rows["dst"])
+
+
+def _is_saturated(tests: Samples) -> bool:
+    steps: dict[int, list[float]] = defaultdict(list)
+    for sample in tests:
+        if sample.connections:
+            steps[sample.connections].append(sample.value)
+        if "ramp" in sample.detail:
+            for count, mbps in ramp_steps(sample.read_detail()).items():
+                steps[count].append(mbps)
+    return saturates({count: median(values) for count, values in steps.items()})
