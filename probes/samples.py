@@ -212,15 +212,20 @@ class Samples:
         first = listed[0]
         if all(one.names is first.names and one.details is first.details for one in listed):
             return cls(np.concatenate([one.rows for one in listed]), first.names, first.details)
-        names, details, rows = NameTable(), NameTable(), []
+        names, details = NameTable(), NameTable()
+        rows = []
         for one in listed:
-            copied = one.rows.copy()
-            number = names.numbers(one.names)
-            for text in TEXTS:
-                copied[text] = number[copied[text]]
-            copied["detail"] = details.numbers(one.details)[copied["detail"]]
-            rows.append(copied)
+            renamed = one.with_names(names).rows
+            renamed["detail"] = details.numbers(one.details)[renamed["detail"]]
+            rows.append(renamed)
         return cls(np.concatenate(rows), names, details)
+
+    def with_names(self, names: NameTable) -> Samples:
+        """Return a copy whose texts are numbers among other names, to which theirs are added."""
+        number, rows = names.numbers(self.names), self.rows.copy()
+        for text in TEXTS:
+            rows[text] = number[rows[text]]
+        return Samples(rows, names, self.details)
 
     def fill(self, name: str, values: Iterable[Any]) -> None:
         """Write a field of all samples, from values as a :class:`Sample` has them."""

@@ -8,7 +8,7 @@ make another's samples old.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 from planner.model.estimate import AddressKind
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.samples import ADDRESSES, METRICS, OWN, TEXTS, Metric, NameTable, Rows, Sample, Samples
+from probes.samples import ADDRESSES, METRICS, OWN, Metric, NameTable, Rows, Sample, Samples
 
 MOST_SAMPLES = 64
 """Of a link, metric and source: their median is known well."""
@@ -202,13 +202,3 @@ def _shifts(samples: Samples, within: slice) -> Iterator[LinkShift]:
             shift.before,
             shift.after,
         )
-
-
-def with_first(samples: Samples, regions: Iterable[str]) -> Samples:
-    """Return samples among whose names regions are the first, from 1 on."""
-    names = NameTable(regions)
-    number = names.numbers(samples.names)
-    rows = samples.rows.copy()
-    for text in TEXTS:
-        rows[text] = number[rows[text]]
-    return Samples(rows, names, samples.details)

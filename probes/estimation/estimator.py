@@ -14,7 +14,7 @@ from planner.model.estimate import AddressKind
 from planner.model.link import Site
 from planner.model.link_array import LinkArray, Origins
 from planner.model.network import Network, Snapshot
-from probes.estimation.current_samples import CurrentSamples, current_samples, with_first
+from probes.estimation.current_samples import CurrentSamples, current_samples
 from probes.estimation.estimates import EstimateArray, are_known, are_of, estimates_of
 from probes.estimation.groups import Bools
 from probes.estimation.laws import MeasuredLaw
@@ -31,7 +31,7 @@ from probes.estimation.measurements import (
 )
 from probes.estimation.sites import with_buckets, with_caps, with_windows
 from probes.estimation.vm_types import VmVote, vm_type_of, votes_of
-from probes.samples import OWN, Metric, Samples
+from probes.samples import OWN, Metric, NameTable, Samples
 
 
 class Dispute(NamedTuple):
@@ -124,7 +124,7 @@ class Estimator:
         rows, names = samples.rows, list(samples.names)
         used = {names[n] for end in ("src", "dst") for n in np.unique(rows[end]).tolist()}
         self._regions = [*regions, *sorted((used | self._votes.keys()).difference(regions))]
-        current = current_samples(with_first(samples, self._regions))
+        current = current_samples(samples.with_names(NameTable(self._regions)))
         self.shifts = current.shifts
         rows = current.samples.rows
         self._is_mixed = len(np.unique(rows["source"])) > 1
@@ -153,7 +153,7 @@ class Estimator:
         rows = current.samples.rows
         places = np.union1d(rows["src"], rows["dst"]).astype(np.int64) - 1
         ends = {name: sites[name] for name in (self._regions[place] for place in places.tolist())}
-        current = current._replace(samples=with_first(current.samples, list(ends)))
+        current = current._replace(samples=current.samples.with_names(NameTable(ends)))
         over = with_caps_of(ends, "private")
         private = self._samples(over, current, "private")
         rtts = between[np.ix_(places, places)]

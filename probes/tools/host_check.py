@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -132,8 +133,8 @@ async def _check(session: HostSession, report: HostReport) -> None:
     facts["kernel"] = values.get("kernel", "")
     facts["processors"] = _int(values.get("processors", ""))
     facts["congestion_control"] = values.get("tcp_congestion_control", "")
-    facts["receive_window_bytes"] = _third(values.get("tcp_rmem", ""))
-    facts["send_window_bytes"] = _third(values.get("tcp_wmem", ""))
+    facts["receive_window_bytes"] = _int(values.get("tcp_rmem", ""), 2)
+    facts["send_window_bytes"] = _int(values.get("tcp_wmem", ""), 2)
     facts["window_scaling"] = values.get("tcp_window_scaling", "1") != "0"
     facts["free_kib"] = _int(values.get("free_kib", ""))
     facts["package_manager"] = values.get("manager", "")
@@ -153,7 +154,9 @@ def _judged(facts: dict[str, Any]) -> list[HostFinding]:
     tools = facts["tools"]
     if "iperf3" not in tools:
         note("error", "iperf3 is missing", "`relayd fleet check --install-tools` installs it.")
-    elif (version := _numbers(tools["iperf3"])) and version < OLDEST_IPERF3:
+    elif (version := re.match(r"(\d+)\.(\d+)", tools["iperf3"])) and (
+        tuple(map(int, version.groups())) < OLDEST_IPERF3
+    ):
         note("warning", f"iperf3 is of version {tools['iperf3']}", "Install 3.7 or newer.")
     if "timeout" not in tools:
         note("error", "`timeout` is missing", "Install coreutils.")
@@ -244,27 +247,17 @@ def _version(text: str) -> str:
     return next((word for word in text.replace("-", " ").split() if word[:1].isdigit()), "")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.split("+")[0].split(".")[:2]
-    return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else ()
-
-
-def _int(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
-
-
-def _third(text: str) -> int | None:
+def _int(text: str, place: int = 0) -> int | None:
+    """Return one of the words of a text, if it is a number."""
     words = text.split()
-    return _int(words[2]) if len(words) == 3 else None
+    return int(words[place]) if len(words) > place and words[place].isdigit() else None
 
 
 def _idle_share(before: str, after: str) -> float | None:
     """Return the idle share between two `cpu` lines of /proc/stat (idle and iowait)."""
-
-    def figures(line: str) -> list[int]:
-        return [int(word) for word in line.split()[1:9] if word.isdigit()]
-
-    first, second = figures(before), figures(after)
+    first, second = (
+        [int(word) for word in line.split()[1:9] if word.isdigit()] for line in (before, after)
+    )
     if len(first) < 5 or len(first) != len(second):
         return None
     spent = [b - a for a, b in zip(first, second, strict=True)]

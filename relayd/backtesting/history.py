@@ -19,11 +19,11 @@ from planner.model.network import UNSAVED
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import Floats, RateBounds, within_caps
 from probes.estimation import Estimator
-from probes.estimation.current_samples import PRIVATE, newest_of_series, with_first
+from probes.estimation.current_samples import PRIVATE, newest_of_series
 from probes.estimation.groups import Groups
 from probes.estimation.link_samples import number_of, steady_values
 from probes.estimation.vm_types import taken_with, vm_type_of, votes_of
-from probes.samples import METRICS, Metric, Samples
+from probes.samples import METRICS, Metric, NameTable, Samples
 from relayd.history.source import SampleHistory
 
 Truths = NDArray[np.bool_]
@@ -197,7 +197,7 @@ class ReplayHistory:
         ends = np.union1d(of_metric["src"], of_metric["dst"]).tolist()
         self.regions = tuple(sorted(names[end] for end in ends))
         count = len(self.regions)
-        samples = with_first(samples, self.regions)
+        samples = samples.with_names(NameTable(self.regions))
         among = (samples.rows["src"] <= count) & (samples.rows["dst"] <= count)
         samples = samples[among]
         self._samples = samples[np.argsort(samples.rows["measured_at_s"], kind="stable")]

@@ -10,10 +10,10 @@ import numpy as np
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.network import Network
-from probes.estimation.current_samples import PRIVATE, current_samples, with_first
+from probes.estimation.current_samples import PRIVATE, current_samples
 from probes.estimation.link_samples import LinkSamples
 from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
-from probes.samples import Samples
+from probes.samples import NameTable, Samples
 from relayd.store.opening import Store
 from relayd.times import utc_text
 
@@ -125,7 +125,7 @@ def _used(
         leave_out("taken over the other kind of address", int((~of_kind).sum()))
         samples = samples[of_kind]
     sites = {end: network.sites[end] for end in (series.src, series.dst)}
-    samples = with_first(samples, list(sites))
+    samples = samples.with_names(NameTable(sites))
     current = current_samples(samples)
     if current.before:
         at = utc_text(current.since_s)[:16].replace("T", " ")
