@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import reduce
+from functools import cache, reduce
 from itertools import islice
 from math import inf
 from operator import getitem
@@ -138,32 +138,31 @@ class AsyncWan(AskingAsync, Connection):
         What can't be answered comes back as the error that :meth:`plan` would raise: one wrong
         request does not take the others along.
         """
-        bodies: list[dict[str, Any]] = []
         found: list[Plan | RelaydError | None] = []
+        bodies: list[dict[str, Any]] = []
         for request in requests:
             try:
                 bodies.append(TransferRequest(**request).to_json())
                 found.append(None)
             except RelaydError as error:
                 found.append(error)
-        asked: list[Plan | RelaydError] = []
+        items: list[dict[str, Any]] = []
         for first in range(0, len(bodies), BATCH):
             batch = {"plans": bodies[first : first + BATCH]}
-            document = json.loads(await self._post("/v1/plans/batch", batch))
-            for item in document["results"]:
-                if item["plan"] is not None:
-                    asked.append(answer_of(Plan, item["plan"]))
-                else:
-                    asked.append(error_of(item["problem"], self.url))
-        answers = iter(asked)
-        return [next(answers) if one is None else one for one in found]
+            items += json.loads(await self._post("/v1/plans/batch", batch))["results"]
+        answers = iter(items)
+        return [self._item(next(answers)) if one is None else one for one in found]
+
+    def _item(self, item: Mapping[str, Any]) -> Plan | RelaydError:
+        if item["plan"] is None:
+            return error_of(item["problem"], self.url)
+        return answer_of(Plan, item["plan"])
 
     # ---- the network -------------------------------------------------------------------
 
     async def snapshot(self) -> Snapshot:
         """Return the snapshot that answers rest on now."""
-        document = await self._get("/v1/regions")
-        return Snapshot(**document["snapshot"])
+        return Snapshot(**(await self._get("/v1/regions"))["snapshot"])
 
     async def regions(self) -> list[Region]:
         """Return all regions that can be planned between: measured ones and the catalogue's."""
@@ -208,9 +207,11 @@ class AsyncWan(AskingAsync, Connection):
 
     async def network_if_changed(self, tag: str | None) -> tuple[Network | None, str | None]:
         """Return the graph and its tag, bounds as measured; None for one that is as it was."""
-        path, accept = "/v1/snapshots/current", f"{NETWORK_COLUMNS}, application/json;q=0.5"
-        found = await self._get_if_changed(path, tag, accept)
-        if found is None:
+        headers = {"Accept": f"{NETWORK_COLUMNS}, application/json;q=0.5"}
+        if tag:
+            headers["If-None-Match"] = tag
+        found = await self._call("GET", "/v1/snapshots/current", headers=headers)
+        if found.status == 304:
             return None, tag
         if found.media_type == NETWORK_COLUMNS:
             return network_of_columns(found.content), found.tag
@@ -226,8 +227,7 @@ class AsyncWan(AskingAsync, Connection):
         src, dst : str
             Region ids or aliases.
         **fields
-            Of :class:`~relayd.transfers.requests.TransferStartRequest`: ``volume_gb`` and, where
-            wanted, ``id``, ``label``, ``plan``, ``deadline_s``, ``silent_after_s``, ``at_s``.
+            Of :class:`~relayd.transfers.requests.TransferStartRequest`.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class AsyncWan(AskingAsync, Connection):
         """
         # A name of its own, so that repeating the call after a lost answer begins it once.
         named = {"id": uuid.uuid4().hex[:16], **fields}
-        return await self._say("/v1/transfers", TransferStartRequest(src, dst, **named))
+        return await self._report("/v1/transfers", TransferStartRequest(src, dst, **named))
 
     async def report_transfer(
         self,
@@ -245,24 +245,17 @@ class AsyncWan(AskingAsync, Connection):
         moved_gb: float | str,
         **fields: Any,
     ) -> TrackedTransfer:
-        """Report the volume that has arrived since a transfer began.
+        """Report the volume (GB, or a text with a unit) that has arrived since a transfer began.
 
-        Parameters
-        ----------
-        id : str
-        moved_gb : float or str
-            GB, or a text with a unit.
-        **fields
-            Of :class:`~relayd.transfers.requests.TransferProgressRequest`: ``via_gb``, ``at_s``.
+        Further fields are those of :class:`~relayd.transfers.requests.TransferProgressRequest`.
 
         Raises
         ------
         InputError
             If it has ended, or the report goes backwards.
         """
-        return await self._say(
-            f"{_of_transfer(id)}/progress", TransferProgressRequest(moved_gb, **fields)
-        )
+        request = TransferProgressRequest(moved_gb, **fields)
+        return await self._report(f"{_of_transfer(id)}/progress", request)
 
     async def end_transfer(
         self,
@@ -273,19 +266,14 @@ class AsyncWan(AskingAsync, Connection):
     ) -> TrackedTransfer:
         """Report the end of a transfer: ``finished``, ``failed`` or ``cancelled``.
 
-        Parameters
-        ----------
-        id, state : str
-        **fields
-            Of :class:`~relayd.transfers.requests.TransferEndRequest`: ``moved_gb``, ``via_gb``,
-            ``problem``, ``at_s``.
+        Further fields are those of :class:`~relayd.transfers.requests.TransferEndRequest`.
 
         Raises
         ------
         InputError
             If it has ended in another way.
         """
-        return await self._say(f"{_of_transfer(id)}/end", TransferEndRequest(state, **fields))
+        return await self._report(f"{_of_transfer(id)}/end", TransferEndRequest(state, **fields))
 
     async def transfer(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports, its paths and its plan."""
@@ -295,13 +283,7 @@ class AsyncWan(AskingAsync, Connection):
     async def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None
     ) -> list[TrackedTransfer]:
-        """Return transfers, the newest first, at most a thousand.
-
-        Parameters
-        ----------
-        state : {"in-flight", "finished", "failed", "cancelled"}, optional
-        src, dst : str, optional
-        """
+        """Return transfers, the newest first, at most a thousand."""
         asked = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}
         query = {name: value for name, value in asked.items() if value is not None}
         document = await self._get("/v1/transfers", query)
@@ -310,11 +292,10 @@ class AsyncWan(AskingAsync, Connection):
     async def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
         """Return outcomes of finished transfers between two regions, for ``plan(outcomes=...)``."""
         finished = await self.transfers("finished", src, dst)
-        found = (outcome_of(transfer) for transfer in finished)
-        return tuple(outcome for outcome in found if outcome is not None)
+        return tuple(filter(None, map(outcome_of, finished)))
 
-    async def _say(self, path: str, said: Specified) -> TrackedTransfer:
-        content = await self._post(path, said.to_json())
+    async def _report(self, path: str, request: Specified) -> TrackedTransfer:
+        content = await self._post(path, request.to_json())
         return answer_of(TrackedTransfer, json.loads(content)["transfer"])
 
     # ---- samples and events ----------------------------------------------------------
@@ -328,10 +309,9 @@ class AsyncWan(AskingAsync, Connection):
         waiting = iter(samples)
         while part := list(islice(waiting, SAMPLES_A_CALL)):
             lines = b"\n".join(_line(sample) for sample in part) + b"\n"
-            content = await self._call(
-                "POST", "/v1/samples", body=lines, media_type="application/x-ndjson"
-            )
-            total += answer_of(IngestResult, content)
+            headers = {"Content-Type": "application/x-ndjson"}
+            found = await self._call("POST", "/v1/samples", body=lines, headers=headers)
+            total += answer_of(IngestResult, found.content)
         return total
 
     async def events(self, after: int | None = None) -> AsyncGenerator[Event]:
@@ -361,9 +341,7 @@ def _of_transfer(name: str) -> str:
 
 
 def _line(sample: Sample) -> bytes:
-    content = {
-        k: v for k, v in sample._asdict().items() if v is not None and v is not False and v != ""
-    }
+    content = {k: v for k, v in sample._asdict().items() if v not in (None, "") and v is not False}
     if sample.detail:
         content["detail"] = json.loads(sample.detail)
     return json.dumps(content, allow_nan=False).encode()
@@ -371,7 +349,8 @@ def _line(sample: Sample) -> bytes:
 
 # ---- from JSON to the objects that a local store would return ----------------------------------
 
-_readers: dict[type, TypeAdapter[Any]] = {}
+
+_reader: Any = cache(TypeAdapter)  # made when first needed: for a plan, it takes some 10 ms
 
 
 def answer_of(kind: type[T], content: bytes | Mapping[str, Any]) -> T:
@@ -382,51 +361,35 @@ def answer_of(kind: type[T], content: bytes | Mapping[str, Any]) -> T:
     FormatError
         If it lacks something that this version relies on.
     """
-    # Made when first needed: for a plan, it takes some 10 ms.
-    if kind not in _readers:
-        _readers[kind] = TypeAdapter(kind)
-    reader: TypeAdapter[T] = _readers[kind]
+    reader: TypeAdapter[T] = _reader(kind)
+    document = json.loads(content) if isinstance(content, bytes) else content
     try:
-        return _read(reader, content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise FormatError(
-            f"answer ({kind.__name__})",
-            f"can't be read: {place}: {first['msg']}",
-            remedy="Use versions of client and service that go together.",
-        ) from None
-
-
-def _read(reader: TypeAdapter[T], content: bytes | Mapping[str, Any]) -> T:
-    """Read an answer; JSON knows no infinity, and has null in the place of one."""
-    try:
-        if isinstance(content, bytes):
-            return reader.validate_json(content)
-        return reader.validate_python(content)
+        return reader.validate_python(document)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-        if any(each["type"] != "float_type" or each["input"] is not None for each in faults):
-            raise
-    document = json.loads(content if isinstance(content, bytes) else json.dumps(content))
-    for *place, last in (each["loc"] for each in faults):
-        reduce(getitem, place, document)[last] = inf
-    return reader.validate_python(document)
+    # JSON knows no infinity, and has null in the place of one.
+    if all(each["type"] == "float_type" and each["input"] is None for each in faults):
+        document = json.loads(json.dumps(document))
+        for *place, last in (each["loc"] for each in faults):
+            reduce(getitem, place, document)[last] = inf
+        return reader.validate_python(document)
+    where = ".".join(map(str, faults[0]["loc"]))
+    raise FormatError(
+        f"answer ({kind.__name__})",
+        f"can't be read: {where}: {faults[0]['msg']}",
+        remedy="Use versions of client and service that go together.",
+    )
 
 
 def matrix_of(document: Mapping[str, Any]) -> Matrix:
     """Return a matrix with NaN where the document has null."""
-    values = np.array(
-        [[np.nan if value is None else value for value in row] for row in document["values"]],
-        dtype=float,
-    )
-    regions = tuple(document["regions"])
+    regions, sources = tuple(document["regions"]), document.get("sources")
+    values = np.array(document["values"], dtype=float)  # None becomes NaN
     return Matrix(
         document["metric"],
         document["unit"],
         regions,
         values.reshape(len(regions), len(regions)),
         Snapshot(**document["snapshot"]),
-        # A service of before has none.
-        None if (sources := document.get("sources")) is None else tuple(map(tuple, sources)),
+        sources and tuple(map(tuple, sources)),
     )

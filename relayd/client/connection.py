@@ -29,11 +29,14 @@ RETRIED = frozenset({429, 502, 503, 504})
 """Statuses after which a call is repeated (RFC 9110, 15.5 and 15.6; RFC 6585)."""
 _MOST_PER_HOST = 32
 _PAGE = 1000
+_of_parents: list[aiohttp.ClientSession] = []
+"""Sessions of other loops, such as of the parent of a fork: collecting one would close it."""
 
 
-class TaggedDocument(NamedTuple):
-    """A document, its media type, and the tag that it has as long as it stays as it is."""
+class Answered(NamedTuple):
+    """An answer: with status 304, what has the tag that was sent is as it was (RFC 9110, 13)."""
 
+    status: int
     content: bytes
     media_type: str
     tag: str | None
@@ -73,15 +76,15 @@ class Connection:
                 remedy="Write https:// in its address.",
             )
         self.url = url.rstrip("/")
-        self._tls = (
-            _trusting(ca or os.environ.get(CA_VARIABLE)) if parts.scheme == "https" else True
-        )
+        ca = (ca or os.environ.get(CA_VARIABLE)) if parts.scheme == "https" else None
+        self._tls = _trusting(ca) if ca else True
         self._headers = {"User-Agent": f"relayd/{__version__}", "Accept": "application/json"}
         if token := token or token_for(url):
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._attempts = max(1, attempts)
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
         """Open nothing yet: connections are made when first used."""
@@ -91,51 +94,39 @@ class Connection:
         """Close the connections."""
         await self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be connections to close."""
+        return self._session is not None
+
     async def close(self) -> None:
         """Close all connections; a later call opens new ones."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        session, self._session = self._session, None
+        if session is None:
+            return
+        if self._loop is asyncio.get_running_loop():
+            await session.close()
+        else:  # of the parent of a fork, whose sockets and selector these are
+            _of_parents.append(session)
 
     async def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         """Return a document."""
-        return json.loads(await self._call("GET", path, query=query))
+        return json.loads((await self._call("GET", path, query=query)).content)
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Ask a question that changes nothing, so that it may be asked again."""
-        return await self._call("POST", path, body=body)
-
-    async def _get_if_changed(
-        self, path: str, tag: str | None, accept: str
-    ) -> TaggedDocument | None:
-        """Return a document; None in place of one that is as it was (RFC 9110, 13).
-
-        Parameters
-        ----------
-        path : str
-        tag : str | None
-            Of the document that is there.
-        accept : str
-            Media types that can be read.
-        """
-        headers = {"Accept": accept, **({"If-None-Match": tag} if tag else {})}
-        async with await self._answer("GET", path, headers=headers) as answer:
-            if answer.status == 304:
-                return None
-            content = await self._body(answer)
-            return TaggedDocument(content, answer.content_type, answer.headers.get("ETag"))
+        return (await self._call("POST", path, body=json.dumps(body, allow_nan=False))).content
 
     async def _pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
         """Yield the entries of a list that comes in pages."""
-        cursor: str | None = None
+        more: dict[str, Any] = {"limit": _PAGE}
         while True:
-            more = {"cursor": cursor} if cursor else {}
-            document = await self._get(path, {"limit": _PAGE, **query, **more})
+            document = await self._get(path, {**query, **more})
             for entry in document[key]:
                 yield entry
-            cursor = document.get("next_cursor")
-            if not cursor:
+            if not (cursor := document.get("next_cursor")):
                 return
+            more["cursor"] = cursor
 
     async def _call(
         self,
@@ -143,10 +134,10 @@ class Connection:
         path: str,
         *,
         query: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | bytes | None = None,
-        media_type: str = "application/json",
-    ) -> bytes:
-        """Make a call and return its body.
+        body: str | bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answered:
+        """Make a call, again where the service can't be reached or is overloaded.
 
         Raises
         ------
@@ -156,22 +147,40 @@ class Connection:
         ServiceError
             If there is no answer.
         """
-        headers = {}
-        if body is not None:
-            headers["Content-Type"] = media_type
-            if not isinstance(body, bytes):
-                body = json.dumps(body, allow_nan=False).encode()
-        async with await self._answer(
-            method, path, query=query, body=body, headers=headers
-        ) as answer:
-            return await self._body(answer)
+        sent = {**({"Content-Type": "application/json"} if body else {}), **(headers or {})}
+        for attempt in range(self._attempts):
+            is_last = attempt == self._attempts - 1
+            asked_s = ""
+            try:
+                async with self._opened().request(
+                    method,
+                    self.url + path,
+                    params=query,
+                    data=body,
+                    headers=sent,
+                    allow_redirects=False,
+                ) as answer:
+                    content = await answer.read()
+            except (aiohttp.ClientError, TimeoutError) as error:
+                if is_last or isinstance(error, aiohttp.ClientConnectorCertificateError):
+                    raise self._unreachable(error) from error
+            else:
+                if answer.status < 300 or answer.status == 304:
+                    tag = answer.headers.get("ETag")
+                    return Answered(answer.status, content, answer.content_type, tag)
+                if answer.status not in RETRIED or is_last:
+                    raise self._problem(answer.status, content)
+                asked_s = answer.headers.get("Retry-After", "")
+            await asyncio.sleep(_pause_s(attempt, asked_s))
+        raise AssertionError("unreachable")
 
     async def _stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
         """Yield the lines of an answer that has no end."""
-        session = self._opened()
         endless = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout.total)
         try:
-            async with session.get(self.url + path, headers=headers, timeout=endless) as answer:
+            async with self._opened().get(
+                self.url + path, headers=headers, timeout=endless
+            ) as answer:
                 if answer.status >= 400:
                     raise self._problem(answer.status, await answer.read())
                 async for line in answer.content:
@@ -180,54 +189,19 @@ class Connection:
             raise self._unreachable(error) from error
 
     def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers=self._headers,
-                timeout=self._timeout,
-                connector=aiohttp.TCPConnector(limit_per_host=_MOST_PER_HOST, ssl=self._tls),
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:
+            if self._session is not None:
+                _of_parents.append(self._session)
+            self._session, self._loop = (
+                aiohttp.ClientSession(
+                    headers=self._headers,
+                    timeout=self._timeout,
+                    connector=aiohttp.TCPConnector(limit_per_host=_MOST_PER_HOST, ssl=self._tls),
+                ),
+                loop,
             )
         return self._session
-
-    async def _answer(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        body: bytes | None = None,
-        headers: Mapping[str, str],
-    ) -> aiohttp.ClientResponse:
-        for attempt in range(self._attempts):
-            is_last = attempt == self._attempts - 1
-            try:
-                answer = await self._opened().request(
-                    method,
-                    self.url + path,
-                    params=query,
-                    data=body,
-                    headers=headers,
-                    allow_redirects=False,
-                )
-            except (aiohttp.ClientError, TimeoutError) as error:
-                if is_last or isinstance(error, aiohttp.ClientConnectorCertificateError):
-                    raise self._unreachable(error) from error
-                await asyncio.sleep(_pause_s(attempt))
-                continue
-            if answer.status not in RETRIED or is_last:
-                return answer
-            asked_s = answer.headers.get("Retry-After", "")
-            answer.release()
-            await asyncio.sleep(_pause_s(attempt, asked_s))
-        raise AssertionError("unreachable")
-
-    async def _body(self, answer: aiohttp.ClientResponse) -> bytes:
-        try:
-            content = await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise self._unreachable(error) from error
-        if answer.status >= 300:
-            raise self._problem(answer.status, content)
-        return content
 
     def _problem(self, status: int, content: bytes) -> RelaydError:
         try:
@@ -239,13 +213,11 @@ class Connection:
         return error_of({"status": status, **document}, self.url)
 
     def _unreachable(self, error: Exception) -> ServiceError:
-        problem = (
-            f"does not answer within {self._timeout.total:g} s"
-            if isinstance(error, TimeoutError)
-            else f"can't be reached ({error})"
-        )
+        problem = f"can't be reached ({error})"
         remedy = "Check the address, and that `relayd serve` runs there."
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        if isinstance(error, TimeoutError):
+            problem = f"does not answer within {self._timeout.total:g} s"
+        elif isinstance(error, aiohttp.ClientConnectorCertificateError):
             remedy = (
                 "If its certificate is of an authority of your own, name the authority's "
                 f"certificate by {CA_VARIABLE}, --ca or ca=."
@@ -253,10 +225,8 @@ class Connection:
         return ServiceError(self.url, problem, remedy=remedy)
 
 
-def _trusting(ca: str | Path | None) -> ssl.SSLContext | bool:
-    """Return a context that trusts the authorities of a file; True for the system's."""
-    if not ca:
-        return True
+def _trusting(ca: str | Path) -> ssl.SSLContext:
+    """Return a context that trusts the authorities of a file."""
     try:
         return ssl.create_default_context(cafile=str(ca))
     except (OSError, ssl.SSLError) as error:
@@ -269,12 +239,7 @@ def _trusting(ca: str | Path | None) -> ssl.SSLContext | bool:
 
 
 def _pause_s(attempt: int, asked_s: str = "") -> float:
-    """Return the time to wait: as requested, else at random up to a bound that doubles.
-
-    Randomness keeps callers that failed together from coming back together.
-    """
+    """Return the time to wait: as requested, else at random up to a bound that doubles."""
     bound_s: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**attempt)
-    pause_s = bound_s * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
-    if asked_s.isdigit():
-        pause_s = max(pause_s, min(float(asked_s), LONGEST_PAUSE_S))
-    return pause_s
+    pause_s = bound_s * random.uniform(0.5, 1.0)  # noqa: S311 - keeps callers apart, no secret
+    return max(pause_s, min(float(asked_s), LONGEST_PAUSE_S)) if asked_s.isdigit() else pause_s

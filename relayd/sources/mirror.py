@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from math import inf
 from pathlib import Path
@@ -12,7 +13,8 @@ from planner.exploring.outcome import Outcome
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Snapshot
-from relayd.client.blocking import Driver
+from relayd.client.asynchronous import AsyncWan
+from relayd.client.blocking import close, wait_for
 from relayd.client.connection import TIMEOUT_S
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import NetworkCache, Wan
@@ -51,7 +53,8 @@ class MirroredWan(Wan):
         refresh_s: float = REFRESH_S,
     ) -> None:
         self.problem: RelaydError | None = None
-        self._driver = Driver(self, url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts)
+        self._remote = AsyncWan(url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts)
+        weakref.finalize(self, close, self._remote)
         self._refresh_s = refresh_s
         self._looking = threading.Lock()
         self._tag: str | None = None
@@ -66,7 +69,7 @@ class MirroredWan(Wan):
 
     def __repr__(self) -> str:
         """Say what it is a copy of."""
-        return f"<MirroredWan of {self._driver.url} on snapshot {self.snapshot.id}>"
+        return f"<MirroredWan of {self._remote.url} on snapshot {self.snapshot.id}>"
 
     @property
     def copied_s_ago(self) -> float:
@@ -76,7 +79,7 @@ class MirroredWan(Wan):
     def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
         """Ask the service for outcomes of finished transfers: they are not copied."""
         source, target, _ = self.resolve_pair(src, dst)
-        return tuple(self._driver.run(self._driver.wan.outcomes(source, target)))
+        return tuple(wait_for(self._remote.outcomes(source, target)))
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Ask the service for its newest data; return the links that are down or degraded."""
@@ -100,7 +103,7 @@ class MirroredWan(Wan):
     def close(self) -> None:
         """Close the connections; the copy stays."""
         self._refresh_s = inf
-        self._driver.close()
+        close(self._remote)
 
     def _current_cache(self) -> NetworkCache:
         due = time.monotonic() - self._looked_s > self._refresh_s
@@ -126,11 +129,10 @@ class MirroredWan(Wan):
 
     def _newer(self) -> MemorySource | None:
         """Fetch the newest snapshot; None if it is the one that is copied."""
-        driver = self._driver
-        found, tag = driver.run(driver.wan.network_if_changed(self._tag))
+        found, tag = wait_for(self._remote.network_if_changed(self._tag))
         if found is None:
             return None
         # Widened for age here, so that no question waits for it.
-        network, catalogue = found.with_(aged_to_s=time.time()), driver.run(driver.wan.catalogue())
+        network, catalogue = found.with_(aged_to_s=time.time()), wait_for(self._remote.catalogue())
         self._tag = tag
         return MemorySource(catalogue, network)

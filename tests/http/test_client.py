@@ -307,7 +307,6 @@ def front(
         yield address, calls
     finally:
         loop.run(runner.cleanup())
-        loop.stop()
 
 
 def test_an_overloaded_service_is_asked_again_and_not_for_ever(url: str) -> None:
