@@ -48,13 +48,7 @@ _ROUNDING_S = 1e-8
 
 
 class Access:
-    """The tokens, as last read from the store.
-
-    Parameters
-    ----------
-    needs_tokens : bool
-        Whether each request needs one.
-    """
+    """The tokens, as last read from the store, and whether each request needs one."""
 
     def __init__(self, *, needs_tokens: bool) -> None:
         self.needs_tokens = needs_tokens
@@ -82,9 +76,7 @@ class Access:
 
     def token(self, request: web.Request) -> Token | None:
         """Return the token that a request came with, valid or not; None if unknown."""
-        return self._token(_header(request))
-
-    def _token(self, header: str) -> Token | None:
+        header = request.headers.get(hdrs.AUTHORIZATION, "")
         # Looked up by digest: timing reveals nothing about similar tokens.
         return self._by_digest.get(digest_of(header[len(_BEARER) :].strip()))
 
@@ -106,68 +98,33 @@ class Access:
         """
         if not self.needs_tokens or scope is None:
             return request.remote
-        header = _header(request)
+        header, now_s = request.headers.get(hdrs.AUTHORIZATION, ""), time.time()
+        kind: Kind = "unauthorized"
         if not header:
-            raise _refusal(401, "unauthorized", "Send `Authorization: Bearer` and a token.", scope)
-        if header[: len(_BEARER)].lower() != _BEARER or len(header) > _MOST_TOKEN:
-            raise _refusal(
-                401,
-                "unauthorized",
-                "The Authorization header has no bearer token.",
-                scope,
-                "invalid_request",
-            )
-        token, now_s = self._token(header), time.time()
-        if token is None or not token.is_valid(now_s):
-            raise _refusal(
-                401,
-                "unauthorized",
-                "The token is unknown, expired or revoked.",
-                scope,
-                "invalid_token",
-            )
-        if not token.may(scope):
-            raise _refusal(
-                403,
-                "forbidden",
-                f"This needs a token with the scope {scope!r}.",
-                scope,
-                "insufficient_scope",
-            )
-        self._used_at_s[token.id] = now_s
-        return token.id
-
-
-def _header(request: web.Request) -> str:
-    return request.headers.get(hdrs.AUTHORIZATION, "")
-
-
-def _refusal(
-    status: int, kind: Kind, detail: str, scope: Scope, error: str | None = None
-) -> ProblemError:
-    challenge = f'Bearer realm="relayd", scope="{scope}"'
-    if error:
-        challenge += f', error="{error}"'
-    return ProblemError(status, kind, detail, headers={hdrs.WWW_AUTHENTICATE: challenge})
+            error, detail = "", "Send `Authorization: Bearer` and a token."
+        elif header[: len(_BEARER)].lower() != _BEARER or len(header) > _MOST_TOKEN:
+            error, detail = "invalid_request", "The Authorization header has no bearer token."
+        elif (token := self.token(request)) is None or not token.is_valid(now_s):
+            error, detail = "invalid_token", "The token is unknown, expired or revoked."
+        elif not token.may(scope):
+            kind, error = "forbidden", "insufficient_scope"
+            detail = f"This needs a token with the scope {scope!r}."
+        else:
+            self._used_at_s[token.id] = now_s
+            return token.id
+        challenge = f'Bearer realm="relayd", scope="{scope}"'
+        if error:
+            challenge += f', error="{error}"'
+        status = 403 if kind == "forbidden" else 401
+        raise ProblemError(status, kind, detail, headers={hdrs.WWW_AUTHENTICATE: challenge})
 
 
 class RateLimits:
     """A token bucket for each caller: it fills at a rate up to a burst; a request takes one drop.
 
     A bucket is kept as the time at which it will be full again. Where there are many, the fullest
-    are forgotten first: that gives their callers least.
-
-    Parameters
-    ----------
-    per_s : float
-        Of callers without a rate of their own; 0 for no limit.
-    burst : float
-        Of these callers. Others may send at once what is theirs in ten seconds, if that is less.
-
-    Attributes
-    ----------
-    own_per_s : mapping
-        Callers to rates of their own; 0 for no limit.
+    are forgotten first: that gives their callers least. Callers with a rate of their own may send
+    at once what is theirs in ten seconds, if that is less than the burst of the others.
     """
 
     def __init__(self, per_s: float, burst: float) -> None:
@@ -177,13 +134,7 @@ class RateLimits:
         self._full_at_s: dict[object, float] = {}
 
     def wait_s(self, caller: object, now_s: float) -> float:
-        """Take a drop from a caller's bucket.
-
-        Returns
-        -------
-        float
-            0 if the request may go on; else the time until it may, and nothing was taken.
-        """
+        """Take a drop from a caller's bucket; return the time until there is one, 0 for now."""
         own_per_s = self.own_per_s.get(caller)
         per_s = self._per_s if own_per_s is None else own_per_s
         if not per_s:
@@ -201,14 +152,9 @@ class RateLimits:
 
 
 class BrowserChecks:
-    """Checks of one service.
+    """Checks of one service, by its names and by other origins whose pages may ask.
 
-    Parameters
-    ----------
-    hosts : collection of str
-        Names of the service; localhost and addresses are in any case.
-    origins : collection of str
-        Origins other than its own whose pages may ask, such as ``https://dashboard.example``.
+    Localhost and addresses are names of it in any case.
     """
 
     def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
@@ -221,13 +167,7 @@ class BrowserChecks:
         self._is_own = lru_cache(256)(lambda host: _is_own(host, names))
 
     def check_host(self, request: web.Request) -> None:
-        """Refuse a request for another host; one that names none is not a browser's.
-
-        Raises
-        ------
-        ProblemError
-            421 (RFC 9110, 15.5.20).
-        """
+        """Refuse a request for another host (421, RFC 9110, 15.5.20); browsers name one."""
         for host in request.headers.getall(hdrs.HOST, ()):
             if not self._is_own(host):
                 raise _foreign(
@@ -239,13 +179,7 @@ class BrowserChecks:
                 )
 
     def check_origin(self, request: web.Request) -> None:
-        """Refuse what a page of another origin sent.
-
-        Raises
-        ------
-        ProblemError
-            403.
-        """
+        """Refuse (403) what a page of another origin sent."""
         headers = request.headers
         origin, site = headers.get(hdrs.ORIGIN), headers.get(_SEC_FETCH_SITE)
         if origin in self._origins or site in _OWN_SITES or (site is None and origin is None):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,14 @@ from planner.model.network import Snapshot
 from planner.model.units import S_PER_H
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
+from relayd.catalogue.loading import load_catalogue
 from relayd.emitting.formats import emit
 from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
 from relayd.questions.caveats import old_prices
 from relayd.snapshots.changes import effects_of
 from relayd.sources.memory import Source
+from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import Selection, selected, to_decide
@@ -44,36 +48,29 @@ def encoded(value: Any) -> bytes:
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    """Return a named tuple's fields: orjson leaves open whether it is a list or an object.
-
-    Raises
-    ------
-    TypeError
-        If it is something else, which is not JSON.
-    """
+    """Return a named tuple's fields: orjson leaves open whether it is a list or an object."""
     if not isinstance(value, tuple):
         raise TypeError(f"{type(value).__name__} is not JSON")
     return value._asdict()  # type: ignore[attr-defined, no-any-return]
 
 
-def answer_bytes(wan: Wan, request: Specified) -> bytes:
-    """Return an answer as JSON.
+def open_source(db: Location, catalogues: Sequence[Path], fleet: Path | None) -> Source:
+    """Open a store, with a fleet's VMs at their sites."""
+    return StoreSource(load_catalogue(catalogues), db, fleet)
 
-    Raises
-    ------
-    RelaydError
-        As :meth:`relayd.sources.wan.Wan.ask` does.
-    """
+
+def answer_bytes(wan: Wan, request: Specified) -> bytes:
+    """Return an answer as JSON; raises what :meth:`relayd.sources.wan.Wan.ask` raises."""
     return encoded(wan.ask(request))
 
 
 def answer_earlier(
     _wan: Wan, open_source: Callable[[], Source], request: Specified
-) -> tuple[bytes, Snapshot]:
-    """Return an answer from an earlier snapshot as JSON, and that snapshot, read from the store."""
+) -> tuple[Snapshot, bytes]:
+    """Return an answer from an earlier snapshot, read from the store, as JSON; and the snapshot."""
     with closing(open_source()) as source:
         answer = Wan(source).ask(request)
-    return encoded(answer), answer.snapshot
+    return answer.snapshot, encoded(answer)
 
 
 def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:
@@ -83,36 +80,27 @@ def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:
 
 def batch_items(wan: Wan, requests: list[Any], request_id: str | None) -> list[bytes]:
     """Return the items of a batch's answer, each with a plan or its own problem."""
-    return [_batch_item(wan, request, request_id) for request in requests]
-
-
-def _batch_item(wan: Wan, request: Any, request_id: str | None) -> bytes:
-    try:
-        plan = answer_bytes(wan, TransferRequest.from_json(request))
-    except RelaydError as error:
-        return b'{"plan":null,"problem":%b}' % problem_bytes(problem_of(error), request_id)
-    return b'{"plan":%b,"problem":null}' % plan
+    items = []
+    for request in requests:
+        plan, problem = b"null", b"null"
+        try:
+            plan = answer_bytes(wan, TransferRequest.from_json(request))
+        except RelaydError as error:
+            problem = problem_bytes(problem_of(error), request_id)
+        items.append(b'{"plan":%b,"problem":%b}' % (plan, problem))
+    return items
 
 
 def matrix_bytes(
     wan: Wan, metric: Any, connections: int, measured_only: bool, digits: int | None
 ) -> bytes:
     """Return a matrix as JSON."""
-    found = wan.matrix(metric, connections, measured_only=measured_only)
-    values: Any = found.values
+    matrix = wan.matrix(metric, connections, measured_only=measured_only)
+    values: Any = matrix.values
     if digits:
         # By way of text: a power of ten times a whole number would show a binary fraction's end.
         values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
-    return encoded(
-        {
-            "snapshot": found.snapshot,
-            "metric": found.metric,
-            "unit": found.unit,
-            "regions": found.regions,
-            "values": values,
-            "sources": found.sources,
-        }
-    )
+    return encoded(replace(matrix, values=values))
 
 
 def knowledge_bytes(wan: Wan) -> bytes:
@@ -177,13 +165,7 @@ def _relay_gain(plan: Plan, src: str, dst: str) -> dict[str, Any] | None:
 
 
 def samples_meant(_wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
-    """Return about how many samples a decision is, and the last there is; in a worker.
-
-    Raises
-    ------
-    InputError
-        If it can't be made.
-    """
+    """Return about how many samples a decision is, and the last there is; in a worker."""
     through = request["through"]
     with open_store(location, mode="read") as store:
         through = store.samples.last_id() if through is None else through
@@ -192,25 +174,22 @@ def samples_meant(_wan: Wan, location: Location, request: dict[str, Any]) -> dic
 
 
 def decision_effects(wan: Wan, location: Location, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the effects of a decision as JSON types; in a process, as it takes a while.
-
-    Raises
-    ------
-    InputError
-        If it can't be made.
-    """
+    """Return the effects of a decision as JSON types; in a process, as it takes a while."""
     decision = request["decision"]
     with open_store(location, mode="read") as store:
         meant = _meant(store, request)
-        if decision == "accept":
-            changed = effects_of(store, wan.catalogue, accepted=meant)
-        else:
-            changed = effects_of(store, wan.catalogue, change=(decision, frozenset(meant)))
+        what: dict[str, Any] = {"accepted": meant}
+        if decision != "accept":
+            what = {"change": (decision, frozenset(meant))}
+        changed = effects_of(store, wan.catalogue, **what)
     return {"total": len(changed), "changed": changed[:MOST_EFFECTS]}
 
 
 def _meant(store: Store, request: dict[str, Any]) -> list[Any]:
-    """Return the samples in quarantine that a decision is about, or the ids of others."""
+    """Return the samples in quarantine that a decision is about, or the ids of others.
+
+    Raises an InputError if it can't be made.
+    """
     database, decision = store.database, request["decision"]
     if decision in ("accept", "reject"):
         return to_decide(database, request["quarantined"], accepting=decision == "accept")

@@ -32,10 +32,7 @@ _FOR_FILES = 128
 class Connections:
     """The open connections of a service.
 
-    Parameters
-    ----------
-    most : int
-        Beyond it, connections without a request are closed, the longest idle first.
+    Beyond the most, those without a request are closed, the longest idle first.
     """
 
     def __init__(self, most: int) -> None:
@@ -114,9 +111,8 @@ class ClientConnection(RequestHandler):
         message: str | None = None,  # noqa: ARG002 - quotes what was sent
     ) -> web.StreamResponse:
         """Answer what never reached the application."""
-        if status == 400:
-            problem = ProblemError(400, "malformed", "This is not a request of HTTP/1.1.")
-        else:
+        problem = ProblemError(400, "malformed", "This is not a request of HTTP/1.1.")
+        if status != 400:
             problem = ProblemError(status, "internal", "This is a fault of the service.")
             self.log_exception("Unhandled", exc_info=exc)
         response = web.Response(
@@ -129,13 +125,7 @@ class ClientConnection(RequestHandler):
 
 
 def most_connections(wanted: int) -> int:
-    """Raise the limit of open files as far as the system allows, and return what fits under it.
-
-    Parameters
-    ----------
-    wanted : int
-        The most connections that there are to be.
-    """
+    """Raise the limit of open files as far as possible; return how many connections fit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # some systems allow less than they say
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

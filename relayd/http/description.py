@@ -10,14 +10,13 @@ from threading import Lock
 from typing import Any
 
 from aiohttp import hdrs, web
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from planner.fields.specified import Specified, schema_of
 from relayd.dashboard.pages import DOCS, HTML, POLICY, framed
 from relayd.http.access import SAFE_METHODS
 from relayd.http.problems import MEDIA_TYPE, Problem
-from relayd.http.reading import JSON, NDJSON
-from relayd.http.route import RequestContext, Route, route
+from relayd.http.route import JSON, NDJSON, Model, RequestContext, Route, route
 from relayd.http.routes import ROUTES
 from relayd.http.routes.plans import SCHEMA_NAMES, query_schema, request_schemas
 from relayd.questions.registry import QUESTIONS
@@ -106,7 +105,7 @@ class _Schemas:
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
         answers = dict.fromkeys([Problem, *(r.answer for r in routes if r.answer is not None)])
-        bodies = [r.body for r in routes if r.body is not None]
+        bodies = [r.body for r in routes if r.body is not None and r.question is None]
         asked = dict.fromkeys(
             model
             for model in (*bodies, *(also for r in routes for also in (r.query, *r.also_schemas)))
@@ -128,13 +127,15 @@ class _Schemas:
     def answer(self, model: Any) -> dict[str, Any]:
         return self._found[model, "serialization"]
 
-    def body(self, model: type[BaseModel] | type[Specified]) -> dict[str, Any]:
+    def body(self, model: Model) -> dict[str, Any]:
         if issubclass(model, Specified):
             return {"$ref": _REFS.format(model=model.__name__)}
         return self._found[model, "validation"]
 
-    def query(self, model: type[BaseModel]) -> dict[str, Any]:
+    def query(self, model: Model) -> dict[str, Any]:
         """Return a query's model with its properties at hand."""
+        if issubclass(model, Specified):
+            return query_schema(QUESTIONS[0])
         schema = self.body(model)
         if "$ref" in schema:
             schema = self.definitions[schema["$ref"].rpartition("/")[2]]
@@ -160,8 +161,6 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     ]
     if route.query:
         parameters += _query(schemas.query(route.query))
-    elif route.question and route.method == "GET":
-        parameters += _query(query_schema(route.question))
     if route.etag:
         parameters.append(
             {
@@ -174,7 +173,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         )
     if parameters:
         operation["parameters"] = parameters
-    if route.method == "POST" and (route.body or route.question):
+    if route.body:
         content = {kind: _body(kind, route, schemas) for kind in route.body_types}
         operation["requestBody"] = {"required": True, "content": content}
     operation["responses"] = _responses(route, schemas)

@@ -21,15 +21,8 @@ CALLER: ContextVar[object] = ContextVar("caller", default="the service itself")
 class FairQueue:
     """Lets so many work at once; the others wait, each caller in a queue of its own.
 
-    Parameters
-    ----------
-    at_once : int
-    most_waiting : int
-        Of all callers together. Where there are as many, the caller with the most loses its last.
-    most_of_one : int
-        Of one caller.
-    what : str
-        What is waited for, for messages.
+    Where as many wait as may, the caller with the most loses its last. ``what`` they wait for is
+    for messages.
     """
 
     def __init__(self, at_once: int, most_waiting: int, most_of_one: int, what: str) -> None:
@@ -39,17 +32,10 @@ class FairQueue:
         self._what = what
         self._queues: OrderedDict[object, deque[asyncio.Future[None]]] = OrderedDict()
         self.waiting = 0
-        """The number of callers that wait."""
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn of the caller whose request this is.
-
-        Raises
-        ------
-        ProblemError
-            429 if too many of this caller wait, 503 if too many of all.
-        """
+        """Wait for a turn of the caller whose request this is; 429 or 503 if too many wait."""
         if self._free and not self.waiting:
             self._free -= 1
         else:
@@ -101,9 +87,5 @@ class FairQueue:
         self._free += 1
 
     def _refusal(self, status: int, kind: Kind, whose: str = "") -> ProblemError:
-        return ProblemError(
-            status,
-            kind,
-            f"Too many requests {whose}wait for {self._what} already. Try again.",
-            retry_s=1,
-        )
+        detail = f"Too many requests {whose}wait for {self._what} already. Try again."
+        return ProblemError(status, kind, detail, retry_s=1)

@@ -1,36 +1,56 @@
-"""A route and its answers: what a path takes and gives, JSON with its snapshot, ETags, pages."""
+"""A route: how its requests are read, within limits, and how its answers are sent.
+
+JSON is read more strictly than the standard library does: what two readers may understand
+differently is refused, such as the same key twice, NaN and Infinity.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
+import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from dataclasses import dataclass
 from hashlib import blake2b
 from inspect import cleandoc
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import parse_qsl
 
 from aiohttp import ETag, hdrs, web
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from planner.fields.specified import Specified
+from planner.fields.kinds import ByPlace
+from planner.fields.specified import Items, Specified, fields_of
 from planner.model.document import Buffer
 from planner.model.errors import InputError
 from planner.model.network import Snapshot
 from relayd.http.access import SAFE_METHODS
 from relayd.http.answers import encoded
 from relayd.http.current_state import Current
-from relayd.http.reading import JSON
+from relayd.http.problems import ProblemError, invalid
 from relayd.http.service import Service
 from relayd.questions.registry import Question
+from relayd.store import Store
 from relayd.store.tokens import Scope
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 ID_KEY = "request_id"
+JSON, NDJSON = "application/json", "application/x-ndjson"
 EVENT_STREAM = "text/event-stream"
+MOST_QUERY = 100
+"""Parameters of a query string."""
+MOST_DEPTH = 32
+"""Of a JSON document."""
 WRITE_TIMEOUT_S = 30.0
 """Longest time that a reader may leave an answer unread."""
 PART_BYTES = 1 << 18
@@ -39,18 +59,15 @@ LEAST_COMPRESSED_BYTES = 1400
 """A body that fits into one packet arrives no sooner for being shorter."""
 LEAST_BYTES_FOR_A_THREAD = 100_000
 """From here on a thread compresses: 100 kB take some 2 ms."""
+_TOO_DEEP = f"nests deeper than {MOST_DEPTH} levels"
+Model: TypeAlias = type[BaseModel] | type[Specified]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """A request that was read and checked, and the service that answers it.
+    """A request that was read and checked, and the service that answers it by what it knows now.
 
-    Attributes
-    ----------
-    current : Current
-        The state of knowledge that the answer rests on.
-    query, body
-        Instances of the route's models; of a question, its request.
+    ``query`` and ``body`` are instances of the route's models.
     """
 
     service: Service
@@ -63,6 +80,21 @@ class RequestContext:
     def snapshot(self) -> Snapshot:
         """The snapshot that the answer names."""
         return self.current.snapshot
+
+    async def read(self, function: Callable[[Store], T]) -> T:
+        """Read from the store; see :meth:`.StoreAccess.read`."""
+        return await self.service.store.read(function)
+
+    async def ask(self, question: Callable[..., T], *arguments: Any) -> T:
+        """Let a worker answer; see :meth:`.Workers.ask`."""
+        return await self.service.workers.ask(self.current.version, question, *arguments)
+
+    async def ask_once(self, key: str, question: Callable[..., bytes], *arguments: Any) -> bytes:
+        """Let a worker answer, once for each state of knowledge."""
+        if (body := self.current.answers.get(key)) is None:
+            body = await self.ask(question, *arguments)
+            self.current.answers.keep(key, body)
+        return body
 
 
 Content: TypeAlias = Mapping[str, Any] | bytes | web.StreamResponse
@@ -77,25 +109,14 @@ class Route:
     ----------
     handler : callable
         Returns a document without its snapshot, the bytes of a whole one, or a response.
-    summary, description : str
     scope : Scope | None
         That a token needs; None for a route that is open to everyone.
-    query, body : type of BaseModel, optional
-        A body may be specified by fields, as a question's is.
-    question : Question, optional
-        Whose request is in the query string of GET, in the body of POST.
     example : mapping, optional
         A body that can be sent; a question has its own.
-    answer : type, optional
-        Of a JSON answer.
-    media_type : str
-        Of the answer.
     body_types : tuple of str
         Media types of the body; where there are several, the handler reads it.
-    etag : bool
-        Whether If-None-Match is honoured.
-    unlimited : bool
-        Whether rate limits leave it out.
+    etag, unlimited : bool
+        Whether If-None-Match is honoured; whether rate limits leave it out.
     also_schemas : tuple
         Models that the body's model refers to by name.
     operation_id : str
@@ -110,8 +131,8 @@ class Route:
     summary: str
     scope: Scope | None = None
     description: str = ""
-    query: type[BaseModel] | None = None
-    body: type[BaseModel] | type[Specified] | None = None
+    query: Model | None = None
+    body: Model | None = None
     question: Question | None = None
     example: Mapping[str, Any] | None = None
     answer: Any = None
@@ -139,49 +160,215 @@ class Route:
         """Names of what varies in the path."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
-    async def answered(self, context: RequestContext) -> web.StreamResponse:
-        """Return the response to a request."""
-        found = await self.handler(context)
-        if isinstance(found, web.StreamResponse):
-            return found
-        body, snapshot = found, context.snapshot
-        if not isinstance(body, bytes):
-            body = encoded({"snapshot": snapshot, **body})
+    async def answered(self, service: Service, request: web.Request) -> web.StreamResponse:
+        """Read a request, and return the response to it."""
+        query = read_query(request, self.query) if self.documented else None
+        body = None
+        if self.body is not None and len(self.body_types) == 1:
+            check_media_type(request, self.body_types)
+            settings = service.settings
+            most_bytes = int(settings.body_mb * 1e6)
+            body = as_model(
+                read_json(await read_bytes(request, most_bytes, settings.read_timeout_s)), self.body
+            )
+        context = RequestContext(service, service.current, request, query, body)
+        content = await self.handler(context)
+        if isinstance(content, web.StreamResponse):
+            return content
         if self.etag:
-            return tagged_response(context.request, body, snapshot)
-        return json_response(body, snapshot, status=self.success)
+            return tagged_response(request, content, context.snapshot)
+        return document_response(context.snapshot, content, status=self.success)
 
 
 def route(
     method: str, path: str, scope: Scope | None = None, answer: Any = None, /, **options: Any
 ) -> Callable[[Handler], Route]:
-    """Make a handler a route; its docstring has the summary, unless a question has, and more.
-
-    Parameters
-    ----------
-    method, path, scope, answer
-    **options
-        Further attributes of :class:`Route`.
-    """
+    """Make a handler a route; its docstring has the summary, unless a question has, and more."""
 
     def declared(handler: Handler) -> Route:
         summary, _, text = cleandoc(handler.__doc__ or "").partition("\n\n")
+        about = {"description": " ".join(text.split()), "answer": answer} | options
         if question := options.get("question"):
             summary = question.summary
-        about = {"description": " ".join(text.split()), "answer": answer} | options
+            about["query" if method == "GET" else "body"] = question.request
         return Route(method, path, handler, summary.removesuffix("."), scope, **about)
 
     return declared
 
 
+# ---- requests ----------------------------------------------------------------------------------
+
+
+def read_query(request: web.Request, model: Model | None) -> Any:
+    """Return the query string as a model; without one, nothing may be asked.
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown, wrong, or given twice where one is meant.
+    """
+    if model is None:
+        if text := request.rel_url.raw_query_string:
+            first = text.partition("=")[0][:50]
+            raise InputError("query", "takes no parameters", value=first)
+        return None
+    if issubclass(model, Specified):
+        kinds = {field.key: field.kind for field in fields_of(model).values()}
+        content = _parameters(request, [name for name, kind in kinds.items() if kind.repeated])
+        for name in content:
+            if isinstance(kinds.get(name), ByPlace | Items):
+                raise InputError(
+                    name, "is not a parameter of this path", remedy="Send a JSON body."
+                )
+        return model.from_json(content)
+    fields = model.model_fields
+    content = _parameters(request, ())
+    for name in content:
+        if name not in fields:
+            raise InputError(
+                name[:100],
+                "is not a parameter of this path",
+                remedy=f"Parameters are {', '.join(fields)}.",
+            )
+    return as_model(content, model, strict=False)
+
+
+def _parameters(request: web.Request, repeated: Collection[str]) -> dict[str, Any]:
+    """Return the parameters of a query string; those that may be repeated as lists."""
+    text = request.rel_url.raw_query_string
+    try:
+        pairs = parse_qsl(
+            text,
+            keep_blank_values=True,
+            strict_parsing=bool(text),
+            errors="strict",
+            max_num_fields=MOST_QUERY,
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise InputError("query", "is not a query string such as a=1&b=2") from None
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in repeated:
+            content.setdefault(name, []).append(value)
+        elif name in content:
+            raise InputError(name, "is given twice", value=value)
+        else:
+            content[name] = value
+    return content
+
+
+def as_model(value: Any, model: Model, *, strict: bool = True) -> Any:
+    """Return a JSON value as an instance of a model, or raise an InputError."""
+    if issubclass(model, Specified):
+        return model.from_json(value)
+    try:
+        return model.model_validate(value, strict=strict)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def check_media_type(request: web.Request, allowed: tuple[str, ...]) -> str:
+    """Return the body's media type; 415 if it is none of those allowed, or compressed."""
+    found = request.content_type.lower()
+    problem = ""
+    if hdrs.CONTENT_TYPE not in request.headers or found not in allowed:
+        problem = f"Send the body as {' or '.join(allowed)}."
+    elif (request.charset or "utf-8").lower() not in ("utf-8", "utf8"):
+        problem = "Send the body in UTF-8."
+    elif request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
+        problem = "Send the body as it is, not compressed."
+    if problem:
+        raise ProblemError(415, "media-type", problem, headers={"Accept-Post": ", ".join(allowed)})
+    return found
+
+
+async def read_bytes(request: web.Request, most_bytes: int, timeout_s: float) -> bytes:
+    """Return a body that is small enough and comes in time."""
+    return b"".join([part async for part in read_parts(request, most_bytes, timeout_s)])
+
+
+async def read_parts(
+    request: web.Request, most_bytes: int, timeout_s: float
+) -> AsyncIterator[bytes]:
+    """Yield a body as it comes.
+
+    Raises
+    ------
+    ProblemError
+        413 once it is larger than it may be, 408 if it takes too long in all.
+    """
+    declared, read = request.content_length or 0, 0
+    deadline_s = asyncio.get_running_loop().time() + timeout_s
+    try:
+        while True:
+            if max(declared, read) > most_bytes:
+                most = f"{most_bytes / 1e6:g} MB"
+                raise ProblemError(
+                    413, "too-large", f"The body is larger than the {most} it may have."
+                )
+            async with asyncio.timeout_at(deadline_s):
+                part = await request.content.readany()
+            if not part:
+                return
+            read += len(part)
+            if read <= most_bytes:
+                yield part
+    except TimeoutError:
+        raise ProblemError(
+            408, "timeout", f"The body did not come within {timeout_s:g} s."
+        ) from None
+    except (web.RequestPayloadError, ConnectionError):  # the sender may have gone
+        raise ProblemError(400, "malformed", "The body ended early or is garbled.") from None
+
+
+def read_json(content: bytes, what: str = "The body") -> Any:
+    """Return the value of a JSON document.
+
+    Raises
+    ------
+    ProblemError
+        400 where it is not JSON (RFC 8259), not UTF-8, names a key twice, or nests too deep.
+    """
+    try:
+        value = json.loads(content.decode(), object_pairs_hook=_unique, parse_constant=_refused)
+        # Few brackets can't nest deep.
+        if content.count(b"{") + content.count(b"[") > MOST_DEPTH:
+            _refuse_deep(value, MOST_DEPTH)
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 (byte {error.start})"
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: {error.msg}, line {error.lineno} column {error.colno}"
+    except RecursionError:
+        problem = _TOO_DEEP
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return value
+    raise ProblemError(400, "malformed", f"{what} {problem}.")
+
+
+def _refuse_deep(value: Any, levels: int) -> None:
+    if isinstance(value, dict | list):
+        if not levels:
+            raise ValueError(_TOO_DEEP)
+        for inner in value.values() if isinstance(value, dict) else value:
+            _refuse_deep(inner, levels - 1)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for at, key in enumerate(keys) if key in keys[:at])
+        raise ValueError(f"names the key {twice[:80]!r} twice")
+    return value
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"is not JSON: {constant} is not a number there")
+
+
 # ---- documents ---------------------------------------------------------------------------------
-
-
-def json_response(body: bytes, snapshot: Snapshot, *, status: int = 200) -> web.Response:
-    """Return a JSON document with its snapshot in the headers."""
-    return web.Response(
-        body=body, status=status, content_type=JSON, headers=snapshot_headers(snapshot)
-    )
 
 
 def snapshot_headers(snapshot: Snapshot) -> dict[str, str]:
@@ -190,14 +377,29 @@ def snapshot_headers(snapshot: Snapshot) -> dict[str, str]:
 
 
 def document_response(
-    snapshot: Snapshot, content: Mapping[str, Any], *, status: int = 200
+    snapshot: Snapshot,
+    content: Mapping[str, Any] | bytes,
+    *,
+    status: int = 200,
+    location: str | None = None,
 ) -> web.Response:
     """Return a JSON document that names its snapshot, in the document and in the headers."""
-    return json_response(encoded({"snapshot": snapshot, **content}), snapshot, status=status)
+    headers = snapshot_headers(snapshot)
+    if location is not None:
+        headers[hdrs.LOCATION] = location
+    body = _body(snapshot, content)
+    return web.Response(body=body, status=status, content_type=JSON, headers=headers)
 
 
-def tagged_response(request: web.Request, body: bytes, snapshot: Snapshot) -> web.Response:
+def _body(snapshot: Snapshot, content: Mapping[str, Any] | bytes) -> bytes:
+    return content if isinstance(content, bytes) else encoded({"snapshot": snapshot, **content})
+
+
+def tagged_response(
+    request: web.Request, content: Mapping[str, Any] | bytes, snapshot: Snapshot
+) -> web.Response:
     """Return a document with its ETag, or 304 if the client has it already."""
+    body = _body(snapshot, content)
     headers = snapshot_headers(snapshot) | {
         hdrs.CACHE_CONTROL: "private, no-cache",
         # Going back shows what is cached: not to who has signed out since.
@@ -221,14 +423,7 @@ def known_response(
 
 
 def compressed(response: web.Response, tag: str | None = None) -> web.Response:
-    """Compress a response for clients that accept it, unless it is small.
-
-    Parameters
-    ----------
-    response : web.Response
-    tag : str, optional
-        Its ETag: a weak one, as it is the same with each compression.
-    """
+    """Compress a response for clients that accept it, unless it is small; its ETag is weak."""
     if tag is not None:
         response.etag = ETag(tag, is_weak=True)
     if isinstance(response.body, bytes) and len(response.body) >= LEAST_COMPRESSED_BYTES:
@@ -242,17 +437,9 @@ def compressed(response: web.Response, tag: str | None = None) -> web.Response:
 
 
 async def streamed_response(
-    request: web.Request, parts: Iterator[Buffer], response: web.StreamResponse
+    request: web.Request, parts: Iterable[Buffer], response: web.StreamResponse
 ) -> web.StreamResponse:
-    """Send an answer that is made meanwhile: no more than a part of it is in memory.
-
-    Parameters
-    ----------
-    parts : iterator of bytes-like
-        Asked for in threads, one after the other.
-    response : web.StreamResponse
-        Status and headers.
-    """
+    """Send an answer that threads make meanwhile: no more than a part of it is in memory."""
     await response.prepare(request)
     if request.method == hdrs.METH_HEAD:
         return response
@@ -271,26 +458,18 @@ async def streamed_response(
 
 def _together(parts: Iterable[Buffer]) -> Iterator[bytes]:
     """Yield parts joined, so that none is small, and none empty."""
-    found: list[Buffer] = []
-    size = 0
+    waiting = bytearray()
     for part in parts:
-        found.append(part)
-        size += len(part)
-        if size >= PART_BYTES:
-            yield b"".join(found)
-            found, size = [], 0
-    if size:
-        yield b"".join(found)
+        waiting += part
+        if len(waiting) >= PART_BYTES:
+            yield bytes(waiting)
+            waiting.clear()
+    if waiting:
+        yield bytes(waiting)
 
 
 def json_parts(members: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield a JSON object piece by piece.
-
-    Parameters
-    ----------
-    members : iterable of (name, value)
-        An iterator as a value stands for a list, of which it yields parts, lists themselves.
-    """
+    """Yield a JSON object piece by piece; an iterator as a value yields parts of a list."""
     before = b"{"
     for name, value in members:
         yield before + encoded(name) + b":"
@@ -298,51 +477,42 @@ def json_parts(members: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
         if not isinstance(value, Iterator):
             yield encoded(value)
             continue
-        yield b"["
-        comma = b""
-        for part in value:
-            if part:
-                yield comma + encoded(part)[1:-1]
-                comma = b","
-        yield b"]"
+        comma = b"["
+        for part in filter(None, value):
+            yield comma + encoded(part)[1:-1]
+            comma = b","
+        yield b"[]" if comma == b"[" else b"]"
     yield b"}"
 
 
 # ---- pages of lists ----------------------------------------------------------------------------
 
 
-def cursor(*parts: str | int) -> str:
+def cursor(*parts: str | float) -> str:
     """Return a cursor for the last entry of a page: the position where it ended, opaque."""
-    return base64.urlsafe_b64encode("\n".join(str(part) for part in parts).encode()).decode()
+    return base64.urlsafe_b64encode(encoded(parts)).decode()
 
 
 def page_of(
     name: str,
-    found: list[T],
+    rows: list[T],
     limit: int,
-    end_of: Callable[[T], tuple[str | int, ...]],
-    seen: Callable[[T], Any] = lambda entry: entry,
+    end_of: Callable[[T], tuple[str | float, ...]],
+    shown: Callable[[T], Any] = lambda row: row,
 ) -> dict[str, Any]:
-    """Return a page under its name, and its cursor if more was found than the page holds.
+    """Return a page under its name, and its cursor if there is one row more than it holds.
 
-    Parameters
-    ----------
-    found : list
-        One entry more than the page, if there are as many.
-    limit : int
-        Entries of the page.
-    end_of : callable
-        The parts of the cursor of an entry.
-    seen : callable
-        An entry as the page has it.
+    ``end_of`` gives the parts of the cursor of a row, and ``shown`` a row as the page has it.
     """
-    page = found[:limit]
-    more = cursor(*end_of(page[-1])) if len(found) > limit else None
-    return {name: [seen(entry) for entry in page], "next_cursor": more}
+    page = rows[:limit]
+    more = cursor(*end_of(page[-1])) if len(rows) > limit else None
+    return {name: [shown(row) for row in page], "next_cursor": more}
 
 
-def position(text: str | None, parts: int) -> list[str] | None:
-    """Return the parts that :func:`cursor` was given; None for the first page.
+def position(text: str | None, *kinds: type) -> Any:
+    """Return the parts, of these types, or the only one that :func:`cursor` was given.
+
+    None stands for the first page.
 
     Raises
     ------
@@ -352,24 +522,15 @@ def position(text: str | None, parts: int) -> list[str] | None:
     if text is None:
         return None
     try:
-        found = base64.b64decode(text.encode(), altchars=b"-_", validate=True).decode().split("\n")
-    except (binascii.Error, UnicodeError, ValueError):
-        found = []
-    if len(found) != parts:
-        raise InputError(
-            "cursor",
-            "is not one that this path gave",
-            value=text,
-            remedy="Give `next_cursor` of the page before, or none for the first page.",
-        )
-    return found
-
-
-def whole_position(text: str | None) -> int:
-    """Return a cursor's number; 0 for the first page."""
-    found = position(text, 1)
-    if found is None:
-        return 0
-    if not (found[0].isascii() and found[0].isdigit() and len(found[0]) <= 18):
-        raise InputError("cursor", "is not one that this path gave", value=text)
-    return int(found[0])
+        parts = json.loads(base64.b64decode(text.encode(), altchars=b"-_", validate=True))
+    except ValueError:
+        parts = None
+    is_ours = isinstance(parts, list) and [*map(type, parts)] == [*kinds]
+    if is_ours and all(abs(part) < 2**63 for part in parts if isinstance(part, int)):
+        return parts if len(parts) > 1 else parts[0]
+    raise InputError(
+        "cursor",
+        "is not one that this path gave",
+        value=text,
+        remedy="Give `next_cursor` of the page before, or none for the first page.",
+    )

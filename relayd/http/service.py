@@ -7,25 +7,25 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair, still_believed
-from planner.model.network import Network, NewerSamples
+from planner.model.network import NewerSamples
 from relayd.http.access import Access, RateLimits
-from relayd.http.campaigns.supervisor import CampaignSupervisor, regions_of
+from relayd.http.answers import open_source
+from relayd.http.background import MOST_TIMES_LATER, FleetWatch, SnapshotMaker, forever
+from relayd.http.campaigns import CampaignSupervisor, regions_of
 from relayd.http.connections import Connections, most_connections
-from relayd.http.current_state import RENEW_AFTER_S, Current, open_source, read_current, with_states
+from relayd.http.current_state import Current, read_current
 from relayd.http.fair_queue import FairQueue
 from relayd.http.monitoring.metrics import Exposition, Metrics, estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.settings import ServiceSettings
-from relayd.http.snapshot_maker import SnapshotMaker
 from relayd.http.store_access import EventStream, StoreAccess
-from relayd.http.watcher_supervisor import WatcherSupervisor
 from relayd.http.workers import Workers
 from relayd.sources.stored import newer_than
 from relayd.store import Location, SnapshotRow, Store
@@ -41,20 +41,15 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 NOTE_USED_EVERY_S = 60.0
 """Interval of writing to the store which tokens were used."""
+RENEW_AFTER_S = 3600.0
+"""Ages count in whole days, so a graph that was read an hour ago differs once a day at most."""
+WATCH_AGAIN_S = 5.0
+STOP_WATCHING_S = 15.0
+"""For the watcher to store its results and to clean up its hosts."""
 
 
 class Service:
     """Everything that handlers use.
-
-    Parameters
-    ----------
-    settings : ServiceSettings
-    db : Path or Address
-        The store; made where there is none.
-    catalogues : sequence of Path
-        A user's own catalogue files.
-    telemetry : Telemetry | None
-        Where traces and metrics are sent.
 
     Attributes
     ----------
@@ -78,16 +73,14 @@ class Service:
         self.connections = Connections(most_connections(settings.max_connections))
         self.store = StoreAccess(db)
         self.telemetry = telemetry
-        self.is_stopping = False
         self.in_flight = 0
-        self.watcher = WatcherSupervisor(settings, db, catalogues)
+        self.watcher = FleetWatch(settings, db, catalogues)
         self.campaigns = CampaignSupervisor(
             settings.fleet, db, catalogues, watched=self.watcher.is_on
         )
         self.open_source = partial(open_source, db, catalogues, settings.fleet)
-        self._cache_bytes = int(settings.cache_mb * 1e6)
-        self._latest: SnapshotRow | None = None
-        self._verification = 0
+        self._state: _State
+        self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
@@ -98,20 +91,22 @@ class Service:
         )
         # Each takes a process of its own and, of a large store, a core for minutes.
         self.previews = FairQueue(1, 8, 2, "the effects of a decision")
-        self.snapshots = SnapshotMaker(self.workers, db, settings.snapshot_every_s)
+        self.snapshots = SnapshotMaker(self.workers, db)
 
-    async def kept_answer(
-        self, current: Current, key: str, question: Callable[..., bytes], *arguments: Any
-    ) -> bytes:
-        """Return an answer that a worker makes once for each state of knowledge."""
-        if (body := current.plans.get(key)) is None:
-            body = await self.workers.ask(current.version, question, *arguments)
-            current.plans.keep(key, body)
-        return body
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the service accepts nothing new."""
+        return self._stopping.is_set()
+
+    def want_snapshot(self) -> None:
+        """Ask for a snapshot of new samples, unless another process makes them."""
+        if self.settings.snapshot_every_s:
+            self.snapshots.want()
 
     def snapshot_age_s(self) -> float | None:
         """Return the age of the newest sample that answers rest on; None for a baseline."""
-        return None if self._latest is None else max(0.0, time.time() - self._latest.as_of_s)
+        latest = self._state.latest
+        return None if latest is None else max(0.0, time.time() - latest.as_of_s)
 
     async def begin(self) -> None:
         """Open the store, read the newest snapshot, start the workers.
@@ -122,8 +117,7 @@ class Service:
             If the store or the catalogue can't be used.
         """
         await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
-        state = await self.store.read(_state)
-        self._latest, self._verification = state.latest, state.verification
+        self._state = state = await self.store.read(_state)
         if problem := self.settings.tokens_problem(state.tokens):
             await self.store.close()
             raise problem
@@ -132,26 +126,38 @@ class Service:
         await self.workers.warm(self.current.version)
         self._add_gauges()
         if await self.store.read(lambda store: _lacks_snapshot(store, state.latest)):
-            self.snapshots.want()  # it ended before it could make one
+            self.want_snapshot()  # it ended before it could make one
+        settings, stop = self.settings, self._stopping
         work = [
-            self._forever(self.settings.refresh_s, self.refresh),
-            self._forever(NOTE_USED_EVERY_S, self.note_used_tokens),
-            self.watcher.run(),
-            self.snapshots.run(lambda: self.current.version),
+            forever("store", self.refresh, settings.refresh_s, stop),
+            forever("store", self.note_used_tokens, NOTE_USED_EVERY_S, stop),
+            forever(
+                "snapshot",
+                lambda: self.snapshots.make(self.current.version),
+                settings.snapshot_every_s,
+                stop,
+                most_times_later=MOST_TIMES_LATER,
+            ),
         ]
-        if self.telemetry:
-            version = lambda: self.current.version  # noqa: E731
-            work.append(self.telemetry.push_forever(self.exposition.text, self.workers, version))
+        if telemetry := self.telemetry:
+
+            async def push() -> None:
+                text = await self.exposition.text()
+                await telemetry.push(text, self.workers, self.current.version)
+
+            work.append(forever("otlp", push, telemetry.interval_s, stop))
+        if self.watcher.is_on:
+            work.append(forever("watch", lambda: self.watcher.run(stop), WATCH_AGAIN_S, stop))
         self._tasks += map(asyncio.create_task, work)
 
     async def make_first_token(self) -> FirstToken | None:
         """Give the store a token if it never had one and requests need one."""
         if self.settings.no_auth:
             return None
-        if await self.store.read(lambda store: Tokens(store.database).list()):
+        if await self.store.read(_tokens):
             return None
         made = await self.store.write(lambda store: first_token(Tokens(store.database)))
-        self._renew_tokens(await self.store.read(lambda store: Tokens(store.database).list()))
+        self._renew_tokens(await self.store.read(_tokens))
         return made
 
     def _renew_tokens(self, tokens: Sequence[Token]) -> None:
@@ -181,20 +187,21 @@ class Service:
         return known or region in regions_of(self.settings.fleet)
 
     async def begin_shutdown(self) -> None:
-        """Say that the service is stopping, and end streams that never end by themselves."""
-        self.is_stopping = True
+        """Stop background tasks and streams, which never end by themselves."""
+        self._stopping.set()
         await self.events.close()
 
     async def end(self) -> None:
-        """Stop background tasks, finish writing, and close."""
-        await self.watcher.stop()
+        """Wait for the watcher, interrupt campaigns, finish writing, and close."""
+        self._stopping.set()
+        if self.watcher.is_on and self._tasks:
+            await asyncio.wait(self._tasks[-1:], timeout=STOP_WATCHING_S)
         for task in self._tasks:
             task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.campaigns.close()
-        await self.note_used_tokens()
+        with contextlib.suppress(RelaydError, ProblemError):
+            await self.note_used_tokens()
         self.exposition.close()
         if self.telemetry:
             await asyncio.to_thread(self.telemetry.close)
@@ -202,7 +209,8 @@ class Service:
         await self.store.close()
 
     async def _read(self) -> None:
-        current = await asyncio.to_thread(read_current, self.open_source, self._cache_bytes)
+        cache_bytes = int(self.settings.cache_mb * 1e6)
+        current = await asyncio.to_thread(read_current, self.open_source, cache_bytes)
         await self._adopt(current)
         about = {"snapshot": current.snapshot.id, "as_of": current.snapshot.as_of}
         LOG.info("snapshot", extra=about)
@@ -214,97 +222,87 @@ class Service:
         )
         self.current = current
 
-    async def _expire_link_states(self) -> None:
-        """Forget link states that expired, while the store can't be read."""
-        now_s, states = time.time(), self.current.network.link_states
-        left = still_believed(states, now_s)
-        if len(left) < len(states):
-            await self._adopt(with_states(self.current, left, self._cache_bytes, now_s))
-
-    async def _forever(self, every_s: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something at intervals; where it fails, the next attempt may go well."""
-        while True:
-            await asyncio.sleep(every_s)
-            try:
-                await work()
-            except (RelaydError, ProblemError) as error:
-                LOG.warning("store", extra={"problem": str(error)})
-            except Exception as error:
-                LOG.error("fault", exc_info=error)
-
     async def note_used_tokens(self) -> None:
         """Keep when tokens were used; what can't be kept now is tried again."""
         if used := self.access.used():
-            with contextlib.suppress(RelaydError, ProblemError):
-                await self.store.write(lambda store: Tokens(store.database).note_used(used))
-                self.access.forget_used(used)
+            await self.store.write(lambda store: Tokens(store.database).note_used(used))
+            self.access.forget_used(used)
 
     async def refresh(self) -> None:
         """Take up new snapshots, tokens and link states of the store."""
+        current, before = self.current, self._state
         try:
             state = await self.store.read(_state)
         except (RelaydError, ProblemError):
-            await self._expire_link_states()
+            # Link states expire all the same.
+            left = still_believed(current.network.link_states, time.time())
+            if len(left) < len(current.network.link_states):
+                await self._adopt(current.with_states(left))
             raise
         self._renew_tokens(state.tokens)
-        known = self._latest.id if self._latest else None
-        found = state.latest.id if state.latest else None
-        stale = time.time() - self.current.read_at_s > RENEW_AFTER_S
-        verified = state.verification != self._verification
-        # States are compared, because they also expire without an event.
-        down = state.link_states != self.current.network.link_states
-        behind = _is_other(state.newer, self.current.network.newer_samples)
-        if found != known or down or verified or stale or behind:
-            before, network = self._latest, self.current.network
+        network = current.network
+        is_new = state.snapshot_id != before.snapshot_id
+        if (
+            is_new
+            # States are compared, because they also expire without an event.
+            or state.link_states != network.link_states
+            or state.verification != before.verification
+            or time.time() - current.read_at_s > RENEW_AFTER_S
+            or _is_other(state.newer, network.newer_samples)
+        ):
             await self._read()
-            self._latest, self._verification = state.latest, state.verification
-            if before and state.latest and found != known:
-                await self._record_estimate_errors(network, before, state.latest)
-
-    async def _record_estimate_errors(
-        self, network: Network, before: SnapshotRow, after: SnapshotRow
-    ) -> None:
-        """Compare samples taken between two snapshots with the estimates of the first."""
-        found = await self.store.read(
-            lambda store: store.samples.newest(before.as_of_s, after.as_of_s)
-        )
-        self.metrics.estimated(estimate_errors(network.links, found))
+            self._state = state
+            if is_new and (old := before.latest) and (new := state.latest):
+                # Compares samples taken between two snapshots with the estimates of the first.
+                samples = await self.store.read(
+                    lambda store: store.samples.newest(old.as_of_s, new.as_of_s)
+                )
+                self.metrics.estimated(estimate_errors(network.links, samples))
 
     def _add_gauges(self) -> None:
-        add = self.metrics.gauge
-        add("http_in_flight", "Requests being answered.", lambda: self.in_flight)
-        add("http_connections", "Open connections.", lambda: len(self.connections))
-        add("plan_cache_bytes", "Memory of cached answers.", lambda: self.current.plans.used_bytes)
-        add("plan_cache_entries", "Cached answers.", lambda: len(self.current.plans))
-        add("worker_queue", "Questions that wait or run in workers.", lambda: self.workers.waiting)
-        add("event_readers", "Readers of events.", lambda: self.events.readers)
-        add("store_queue", "Requests that wait for the store.", lambda: self.store.waiting)
-        add(
-            "store_silent_seconds",
-            "How long the store has owed an answer; 0 where it owes none.",
-            self.store.silent_s,
-        )
-        add(
-            "snapshot_age_seconds",
-            "Age of the newest sample that answers rest on.",
-            self.snapshot_age_s,
-        )
-        add(
-            "snapshot_waiting_seconds",
-            "How long new samples have waited for a snapshot.",
-            self.snapshots.waiting_s,
-        )
+        for name, meaning, value in (
+            ("http_in_flight", "Requests being answered.", lambda: self.in_flight),
+            ("http_connections", "Open connections.", lambda: len(self.connections)),
+            (
+                "plan_cache_bytes",
+                "Memory of cached answers.",
+                lambda: self.current.answers.used_bytes,
+            ),
+            ("plan_cache_entries", "Cached answers.", lambda: len(self.current.answers)),
+            (
+                "worker_queue",
+                "Questions that wait or run in workers.",
+                lambda: self.workers.waiting,
+            ),
+            ("event_readers", "Readers of events.", lambda: self.events.readers),
+            ("store_queue", "Requests that wait for the store.", lambda: self.store.waiting),
+            (
+                "store_silent_seconds",
+                "How long the store has owed an answer; 0 where it owes none.",
+                self.store.silent_s,
+            ),
+            (
+                "snapshot_age_seconds",
+                "Age of the newest sample that answers rest on.",
+                self.snapshot_age_s,
+            ),
+            (
+                "snapshot_waiting_seconds",
+                "How long new samples have waited for a snapshot.",
+                self.snapshots.waiting_s,
+            ),
+            (
+                "store_free_bytes",
+                "Space left on the disk of a store in a file.",
+                self.store.free_bytes,
+            ),
+            *self.watcher.gauges(),
+        ):
+            self.metrics.gauge(name, meaning, value)
         self.metrics.counter(
             "snapshot_failures",
             "Snapshots that failed since the service began.",
             lambda: self.snapshots.failures,
-        )
-        for name, (meaning, read) in self.watcher.gauges().items():
-            add(name, meaning, read)
-        add(
-            "store_free_bytes",
-            "Space left on the disk of a store in a file.",
-            self.store.free_bytes,
         )
 
 
@@ -317,6 +315,10 @@ class _State(NamedTuple):
     verification: int
     newer: NewerSamples | None
 
+    @property
+    def snapshot_id(self) -> str | None:
+        return self.latest and self.latest.id
+
 
 def _is_other(found: NewerSamples | None, said: NewerSamples | None) -> bool:
     """Return whether the note on newer samples must change: not for each further one."""
@@ -325,11 +327,15 @@ def _is_other(found: NewerSamples | None, said: NewerSamples | None) -> bool:
     return found.reason != said.reason or found.samples >= 2 * said.samples
 
 
+def _tokens(store: Store) -> list[Token]:
+    return Tokens(store.database).list()
+
+
 def _state(store: Store) -> _State:
     latest = store.snapshots.latest()
     return _State(
         latest,
-        Tokens(store.database).list(),
+        _tokens(store),
         LinkStates(store.database).now(time.time()),
         Verifications(store.database).last_id(),
         newer_than(store, latest),

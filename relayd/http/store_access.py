@@ -37,10 +37,6 @@ class StoreAccess:
 
     A connection that failed is closed, and the next function gets a new one: the service goes
     on by itself when a database is back. Callers take turns.
-
-    Parameters
-    ----------
-    path : Path or Address
     """
 
     def __init__(self, path: Location) -> None:
@@ -73,26 +69,24 @@ class StoreAccess:
 
     async def answers(self, limit_s: float) -> bool:
         """Return whether the store can be read, within a time."""
-        try:
+        with contextlib.suppress(StoreError, ProblemError, TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self.read(lambda store: store.snapshots.latest())
-        except (StoreError, ProblemError, TimeoutError):
-            return False
-        return True
+            return True
+        return False
 
     def silent_s(self) -> float:
         """Return for how long the store has owed the answer to what runs now."""
-        return max(self._reader.running_s(), self._writer.running_s())
+        now_s = time.monotonic()
+        return max(now_s - (side.began_s or now_s) for side in (self._reader, self._writer))
 
     def free_bytes(self) -> int | None:
         """Return the space left for the file and its log; None for a server, or if unknown."""
-        if not isinstance(self.path, Path):
-            return None
-        try:
-            found = os.statvfs(self.path.resolve().parent)
-        except OSError:
-            return None
-        return found.f_bavail * found.f_frsize
+        if isinstance(self.path, Path):
+            with contextlib.suppress(OSError):
+                found = os.statvfs(self.path.resolve().parent)
+                return found.f_bavail * found.f_frsize
+        return None
 
     @property
     def waiting(self) -> int:
@@ -111,40 +105,35 @@ class _Side:
         self._mode: Mode = mode
         self._store: Store | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"store-{mode}")
-        self._began_s: float | None = None
         self._turns = FairQueue(1, MOST_WAITING, MOST_OF_ONE, "the store")
+        self.began_s: float | None = None
         self.waiting = 0
 
-    def running_s(self) -> float:
-        began_s = self._began_s
-        return 0.0 if began_s is None else time.monotonic() - began_s
-
     async def run(self, function: Callable[[Store], T]) -> T:
+        running: asyncio.Future[T] | None = None
         self.waiting += 1
         try:
-            loop = asyncio.get_running_loop()
-            running: asyncio.Future[T] | None = None
-            try:
-                async with asyncio.timeout(LIMIT_S), self._turns.turn():
-                    running = loop.run_in_executor(self._thread, self._run, function)
-                    # What is being written is finished, also if who asked has gone.
-                    return await asyncio.shield(running)
-            except TimeoutError:
-                if running is not None:
-                    running.cancel()
-                raise ProblemError(
-                    503,
-                    "unavailable",
-                    f"The store has not answered for {LIMIT_S:g} s. What it has begun to write it "
-                    "still finishes. Try again: a sample that is there already is not stored, nor "
-                    "decided about, twice.",
-                    retry_s=5,
-                ) from None
+            async with asyncio.timeout(LIMIT_S), self._turns.turn():
+                loop = asyncio.get_running_loop()
+                running = loop.run_in_executor(self._thread, self._run, function)
+                # What is being written is finished, also if who asked has gone.
+                return await asyncio.shield(running)
+        except TimeoutError:
+            if running is not None:
+                running.cancel()
+            raise ProblemError(
+                503,
+                "unavailable",
+                f"The store has not answered for {LIMIT_S:g} s. What it has begun to write it "
+                "still finishes. Try again: a sample that is there already is not stored, nor "
+                "decided about, twice.",
+                retry_s=5,
+            ) from None
         finally:
             self.waiting -= 1
 
     def _run(self, function: Callable[[Store], T]) -> T:
-        self._began_s = time.monotonic()
+        self.began_s = time.monotonic()
         try:
             if self._store is None:
                 self._store = open_store(
@@ -155,7 +144,7 @@ class _Side:
             self._close()
             raise
         finally:
-            self._began_s = None
+            self.began_s = None
 
     def _close(self) -> None:
         if self._store is not None:
@@ -163,76 +152,60 @@ class _Side:
             self._store = None
 
     async def close(self) -> None:
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=True)
 
 
 class EventStream:
-    """Events of the store, for any number of readers.
-
-    Parameters
-    ----------
-    store : StoreAccess
-    """
+    """Events of the store, for any number of readers; one poll serves them all."""
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
-        self._readers = 0
         self._last_id = 0
         self._news = asyncio.Condition()
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self.readers = 0
         self.is_closed = False
-
-    @property
-    def readers(self) -> int:
-        """The number of readers at the moment."""
-        return self._readers
 
     async def last_id(self) -> int:
         """Return the id of the newest event."""
         return await self._store.read(lambda store: Events(store.database).last_id())
 
-    async def after(self, last_id: int) -> list[Event]:
-        """Return the events after one, at most a page of them."""
+    async def after(self, last_id: int, timeout_s: float) -> list[Event]:
+        """Return the next events after one, at most a page; none once the time is up."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s), self._news:
+                await self._news.wait_for(lambda: self.is_closed or self._last_id > last_id)
+        if self.is_closed or self._last_id <= last_id:
+            return []
         return await self._store.read(
             lambda store: Events(store.database).after(last_id, limit=PAGE)
         )
 
-    async def wait(self, last_id: int, timeout_s: float) -> None:
-        """Return when there may be events after one, when time is up, or when it is closed."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s), self._news:
-                await self._news.wait_for(lambda: self.is_closed or self._last_id > last_id)
-
     @contextlib.contextmanager
     def reader(self) -> Iterator[None]:
         """Count a reader, and poll for events while there is one."""
-        if self._readers >= MOST_READERS:
-            raise ProblemError(
-                503,
-                "unavailable",
-                f"{MOST_READERS} readers of events are connected already.",
-                retry_s=10,
-            )
-        self._readers += 1
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
+        if self.readers >= MOST_READERS:
+            detail = f"{MOST_READERS} readers of events are connected already."
+            raise ProblemError(503, "unavailable", detail, retry_s=10)
+        self.readers += 1
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
         try:
             yield
         finally:
-            self._readers -= 1
+            self.readers -= 1
 
     async def close(self) -> None:
         """Let all readers go."""
         self.is_closed = True
         async with self._news:
             self._news.notify_all()
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._polling is not None:
+            self._polling.cancel()
 
-    async def _look(self) -> None:
-        while self._readers and not self.is_closed:
+    async def _poll(self) -> None:
+        while self.readers and not self.is_closed:
             with contextlib.suppress(RelaydError, ProblemError):  # it may go well the next time
                 found = await self.last_id()
                 if found > self._last_id:

@@ -31,6 +31,9 @@ T = TypeVar("T")
 _CHECK_PARENT_EVERY_S = 1.0
 _ENDS_WITHIN_S = 1.0
 VERSIONS_KEPT = 4
+"""Questions in flight may still name a version before the newest."""
+MOST_WAITING, MOST_OF_ONE = 1000, 250
+"""Questions that may wait at a time, of all callers and of one."""
 
 
 class OutOfTimeError(Exception):
@@ -38,27 +41,18 @@ class OutOfTimeError(Exception):
 
 
 class Workers:
-    """A pool of processes that answer questions on a given network.
+    """A pool of processes that answer questions on a given network, each within a time.
 
-    Parameters
-    ----------
-    count : int
-        Processes; each holds a core while it answers.
-    limit_s : float
-        Longest time for one question.
-    most_waiting, most_of_one : int
-        Questions that may wait at a time, of all callers and of one. Callers take turns.
+    Callers take turns.
     """
 
-    def __init__(
-        self, count: int, limit_s: float, most_waiting: int = 1000, most_of_one: int = 250
-    ) -> None:
+    def __init__(self, count: int, limit_s: float) -> None:
         self.count = count
         self.waiting = 0
         self.span: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._limit_s = limit_s
         # One more than there are processes, so that none waits for the event loop.
-        self._turns = FairQueue(count + 1, most_waiting, most_of_one, "an answer")
+        self._turns = FairQueue(count + 1, MOST_WAITING, MOST_OF_ONE, "an answer")
         self._folder = tempfile.TemporaryDirectory(prefix="relayd-")
         self._written: dict[str, Path] = {}
         self._pool = _new_pool(count)
@@ -69,9 +63,7 @@ class Workers:
         with path.open("wb") as file:
             pickle.dump((catalogue, network), file, 5)
         self._written[version] = path
-        for old in list(self._written)[
-            :-VERSIONS_KEPT
-        ]:  # questions in flight may still name one before
+        for old in list(self._written)[:-VERSIONS_KEPT]:
             self._written.pop(old).unlink(missing_ok=True)
 
     async def warm(self, version: str) -> None:
@@ -79,14 +71,8 @@ class Workers:
         # Each sleeps, so that none answers for another.
         await asyncio.gather(*(self.ask(version, _nap, 0.2) for _ in range(self.count)))
 
-    async def ask(
-        self,
-        version: str,
-        question: Callable[..., T],
-        *arguments: Any,
-        limit_s: float | None = None,
-    ) -> T:
-        """Answer ``question(wan, *arguments)`` in a worker, within another time if one is given.
+    async def ask(self, version: str, question: Callable[..., T], *arguments: Any) -> T:
+        """Answer ``question(wan, *arguments)`` in a worker.
 
         Raises
         ------
@@ -98,8 +84,8 @@ class Workers:
         try:
             with self.span(f"worker {question.__name__}"):
                 async with self._turns.turn():
-                    limit_s = limit_s or self._limit_s
-                    return await self._ask(self._pool, version, question, arguments, limit_s)
+                    pool = self._pool
+                    return await self._ask(pool, version, question, arguments, self._limit_s)
         finally:
             self.waiting -= 1
 
@@ -108,17 +94,13 @@ class Workers:
     ) -> T:
         """Answer in a process that ends with it: it keeps no worker from questions, and no memory.
 
-        Raises
-        ------
-        ProblemError
-            503 if it took too long or if the process died, or see :meth:`ask`.
+        Raises what :meth:`ask` does. A service that ends does not wait for it.
         """
         pool = _new_pool(1)
         try:
             with self.span(f"process {question.__name__}"):
                 return await self._ask(pool, version, question, arguments, limit_s)
         finally:
-            # A service that ends does not wait for it: what it writes is whole or not there.
             _end(pool)
 
     async def _ask(
@@ -129,18 +111,17 @@ class Workers:
         arguments: tuple[Any, ...],
         limit_s: float,
     ) -> T:
-        if version not in self._written:
-            raise _unavailable("The snapshot has changed several times since this was asked.")
+        path = str(self._written.get(version, "gone"))
         try:
             answer = await asyncio.get_running_loop().run_in_executor(
-                pool, _answer, str(self._written[version]), limit_s, question, arguments
+                pool, _answer, path, limit_s, question, arguments
             )
         except BrokenProcessPool:
             if pool is self._pool:  # the first to notice
                 self._pool = _new_pool(self.count)
             raise _unavailable("The process that was answering died.") from None
         except FileNotFoundError:
-            raise _unavailable("The snapshot changed several times while this waited.") from None
+            raise _unavailable("The snapshot has changed several times since then.") from None
         except OutOfTimeError:
             raise ProblemError(
                 503,

@@ -18,7 +18,7 @@ from planner.model.document import link_as_json
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
 from relayd.client.blocking import RemoteWan
-from relayd.http.campaigns.process import forecast
+from relayd.http.campaigns import forecast
 from relayd.http.models import CampaignRequest
 from relayd.http.problems import invalid
 from relayd.questions.explanations import explanation, terms

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from planner.model.errors import InputError
 from relayd.http import store_access
 from relayd.http.access import MOST_CALLERS, RateLimits
-from relayd.http.current_state import PlanCache
+from relayd.http.current_state import AnswerCache
 from relayd.http.problems import ProblemError
-from relayd.http.reading import MOST_DEPTH, read_json
-from relayd.http.route import cursor, position
+from relayd.http.route import MOST_DEPTH, cursor, position, read_json
 from relayd.store import Store
 
 VALUES = st.recursive(
@@ -72,7 +71,7 @@ def test_depth_is_bounded_and_brackets_in_text_do_not_count(depth: int, in_text:
 def test_a_cache_gives_back_what_was_kept_and_stays_within_its_bound(
     most: int, steps: list[tuple[int, int, bool]]
 ) -> None:
-    cache = PlanCache(most)
+    cache = AnswerCache(most)
     last: dict[str, bytes] = {}
     for key, size, keep in steps:
         name = f"k{key}"
@@ -116,21 +115,23 @@ def test_the_fullest_buckets_are_forgotten_before_they_fill_the_memory() -> None
     assert limits.wait_s("one that floods", 0.0) == pytest.approx(1.0)
 
 
-@given(st.lists(st.text(alphabet="abc:-1", min_size=1), min_size=1, max_size=3))
-def test_a_cursor_says_where_a_page_ended(parts: list[str]) -> None:
-    assert position(cursor(*parts), len(parts)) == parts
-    with pytest.raises(InputError):
-        position(cursor(*parts), len(parts) + 1)
+@given(st.lists(st.text(alphabet="abc:-1") | st.integers(0, 2**62), min_size=2, max_size=3))
+def test_a_cursor_says_where_a_page_ended(parts: list[str | int]) -> None:
+    kinds = [type(part) for part in parts]
+    assert position(cursor(*parts), *kinds) == parts
+    assert position(cursor(parts[0]), kinds[0]) == parts[0]
+    for others in ([*kinds, int], [float, *kinds[1:]]):
+        with pytest.raises(InputError):
+            position(cursor(*parts), *others)
 
 
 @given(st.text(max_size=50))
 def test_what_is_no_cursor_is_refused(text: str) -> None:
     try:
-        found = position(text, 2)
+        found = position(text, str, int)
     except InputError:
         return
-    assert found is not None
-    assert cursor(*found)
+    assert [type(part) for part in found] == [str, int]
 
 
 def test_a_store_that_does_not_answer_keeps_nobody_waiting_for_ever(

@@ -24,7 +24,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from planner.model.errors import RelaydError
-from planner.model.estimate import BOUNDS, Bound, Estimate
+from planner.model.estimate import BOUNDS, Estimate
 from planner.model.link import LINK_FIGURES, Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, BYTES_PER_GB, MBPS_PER_GBPS, MS_PER_S
 from probes.samples import Sample
@@ -35,7 +35,6 @@ from relayd.http.workers import Workers
 from relayd.sources.wan import Wan
 from relayd.store.campaigns.states import CampaignTotals, campaign_totals
 from relayd.tables.figures import links_to_watch
-from relayd.tables.matrices import Matrix
 from relayd.version import __version__
 
 BUCKETS_S = (
@@ -100,19 +99,14 @@ class Metrics:
 
     def gauge(self, name: str, description: str, value: Callable[[], float | None]) -> None:
         """Add a gauge that is read whenever metrics are; NaN where it has no value."""
-
-        def read() -> float:
-            return nan if (found := value()) is None else found
-
-        Gauge(f"relayd_{name}", description, registry=self.registry).set_function(read)
+        gauge = Gauge(f"relayd_{name}", description, registry=self.registry)
+        gauge.set_function(lambda: nan if (found := value()) is None else found)
 
     def counter(self, name: str, description: str, value: Callable[[], float]) -> None:
         """Add a counter that is kept elsewhere, and read whenever metrics are."""
-
-        def collect() -> Iterator[Metric]:
-            yield CounterMetricFamily(f"relayd_{name}", description, value())
-
-        self.registry.register(_Families(collect))
+        self.registry.register(
+            _Families(lambda: [CounterMetricFamily(f"relayd_{name}", description, value())])
+        )
 
 
 class _Families(Collector):
@@ -127,14 +121,13 @@ class _Families(Collector):
 
 def _of_campaigns(totals: CampaignTotals) -> Iterator[Metric]:
     """Yield what all campaigns of the store have taken so far."""
-    for name, meaning, value in (
-        ("egress_usd", "Egress that campaigns paid for.", totals.usd),
-        ("sent_bytes", "What campaigns sent.", totals.sent_gb * BYTES_PER_GB),
-    ):
-        yield CounterMetricFamily(f"relayd_campaign_{name}", meaning, value)
-    probes = CounterMetricFamily(
-        "relayd_campaign_probes", "Probes of campaigns that ended.", labels=("result",)
-    )
+    name = "relayd_campaign_"
+    paid = "Egress that campaigns paid for."
+    yield CounterMetricFamily(f"{name}egress_usd", paid, totals.usd)
+    sent_bytes = totals.sent_gb * BYTES_PER_GB
+    yield CounterMetricFamily(f"{name}sent_bytes", "What campaigns sent.", sent_bytes)
+    ended = "Probes of campaigns that ended."
+    probes = CounterMetricFamily(f"{name}probes", ended, labels=("result",))
     probes.add_metric(("done",), totals.done)
     probes.add_metric(("failed",), totals.failed)
     yield probes
@@ -144,16 +137,6 @@ class Exposition:
     """All metrics as one text: of the service, of campaigns, and of at most so many links.
 
     Gauges of links are made by a worker, once for each state of knowledge.
-
-    Parameters
-    ----------
-    metrics : Metrics
-    most_links : int
-        Links with gauges of their own; 0 for none.
-    store : StoreAccess
-    workers : Workers
-    current : callable
-        Returns the state of knowledge that answers rest on now.
     """
 
     def __init__(
@@ -177,23 +160,18 @@ class Exposition:
     async def text(self) -> bytes:
         """Return all metrics in Prometheus' text format, with the last figures of a silent store.
 
-        What campaigns took is read from the store, which may take :data:`SPENDING_WAIT_S`.
+        Gauges of links are the last ones until new ones are made.
         """
         with contextlib.suppress(RelaydError, ProblemError, TimeoutError):
             async with asyncio.timeout(SPENDING_WAIT_S):
                 totals = await self._store.read(lambda store: campaign_totals(store.database))
             self._campaigns = generate_latest(_Families(lambda: _of_campaigns(totals)))
-        links = await self._text_of_links()
-        return generate_latest(self._metrics.registry) + self._campaigns + links
-
-    async def _text_of_links(self) -> bytes:
-        """Return the gauges of links; the last ones until new ones are made."""
         version = self._current().version
         if self._most_links and self._version != version:
             if self._making is None or self._making.done():
                 self._making = asyncio.create_task(self._make(version))
             await asyncio.wait({self._making}, timeout=SOON_S if self._links else FIRST_S)
-        return self._links
+        return generate_latest(self._metrics.registry) + self._campaigns + self._links
 
     async def _make(self, version: str) -> None:
         with contextlib.suppress(ProblemError):  # no worker is free: the next scrape asks again
@@ -209,23 +187,6 @@ class Exposition:
 # ---- links -------------------------------------------------------------------------------------
 
 
-class LinkGauge(NamedTuple):
-    """A gauge with a value for each link; NaN where nothing is known.
-
-    Attributes
-    ----------
-    name : str
-        Without ``relayd_link_``.
-    digits : int
-        That are written.
-    """
-
-    name: str
-    help: str
-    value: Callable[[Link], float]
-    digits: int = 6
-
-
 def link_gauges(wan: Wan, most: int) -> bytes:
     """Return the gauges of at most so many links, in Prometheus' text format (0.0.4).
 
@@ -238,8 +199,9 @@ def link_gauges(wan: Wan, most: int) -> bytes:
         shown = "Links with gauges of their own here."
         yield GaugeMetricFamily("relayd_links_known", "Links between measured regions.", known)
         yield GaugeMetricFamily("relayd_links_shown", shown, len(links))
-        for name, meaning, value, digits in _gauges(wan) if links else ():
+        for name, meaning, value in _gauges(wan) if links else ():
             family = GaugeMetricFamily(f"relayd_link_{name}", meaning, labels=("src", "dst"))
+            digits = 10 if name.endswith("timestamp_seconds") else 6
             for link in links:
                 if not isnan(found := value(link)):
                     family.add_metric((link.src, link.dst), float(f"{found:.{digits}g}"))
@@ -248,14 +210,10 @@ def link_gauges(wan: Wan, most: int) -> bytes:
     return generate_latest(_Families(collect))
 
 
-def _gauges(wan: Wan) -> Iterator[LinkGauge]:
+def _gauges(wan: Wan) -> list[tuple[str, str, Callable[[Link], float]]]:
+    """Return the name, the meaning and the value (NaN where nothing is known) of each gauge."""
     network, index = wan.network, wan.network.index
-
-    def of_pair(matrix: Matrix) -> Callable[[Link], float]:
-        return lambda link: float(matrix.values[index[link.src], index[link.dst]])
-
-    def throughput(bound: Bound) -> Callable[[Link], float]:
-        return lambda link: float(getattr(link.aggregate_gbps, bound)) * BYTES_PER_S_PER_GBPS
+    gains, fees = wan.matrix("relay-gain").values, wan.matrix("fee").values
 
     def error(link: Link) -> float:
         seen = network.verified.get((link.src, link.dst))
@@ -267,45 +225,51 @@ def _gauges(wan: Wan) -> Iterator[LinkGauge]:
         found = network.states.get((link.src, link.dst))
         return CONDITIONS[found.condition] if found else 0
 
-    bounds: tuple[tuple[Bound, str, str], ...] = (
-        ("expected", "", "what is expected"),
-        ("low", "_low", "5th percentile"),
-        ("high", "_high", "95th percentile"),
-    )
-    for bound, suffix, which in bounds:
-        yield LinkGauge(
-            f"throughput{suffix}_bytes_per_second",
-            f"Throughput of one VM pair with many connections: {which}.",
-            throughput(bound),
-        )
-    yield LinkGauge("rtt_seconds", "Round-trip time.", lambda link: link.rtt_ms.expected / MS_PER_S)
-    yield LinkGauge(
-        "loss_ratio",
-        "Share of packets lost, where measured.",
-        lambda link: nan if link.loss_pct is None else link.loss_pct / 100,
-    )
-    yield LinkGauge(
-        "measured_timestamp_seconds",
-        "When the newest sample of this very link was taken (Unix time).",
-        _newest_sample_s,
-        digits=10,
-    )
-    yield LinkGauge("state", "0 up, 1 degraded, 2 down.", state)
-    yield LinkGauge(
-        "relay_gain_ratio",
-        "Throughput of the best single relay over that of the direct path, one VM a region.",
-        of_pair(wan.matrix("relay-gain")),
-    )
-    yield LinkGauge(
-        "egress_usd_per_gigabyte",
-        "Price of the first gigabyte, in US dollars.",
-        of_pair(wan.matrix("fee")),
-    )
-    yield LinkGauge(
-        "prediction_error_ratio",
-        "What the last verified plan from here to there carried over its prediction, less 1.",
-        error,
-    )
+    rate = "Throughput of one VM pair with many connections: "
+    return [
+        (
+            "throughput_bytes_per_second",
+            f"{rate}what is expected.",
+            lambda link: link.aggregate_gbps.expected * BYTES_PER_S_PER_GBPS,
+        ),
+        (
+            "throughput_low_bytes_per_second",
+            f"{rate}5th percentile.",
+            lambda link: link.aggregate_gbps.low * BYTES_PER_S_PER_GBPS,
+        ),
+        (
+            "throughput_high_bytes_per_second",
+            f"{rate}95th percentile.",
+            lambda link: link.aggregate_gbps.high * BYTES_PER_S_PER_GBPS,
+        ),
+        ("rtt_seconds", "Round-trip time.", lambda link: link.rtt_ms.expected / MS_PER_S),
+        (
+            "loss_ratio",
+            "Share of packets lost, where measured.",
+            lambda link: nan if link.loss_pct is None else link.loss_pct / 100,
+        ),
+        (
+            "measured_timestamp_seconds",
+            "When the newest sample of this very link was taken (Unix time).",
+            _newest_sample_s,
+        ),
+        ("state", "0 up, 1 degraded, 2 down.", state),
+        (
+            "relay_gain_ratio",
+            "Throughput of the best single relay over that of the direct path, one VM a region.",
+            lambda link: float(gains[index[link.src], index[link.dst]]),
+        ),
+        (
+            "egress_usd_per_gigabyte",
+            "Price of the first gigabyte, in US dollars.",
+            lambda link: float(fees[index[link.src], index[link.dst]]),
+        ),
+        (
+            "prediction_error_ratio",
+            "What the last verified plan from here to there carried over its prediction, less 1.",
+            error,
+        ),
+    ]
 
 
 def _newest_sample_s(link: Link) -> float:
@@ -318,16 +282,9 @@ def _newest_sample_s(link: Link) -> float:
 
 
 class EstimateError(NamedTuple):
-    """The error of one estimate.
+    """The error of an estimate at a sample: ``ratio`` is |measured - estimated| / estimated.
 
-    Attributes
-    ----------
-    metric, source : str
-        Of the figure, and the source of its estimate: measured, inferred or baseline.
-    ratio : float
-        |measured - estimated| over the estimate.
-    inside : bool
-        Whether the sample lies between the bounds of the estimate.
+    ``inside`` says whether the sample lies between the estimate's bounds.
     """
 
     metric: str
@@ -342,34 +299,25 @@ def estimate_errors(
     """Yield how far estimates are from samples that they do not rest on.
 
     Throughput that was measured with few connections is compared with what the link is expected
-    to reach with as many, ``min(k f, A)``.
-
-    Parameters
-    ----------
-    links : mapping
-        Source to destination to link.
-    samples : iterable of Sample
+    to reach with as many, ``min(k f, A)``. ``links`` are by source and destination.
     """
     for sample in samples:
         link = links.get(sample.src, {}).get(sample.dst)
         if link is None:
             continue
-        estimate, (low, expected, high) = _expected(link, sample)
+        estimate: Estimate
+        if sample.metric in ("rtt_ms", "per_flow_mbps"):
+            estimate = getattr(link, sample.metric)
+            low, expected, high = estimate.low, estimate.expected, estimate.high
+        else:
+            estimate, k = link.aggregate_gbps, sample.connections
+            rates_gbps = [
+                link.rate_gbps(k, bound) if k else getattr(estimate, bound) for bound in BOUNDS
+            ]
+            low, expected, high = (MBPS_PER_GBPS * rate for rate in rates_gbps)
+            if rates_gbps[1] != estimate.expected:
+                estimate = link.per_flow_mbps
         if expected > 0:
             ratio = abs(sample.value - expected) / expected
             inside = low <= sample.value <= high
             yield EstimateError(sample.metric, estimate.source, ratio, inside)
-
-
-def _expected(link: Link, sample: Sample) -> tuple[Estimate, tuple[float, ...]]:
-    """Return the estimate that a sample tests, and what it lets expect, with bounds."""
-    if sample.metric in ("rtt_ms", "per_flow_mbps"):
-        estimate: Estimate = getattr(link, sample.metric)
-        return estimate, (estimate.low, estimate.expected, estimate.high)
-    saturated = link.aggregate_gbps
-    if not sample.connections:
-        bounds_gbps = [saturated.low, saturated.expected, saturated.high]
-        return saturated, tuple(MBPS_PER_GBPS * value for value in bounds_gbps)
-    rates_gbps = [link.rate_gbps(sample.connections, bound) for bound in BOUNDS]
-    limit = saturated if rates_gbps[1] == saturated.expected else link.per_flow_mbps
-    return limit, tuple(MBPS_PER_GBPS * rate for rate in rates_gbps)

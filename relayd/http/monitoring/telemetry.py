@@ -7,14 +7,14 @@ What the SDK reads from the environment holds: ``OTEL_EXPORTER_OTLP_HEADERS``,
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from math import inf
 
 from opentelemetry import context
@@ -37,9 +37,9 @@ from opentelemetry.sdk.metrics.export import (
 )
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
@@ -51,8 +51,7 @@ from relayd.sources.wan import Wan
 from relayd.version import __version__
 
 LOG = logging.getLogger(__name__)
-DEFAULT_INTERVAL_MS = 60_000.0
-
+DEFAULT_INTERVAL_S = 60.0
 TIMEOUT_S = 5.0
 POINTS_AT_ONCE = 5000
 """In one request, some 400 kB before compression: collectors refuse large ones."""
@@ -65,21 +64,17 @@ EndSpan = Callable[[int, str], None]
 
 
 class Telemetry:
-    """Spans of requests, and metrics at intervals.
+    """Spans of requests, and metrics at intervals, for the collector at a base address."""
 
-    Parameters
-    ----------
-    endpoint : str
-        Base address of the collector.
-    exporter : SpanExporter, optional
-        In place of the one over OTLP.
-    """
-
-    def __init__(self, endpoint: str, exporter: SpanExporter | None = None) -> None:
+    def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint.rstrip("/")
-        self.interval_s = _interval_ms() / MS_PER_S
+        self.interval_s = DEFAULT_INTERVAL_S
+        with contextlib.suppress(ValueError):
+            interval_ms = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", ""))
+            self.interval_s = max(0.1, interval_ms / MS_PER_S)
+        self._is_taken = True
         self._provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
-        sends = exporter or OTLPSpanExporter(f"{self.endpoint}/v1/traces", timeout=TIMEOUT_S)
+        sends = OTLPSpanExporter(f"{self.endpoint}/v1/traces", timeout=TIMEOUT_S)
         self._provider.add_span_processor(BatchSpanProcessor(sends))
         self._tracer = self._provider.get_tracer("relayd", __version__)
         self._propagator = TraceContextTextMapPropagator()
@@ -101,7 +96,11 @@ class Telemetry:
 
         def end(status: int, request_id: str) -> None:
             context.detach(token)
-            _end(span, status, request_id)
+            span.set_attribute("http.response.status_code", status)
+            span.set_attribute("relayd.request_id", request_id)
+            if status >= 500:
+                span.set_status(Status(StatusCode.ERROR))
+            span.end()
 
         return end
 
@@ -109,47 +108,19 @@ class Telemetry:
         """Return a span within that of the request."""
         return self._tracer.start_as_current_span(name)
 
-    async def push_forever(
-        self, text: Callable[[], Awaitable[bytes]], workers: Workers, version: Callable[[], str]
-    ) -> None:
-        """Send metrics at intervals; a worker turns them into OTLP.
-
-        Parameters
-        ----------
-        text : callable
-            Returns all metrics in Prometheus' text format.
-        version : callable
-            Returns that of the network which workers know.
-        """
-        is_taken = True
-        while True:
-            await asyncio.sleep(self.interval_s)
-            was_taken, is_taken = is_taken, False
-            with contextlib.suppress(ProblemError):
-                found = await text()
-                is_taken = await workers.ask(version(), push_metrics, found, self.endpoint)
-            if is_taken != was_taken:
-                about = {"endpoint": self.endpoint, "metrics_taken": is_taken}
-                LOG.info("otlp", extra=about)
+    async def push(self, text: bytes, workers: Workers, version: str) -> None:
+        """Send metrics in Prometheus' text format; a worker turns them into OTLP."""
+        is_taken = False
+        with contextlib.suppress(ProblemError):
+            is_taken = await workers.ask(version, push_metrics, text, self.endpoint)
+        if is_taken != self._is_taken:
+            about = {"endpoint": self.endpoint, "metrics_taken": is_taken}
+            LOG.info("otlp", extra=about)
+        self._is_taken = is_taken
 
     def close(self) -> None:
         """Send what is left; takes up to the time that a collector may take."""
         self._provider.shutdown()
-
-
-def _end(span: Span, status: int, request_id: str) -> None:
-    span.set_attribute("http.response.status_code", status)
-    span.set_attribute("relayd.request_id", request_id)
-    if status >= 500:
-        span.set_status(Status(StatusCode.ERROR))
-    span.end()
-
-
-def _interval_ms() -> float:
-    try:
-        return max(100.0, float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", "")))
-    except ValueError:
-        return DEFAULT_INTERVAL_MS
 
 
 def resource() -> Resource:
@@ -159,13 +130,7 @@ def resource() -> Resource:
 
 
 def push_metrics(_wan: Wan, text: bytes, endpoint: str) -> bool:
-    """Send metrics in Prometheus' text format to a collector; returns whether it took them.
-
-    Parameters
-    ----------
-    endpoint : str
-        Base address of the collector, such as ``http://127.0.0.1:4318``.
-    """
+    """Send metrics in Prometheus' text format to a collector; returns whether it took them."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the caller says it once
     exporter = OTLPMetricExporter(
         f"{endpoint}/v1/metrics",
@@ -218,14 +183,8 @@ def _histograms(family: Family, start_ns: int, now_ns: int) -> Iterator[Histogra
         total, sum_ = parts.pop("_count"), parts.pop("_sum")
         below = sorted((float(bound), count) for bound, count in parts.items())
         bounds = [bound for bound, _ in below if bound < inf]
-        counts = list(_differences(count for _, count in below))
+        totals = [int(count) for _, count in below]
+        counts = [count - before for before, count in pairwise([0, *totals])]
         yield HistogramDataPoint(
             dict(key), start_ns, now_ns, int(total), sum_, counts, bounds, inf, -inf
         )
-
-
-def _differences(totals: Iterable[float]) -> Iterator[int]:
-    before = 0.0
-    for total in totals:
-        yield int(total - before)
-        before = total

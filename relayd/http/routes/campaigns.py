@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from planner.model.catalogue import VmType
 from planner.model.document import site_as_json
@@ -15,8 +15,7 @@ from planner.model.link_states import LinkState
 from probes.fleet.hosts import Host
 from relayd.campaigns.inputs import measured_caps
 from relayd.http.answers import encoded
-from relayd.http.campaigns.process import forecast
-from relayd.http.campaigns.supervisor import fleet_of
+from relayd.http.campaigns import fleet_of, forecast
 from relayd.http.current_state import Current
 from relayd.http.models import (
     CampaignRequest,
@@ -30,7 +29,7 @@ from relayd.http.models import (
     page,
 )
 from relayd.http.problems import ProblemError
-from relayd.http.route import RequestContext, document_response, page_of, route, whole_position
+from relayd.http.route import RequestContext, document_response, page_of, position, route
 from relayd.http.routes.links import SITE
 from relayd.http.service import Service
 from relayd.store import Store
@@ -183,8 +182,8 @@ SITES = answer(
 @route("GET", "/v1/campaigns", "read", CAMPAIGNS, query=Page)
 async def list_campaigns(context: RequestContext) -> dict[str, Any]:
     """List campaigns, the newest first."""
-    query, before = context.query, whole_position(context.query.cursor)
-    rows, at_work = await context.service.store.read(
+    query, before = context.query, (position(context.query.cursor, int) or 0)
+    rows, at_work = await context.read(
         lambda store: (
             campaign_page(store.database, before_id=before, limit=query.limit + 1),
             running(store),
@@ -257,9 +256,7 @@ async def post_campaign_forecast(context: RequestContext) -> dict[str, Any]:
     fleet = service.settings.fleet
     if fleet is None:
         raise ProblemError(409, "conflict", service.campaigns.refusal())
-    return await service.workers.ask(
-        context.current.version, forecast, fleet, service.store.path, context.body.model_dump()
-    )
+    return await context.ask(forecast, fleet, service.store.path, context.body.model_dump())
 
 
 def _number(context: RequestContext) -> int:
@@ -271,9 +268,8 @@ def _number(context: RequestContext) -> int:
 
 async def _accepted(context: RequestContext, number: int) -> web.Response:
     content = await _details(context.service, number)
-    response = document_response(context.snapshot, content, status=202)
-    response.headers[hdrs.LOCATION] = f"/v1/campaigns/{number}"
-    return response
+    location = f"/v1/campaigns/{number}"
+    return document_response(context.snapshot, content, status=202, location=location)
 
 
 async def _details(service: Service, number: int) -> dict[str, Any]:
@@ -296,7 +292,7 @@ async def _details(service: Service, number: int) -> dict[str, Any]:
 def _at_work(service: Service, stored: RunningCampaign | None) -> dict[int | None, bool]:
     """Return the campaigns that run, with whether the watcher runs them."""
     # Ours begins, and ends, a little outside of the time in which the store knows of it.
-    ours = {service.campaigns.running: False, service.watcher.campaign: True}
+    ours = {service.campaigns.running: False, service.watcher.status("campaign", "id"): True}
     return {**({stored.id: stored.by_watcher} if stored else {}), **ours}
 
 
@@ -369,7 +365,7 @@ async def get_sites(context: RequestContext) -> bytes:
     Of one VM in each region, with what the catalogue says of its type. Bounds are widened for
     age.
     """
-    return context.current.page("sites", lambda: _sites(context.current))
+    return context.current.answer("sites", lambda: _sites(context.current))
 
 
 def _sites(current: Current) -> bytes:

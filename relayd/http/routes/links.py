@@ -39,7 +39,7 @@ from relayd.http.models import (
     page,
 )
 from relayd.http.problems import ProblemError
-from relayd.http.route import RequestContext, page_of, position, route, whole_position
+from relayd.http.route import RequestContext, page_of, position, route
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
 from relayd.store.links import (
     NEWEST,
@@ -283,7 +283,7 @@ async def get_links(context: RequestContext) -> bytes:
     current, query = context.current, context.query
     src = current.wan.resolve(query.src, "src").region_id if query.src else None
     dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
-    after = position(query.cursor, 2)
+    after = position(query.cursor, str, str)
     links = _links_after(
         (after[0], after[1]) if after else None, current.wan.network, src, dst, query
     )
@@ -321,8 +321,8 @@ async def get_link_history(context: RequestContext) -> dict[str, Any]:
     In the order in which they arrived.
     """
     query, ends = context.query, pair_of(context)
-    after = whole_position(query.cursor)
-    rows = await context.service.store.read(
+    after = position(query.cursor, int) or 0
+    rows = await context.read(
         lambda store: _samples(
             store.samples.page(*ends, query.metric, after_id=after, limit=query.limit + 1)
         )
@@ -340,7 +340,7 @@ async def get_matrix(context: RequestContext) -> bytes:
     key = f"matrix {asked}"
     if query.metric == "age":
         key += f" {time.time() // AGES_STAND_S:.0f}"
-    return await context.service.kept_answer(context.current, key, matrix_bytes, *asked)
+    return await context.ask_once(key, matrix_bytes, *asked)
 
 
 def _caps(site: Site, link: Link) -> dict[str, Any]:
@@ -401,7 +401,7 @@ async def get_link_summary(context: RequestContext) -> dict[str, Any]:
         raise InputError(
             "until_s", "is before since_s", value=query.until_s, remedy="Swap the two."
         )
-    return await context.service.store.read(lambda store: _summary(store, src, dst, query))
+    return await context.read(lambda store: _summary(store, src, dst, query))
 
 
 def _summary(store: Store, src: str, dst: str, query: SummaryQuery) -> dict[str, Any]:
@@ -444,27 +444,19 @@ async def get_link_events(context: RequestContext) -> dict[str, Any]:
     Changes of level and of its condition, the newest first.
     """
     query, ends = context.query, pair_of(context)
-    after = _event_position(query.cursor)
-    found = await context.service.store.read(
+    after = NEWEST
+    if (seen := position(query.cursor, float, int)) is not None:
+        after = Position(*seen)
+    found = await context.read(
         lambda store: link_events(store.database, *ends, after=after, limit=query.limit + 1)
     )
     return page_of(
         "events",
         found,
         query.limit,
-        lambda event: (repr(event.at_s), event.number),
+        lambda event: (float(event.at_s), event.number),
         lambda event: attributes_as(LINK_EVENT, event),
     )
-
-
-def _event_position(text: str | None) -> Position:
-    parts = position(text, 2)
-    if parts is None:
-        return NEWEST
-    try:
-        return Position(float(parts[0]), max(-9, min(int(parts[1][:19]), 2**62)))
-    except ValueError:
-        raise InputError("cursor", "is not one that this path gave", value=text) from None
 
 
 @route("GET", "/v1/links/{src}/{dst}/evidence", "read", LINK_EVIDENCE)
@@ -475,7 +467,7 @@ async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
     """
     current, (src, dst) = context.current, pair_of(context)
     try:
-        found = await context.service.store.read(
+        found = await context.read(
             lambda store: evidence_of(store, current.network, current.catalogue, src, dst)
         )
     except DataError as error:

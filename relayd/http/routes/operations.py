@@ -243,7 +243,7 @@ async def get_overview(context: RequestContext) -> dict[str, Any]:
     service, current, now_s = context.service, context.current, time.time()
     since_s = now_s - SECONDS_PER_DAY
     # Of many regions it takes a while, so a worker does it, once for each state of knowledge.
-    knowledge = await service.kept_answer(current, "knowledge", knowledge_bytes)
+    knowledge = await context.ask_once("knowledge", knowledge_bytes)
     content = {
         "checked_at_s": now_s,
         "since_s": since_s,
@@ -251,7 +251,7 @@ async def get_overview(context: RequestContext) -> dict[str, Any]:
         "leg_states": list(current.network.states.values()),
         **await service.store.read(lambda store: _stored(store, current, now_s, since_s)),
     }
-    content["snapshots"]["warning"] = service.snapshots.warning()
+    content["snapshots"]["warning"] = service.snapshots.warning(service.settings.snapshot_every_s)
     if service.watcher.is_on:
         content["measuring"]["budget_usd"] = service.settings.watch_daily_budget_usd
     return content
@@ -306,7 +306,7 @@ def _prediction(store: Store, current: Current, now_s: float, since_s: float) ->
         )
 
     # Reading an old snapshot takes longer than all else here, and its errors change with the next.
-    return orjson.Fragment(current.page(f"prediction {before.id}", made))
+    return orjson.Fragment(current.answer(f"prediction {before.id}", made))
 
 
 @route("GET", "/v1/relay-gains", "read", RELAY_GAINS, query=RelayGainsQuery, etag=True)
@@ -316,9 +316,8 @@ async def get_relay_gains(context: RequestContext) -> bytes:
     Of all pairs of regions, with one VM a region and 64 connections; with the price, and what
     an hour must be worth for the relay to pay.
     """
-    most, current = context.query.limit, context.current
-    key = f"relay gains {most}"
-    return await context.service.kept_answer(current, key, relay_gains_bytes, most)
+    most = context.query.limit
+    return await context.ask_once(f"relay gains {most}", relay_gains_bytes, most)
 
 
 # ---- tokens ------------------------------------------------------------------------------------
@@ -390,14 +389,10 @@ async def get_events(context: RequestContext) -> web.StreamResponse:
             await response.prepare(context.request)
             await _write(response, b": these are events of relayd\nretry: 3000\n\n")
             while not stream.is_closed:
-                events = await stream.after(last_id)
-                if events:
+                if events := await stream.after(last_id, HEARTBEAT_S):
                     last_id = events[-1].id
-                    await _write(response, b"".join(_framed(event) for event in events))
-                    continue
-                waited = asyncio.get_running_loop().time()
-                await stream.wait(last_id, HEARTBEAT_S)
-                if asyncio.get_running_loop().time() - waited >= HEARTBEAT_S:
+                    await _write(response, b"".join(map(_framed, events)))
+                elif not stream.is_closed:
                     await _write(response, b": still here\n\n")
         except (ConnectionError, TimeoutError):
             pass  # the reader has gone; it says where to go on when it is back
@@ -506,7 +501,7 @@ async def get_readyz(context: RequestContext) -> web.Response:
     most_s = service.settings.snapshot_max_age_s
     if most_s and (age_s is None or age_s > most_s):
         reasons.append(f"The newest snapshot is older than {most_s:g} s.")
-    warning = service.snapshots.warning()
+    warning = service.snapshots.warning(service.settings.snapshot_every_s)
     warnings = [warning] if warning else []
     free_bytes = service.store.free_bytes()
     if free_bytes is not None and free_bytes < LEAST_FREE_BYTES:

@@ -26,8 +26,8 @@ from relayd.http.models import (
     model_of,
 )
 from relayd.http.problems import Problem
-from relayd.http.route import ID_KEY, RequestContext, Route, json_response, route
-from relayd.questions.registry import QUESTIONS, Question
+from relayd.http.route import ID_KEY, RequestContext, Route, document_response, route
+from relayd.questions.registry import QUESTIONS, Question, question_of
 
 TRANSFER = QUESTIONS[0]
 
@@ -208,13 +208,14 @@ async def post_plan(context: RequestContext) -> web.Response:
 
 async def _plan(context: RequestContext, request: TransferRequest) -> web.Response:
     current, metrics = context.current, context.service.metrics
+    check_limits(TRANSFER, request)
     if request.snapshot:
         return await _earlier(context, request)
     key = repr(request)  # canonical: it leaves defaults out
-    body = current.plans.get(key)
+    body = current.answers.get(key)
     if body is not None:
         metrics.plans.labels("cache").inc()
-        return json_response(body, current.snapshot)
+        return document_response(current.snapshot, body)
     began_s = time.perf_counter()
     if _is_quick(request):
         body = answer_bytes(current.wan, request)
@@ -222,15 +223,14 @@ async def _plan(context: RequestContext, request: TransferRequest) -> web.Respon
         body = await context.service.workers.ask(current.version, answer_bytes, request)
     metrics.plans.labels("planner").inc()
     metrics.planning.observe(time.perf_counter() - began_s)
-    current.plans.keep(key, body)
-    return json_response(body, current.snapshot)
+    current.answers.keep(key, body)
+    return document_response(current.snapshot, body)
 
 
 async def _earlier(context: RequestContext, request: Specified) -> web.Response:
     """Answer from an earlier snapshot, which a worker reads from the store each time."""
-    service, version = context.service, context.current.version
-    found = await service.workers.ask(version, answer_earlier, service.open_source, request)
-    return json_response(*found)
+    found = await context.ask(answer_earlier, context.service.open_source, request)
+    return document_response(*found)
 
 
 def _is_quick(request: TransferRequest) -> bool:
@@ -281,14 +281,15 @@ async def post_plan_script(context: RequestContext) -> dict[str, Any]:
     Addresses that are not given stay variables, without which the script says what it is.
     """
     asked = context.body.model_dump()
-    return {"script": await context.service.workers.ask(context.current.version, script_of, asked)}
+    return {"script": await context.ask(script_of, asked)}
 
 
 async def post_question(context: RequestContext) -> bytes | web.Response:
     """Answer in a worker, because it takes from milliseconds to seconds."""
+    check_limits(question_of(context.body), context.body)
     if context.body.snapshot:
         return await _earlier(context, context.body)
-    return await context.service.workers.ask(context.current.version, answer_bytes, context.body)
+    return await context.ask(answer_bytes, context.body)
 
 
 @route("GET", "/v1/questions", "read", QUESTIONS_ANSWER, etag=True)
@@ -313,6 +314,7 @@ ROUTES = tuple(
         question.summary,
         "plan",
         _MORE.get(question.name, ""),
+        body=question.request,
         question=question,
         answer=question.answer,
         operation_id=f"post_{question.name.removeprefix('place-')}",

@@ -36,16 +36,19 @@ from relayd.http.models import (
     page,
 )
 from relayd.http.problems import ProblemError
-from relayd.http.reading import (
+from relayd.http.route import (
     JSON,
     NDJSON,
+    RequestContext,
     as_model,
     check_media_type,
+    page_of,
+    position,
     read_bytes,
     read_json,
     read_parts,
+    route,
 )
-from relayd.http.route import RequestContext, page_of, route, whole_position
 from relayd.http.settings import ServiceSettings
 from relayd.questions.caveats import DisputedFigure
 from relayd.snapshots.changes import Effect
@@ -395,7 +398,7 @@ async def post_samples(context: RequestContext) -> dict[str, Any]:
     counted.labels("rejected").inc(rows.rejected)
     counted.labels("quarantined").inc(len(rows.apart))
     if accepted:
-        service.snapshots.want()
+        service.want_snapshot()
     if rows.rejected and not (rows.samples or rows.apart):
         raise ProblemError(
             422,
@@ -458,10 +461,10 @@ async def list_quarantine(context: RequestContext) -> dict[str, Any]:
     how many there are for each kind of reason. `reason` chooses one kind.
     """
     current, query = context.current, context.query
-    before_id = whole_position(query.cursor) or None
+    before_id = (position(query.cursor, int) or 0) or None
     src, dst = (region_meant(current.wan, getattr(query, end), end) for end in ("src", "dst"))
     wanted = QuarantineFilter(query.state, query.reason or "", src or "", dst or "")
-    rows, reasons = await context.service.store.read(
+    rows, reasons = await context.read(
         lambda store: (
             quarantined(store.database, wanted, limit=query.limit + 1, before_id=before_id),
             quarantine_reasons(store.database, wanted),
@@ -517,7 +520,7 @@ async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
     """
     service, request = context.service, _request(context)
     workers, path = service.workers, service.store.path
-    meant = await workers.ask(context.current.version, samples_meant, path, request)
+    meant = await context.ask(samples_meant, path, request)
     effects: dict[str, Any] = {"total": 0, "changed": []}
     if meant["samples"] and request["decision"] != "reject":
         request |= {"through": meant["through"]}
@@ -558,7 +561,7 @@ async def post_decision(context: RequestContext) -> dict[str, Any]:
     def write(store: Store) -> tuple[int, int | None]:
         decided = _decided(store, request, who, address)
         if decided[0]:
-            loop.call_soon_threadsafe(service.snapshots.want)
+            loop.call_soon_threadsafe(service.want_snapshot)
         return decided
 
     samples, batch_id = await service.store.write(write)

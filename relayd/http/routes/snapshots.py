@@ -34,8 +34,8 @@ from relayd.catalogue.loading import content_of
 from relayd.http.answers import encoded
 from relayd.http.current_state import Current
 from relayd.http.models import Page, answer, attributes_as, many, maybe, model_of, page
-from relayd.http.reading import JSON
 from relayd.http.route import (
+    JSON,
     RequestContext,
     cursor,
     json_parts,
@@ -45,7 +45,6 @@ from relayd.http.route import (
     route,
     snapshot_headers,
     streamed_response,
-    whole_position,
 )
 from relayd.http.routes.links import ESTIMATE, LINK, SITE
 from relayd.snapshots.changes import EstimateChange, changes
@@ -157,7 +156,7 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     request, current = context.request, context.current
     network = current.network
     as_columns = NETWORK_COLUMNS in request.headers.get(hdrs.ACCEPT, "")
-    digest = (await asyncio.to_thread(current.page, "digest", lambda: _digest(network))).decode()
+    digest = (await asyncio.to_thread(current.answer, "digest", lambda: _digest(network))).decode()
     tag = f"{digest}-columns" if as_columns else digest
     headers = {
         **snapshot_headers(context.snapshot),
@@ -180,13 +179,13 @@ async def list_snapshots(context: RequestContext) -> dict[str, Any]:
     """List snapshots, the newest first."""
     query = context.query
     most_s = time.time() - query.older_than_s
-    rows = await context.service.store.read(lambda store: list(store.snapshots.list()))
+    rows = await context.read(lambda store: list(store.snapshots.list()))
     rows = [row for row in rows if row.created_at_s <= most_s] if query.older_than_s else rows
-    if after := position(query.cursor, 1):
+    if (after := position(query.cursor, str)) is not None:
         ids = [row.id for row in rows]
-        if after[0] not in ids:
+        if after not in ids:
             raise InputError("cursor", "is of a snapshot that was pruned", value=query.cursor)
-        rows = rows[ids.index(after[0]) + 1 :]
+        rows = rows[ids.index(after) + 1 :]
     return page_of("snapshots", rows, query.limit, lambda row: (row.id,), _snapshot)
 
 
@@ -206,7 +205,7 @@ def _snapshot(row: SnapshotRow | None) -> dict[str, object] | None:
 @route("GET", "/v1/regions", "read", REGIONS, etag=True)
 async def get_regions(context: RequestContext) -> bytes:
     """List regions and aliases."""
-    return context.current.page("regions", lambda: _regions(context.current))
+    return context.current.answer("regions", lambda: _regions(context.current))
 
 
 def _regions(current: Current) -> bytes:
@@ -224,7 +223,7 @@ async def get_catalogue(context: RequestContext) -> bytes:
     """
     current = context.current
     content = {"snapshot": current.snapshot, "digest": current.catalogue.digest}
-    return current.page(
+    return current.answer(
         "catalogue", lambda: encoded({**content, "catalogue": content_of(current.catalogue)})
     )
 
@@ -239,8 +238,8 @@ async def get_changes(context: RequestContext) -> dict[str, Any]:
     """
     query, network, now_s = context.query, context.current.network, time.time()
     since_s = now_s - query.since_s if query.since is None else _time_of(query.since)
-    start = whole_position(query.cursor)
-    found = await context.service.store.read(lambda store: _read(store, network, since_s, now_s))
+    start = position(query.cursor, int) or 0
+    found = await context.read(lambda store: _read(store, network, since_s, now_s))
     every = found.pop("all")
     wanted = [each for each in every if query.source in (None, each.after.source)]
     end = start + query.limit

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from pydantic import Field
 
 from relayd.http.models import Name, Page, answer, page
 from relayd.http.problems import ProblemError
-from relayd.http.route import RequestContext, document_response, page_of, route, whole_position
+from relayd.http.route import RequestContext, document_response, page_of, position, route
 from relayd.transfers.expected import is_storable
 from relayd.transfers.register import NoTransferError, TransferRegister, transfer_rows
 from relayd.transfers.requests import (
@@ -51,12 +51,12 @@ async def list_transfers(context: RequestContext) -> dict[str, Any]:
     is `silent`, and after a day of that `failed`.
     """
     query, wan = context.query, context.current.wan
-    before = whole_position(query.cursor)
+    before = position(query.cursor, int) or 0
     src, dst = (
         None if name is None else wan.resolve(name, field).region_id
         for name, field in ((query.src, "src"), (query.dst, "dst"))
     )
-    rows = await context.service.store.read(
+    rows = await context.read(
         lambda store: transfer_rows(
             store.database, query.state, src, dst, before_number=before, limit=query.limit + 1
         )
@@ -76,7 +76,7 @@ async def get_transfer(context: RequestContext) -> dict[str, Any]:
     """
     name, wan = _id(context), context.current.wan
     try:
-        found = await context.service.store.read(
+        found = await context.read(
             lambda store: TransferRegister(store.database, wan, "").transfer(name)
         )
     except NoTransferError:
@@ -101,11 +101,11 @@ async def post_transfer(context: RequestContext) -> web.Response:
     program reports it.
     """
     found, is_new = await _written(context, lambda register: register.begin(context.body))
-    response = document_response(
-        context.snapshot, {"transfer": found}, status=201 if is_new else 200
+    location = f"/v1/transfers/{quote(found.id, safe='')}"
+    status = 201 if is_new else 200
+    return document_response(
+        context.snapshot, {"transfer": found}, status=status, location=location
     )
-    response.headers[hdrs.LOCATION] = f"/v1/transfers/{quote(found.id, safe='')}"
-    return response
 
 
 @route(

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from planner.model.errors import StoreError
-from relayd.http import snapshot_maker
-from relayd.http.snapshot_maker import SnapshotMaker
+from relayd.http import background
+from relayd.http.background import SnapshotMaker, forever
 from tests.http.running import eventually, served
 
 
@@ -33,24 +33,37 @@ class FailingWorkers:
         return "20261122-abcdef"
 
 
-def test_failures_are_told_without_paths_until_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_maker, "FIRST_AFTER_S", 0.0)
-    workers = FailingWorkers(StoreError("/srv/secret.db", "can't be read"), MemoryError())
+def _tried(workers: FailingWorkers, most_times_later: int = 1) -> list[str | None]:
+    """Want a snapshot until one is made; return the warnings by the way, and the last."""
 
     async def watched() -> list[str | None]:
-        maker = SnapshotMaker(workers, Path("x.db"), 0.02)  # type: ignore[arg-type]
-        told = [maker.warning()]
+        maker = SnapshotMaker(workers, Path("x.db"))  # type: ignore[arg-type]
+        failures = len(workers.failures)
+        told = [maker.warning(60.0)]
         maker.want()
-        task = asyncio.create_task(maker.run(lambda: "1"))
+        make = forever(
+            "snapshot",
+            lambda: maker.make("1"),
+            0.02,
+            asyncio.Event(),
+            most_times_later=most_times_later,
+        )
+        task = asyncio.create_task(make)
         while maker.waiting_s():
-            if (warning := maker.warning()) not in told:
+            if (warning := maker.warning(60.0)) not in told:
                 told.append(warning)
             await asyncio.sleep(0.001)
         task.cancel()
-        assert maker.failures == 2
-        return [*told, maker.warning()]
+        assert maker.failures == failures
+        return [*told, maker.warning(60.0)]
 
-    first, *told, last = asyncio.run(watched())
+    return asyncio.run(watched())
+
+
+def test_failures_are_told_without_paths_until_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "FIRST_AFTER_S", 0.0)
+    workers = FailingWorkers(StoreError("/srv/secret.db", "can't be read"), MemoryError())
+    first, *told, last = _tried(workers)
     assert (first, last) == (None, None)
     assert all("Snapshots fail since 20" in str(warning) for warning in told)
     assert "can't be read" in str(told[0])
@@ -58,30 +71,20 @@ def test_failures_are_told_without_paths_until_one_is_made(monkeypatch: pytest.M
 
 
 def test_failures_in_a_row_are_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_maker, "FIRST_AFTER_S", 0.0)
-    monkeypatch.setattr(snapshot_maker, "MOST_TIMES_LATER", 4)
+    monkeypatch.setattr(background, "FIRST_AFTER_S", 0.0)
     workers = FailingWorkers(*[MemoryError()] * 4)
-
-    async def made() -> None:
-        maker = SnapshotMaker(workers, Path("x.db"), 0.02)  # type: ignore[arg-type]
-        maker.want()
-        task = asyncio.create_task(maker.run(lambda: "1"))
-        while maker.waiting_s():
-            await asyncio.sleep(0.001)
-        task.cancel()
-
-    asyncio.run(made())
+    _tried(workers, most_times_later=4)
     waited_s = [after - before for before, after in pairwise(workers.asked_s)]
     at_least_s = (0.02, 0.04, 0.08, 0.08)
     assert all(s > least - 0.005 for s, least in zip(waited_s, at_least_s, strict=True))
 
 
 def test_one_that_takes_too_long_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
-    maker = SnapshotMaker(FailingWorkers(), Path("x.db"), 60.0)  # type: ignore[arg-type]
+    maker = SnapshotMaker(FailingWorkers(), Path("x.db"))  # type: ignore[arg-type]
     maker.want()
-    assert maker.warning() is None
-    monkeypatch.setattr(snapshot_maker, "LIMIT_S", -61.0)
-    assert "wait for a snapshot since 20" in str(maker.warning())
+    assert maker.warning(60.0) is None
+    monkeypatch.setattr(background, "LIMIT_S", -61.0)
+    assert "wait for a snapshot since 20" in str(maker.warning(60.0))
 
 
 def _children(pid: int) -> set[int]:

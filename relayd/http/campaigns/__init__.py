@@ -1,1 +1,0 @@
-"""Campaigns of the service: one process each, started, watched and ended by it."""
