@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
@@ -21,7 +21,7 @@ from probes.importers.limits import (
     fault,
 )
 from probes.importers.options import split
-from probes.importers.physics import FAULTS
+from probes.importers.physics import FAULTS, PhysicalGate
 from probes.samples import Metric, Quarantined, Sample
 from relayd.http.answers import decision_effects, samples_meant
 from relayd.http.models import (
@@ -49,7 +49,6 @@ from relayd.http.route import (
     read_parts,
     route,
 )
-from relayd.http.settings import ServiceSettings
 from relayd.questions.caveats import DisputedFigure
 from relayd.snapshots.changes import Effect
 from relayd.sources.wan import Wan
@@ -66,7 +65,6 @@ from relayd.store.samples.decisions import (
     settle,
 )
 from relayd.store.samples.ingest import Batch, Limits, ingest
-from relayd.store.tokens import Token
 
 ORIGIN = "service"
 MOST_DECIDED = 1000
@@ -243,71 +241,47 @@ DECISION_ANSWER = answer(
 
 
 class SampleRows:
-    """From rows that a client sent to samples, each judged by itself.
+    """Samples of rows that a client sent, each judged by itself.
 
-    Parameters
-    ----------
-    is_declared : callable
-        Whether a region is known to the operator; samples of others are rejected.
-    fault_of : callable
-        Why a sample can't be a measurement; None if it can.
-
-    Attributes
-    ----------
-    samples : list of Sample
-    apart : list of Quarantined
-        Samples that can't be measurements.
-    rejected : int
-    rejections, quarantine : list of dict
-        Row and reason of the first hundred of those rejected, and of those apart.
+    Those that can't be measurements, by the gate, stand apart. Of those that are rejected, and of
+    those apart, the first hundred are listed with row and reason.
     """
 
-    def __init__(
-        self, is_declared: Callable[[str], bool], fault_of: Callable[[Sample], str | None]
-    ) -> None:
+    def __init__(self, is_declared: Callable[[str], bool], gate: PhysicalGate) -> None:
         self._is_declared = is_declared
-        self._fault_of = fault_of
-        self.apart: list[Quarantined] = []
-        self.quarantine: list[dict[str, Any]] = []
-        self.samples: list[Sample] = []
-        self.rejected = 0
+        self._gate = gate
+        self.samples: list[Sample | Quarantined] = []
+        self.apart = self.rejected = self._row = 0
         self.rejections: list[dict[str, Any]] = []
-        self._row = 0
+        self.quarantine: list[dict[str, Any]] = []
 
-    def add_lines(self, lines: list[bytes]) -> None:
-        """Read lines of NDJSON; empty ones don't count as wrong."""
-        for line in lines:
-            self._row += 1
-            if len(line) > MOST_LINE_BYTES:
-                self._reject(f"the line is longer than {MOST_LINE_BYTES} bytes")
-            elif line.strip():
-                try:
-                    self._judge(read_json(line, "the line"))
-                except ProblemError as error:
-                    self._reject(str(error))
-
-    def add(self, contents: list[Any]) -> None:
-        """Take rows that are read already."""
+    def add(self, contents: Iterable[Any]) -> None:
+        """Take rows that are read already, or lines of NDJSON, of which empty ones are skipped."""
         for content in contents:
             self._row += 1
-            self._judge(content)
+            if isinstance(content, bytes) and not content.strip():
+                continue
+            try:
+                sample = self._sample(content)
+            except (InputError, ProblemError) as error:
+                self.rejected += 1
+                _list(self.rejections, self._row, str(error))
+                continue
+            reason = self._gate.fault(sample)
+            self.samples.append(sample if reason is None else Quarantined(sample, reason))
+            if reason is not None:
+                self.apart += 1
+                _list(self.quarantine, self._row, reason)
 
-    def _judge(self, content: Any) -> None:
-        try:
-            sample = self._sample(as_model(content, SampleGiven))
-        except InputError as error:
-            self._reject(str(error))
-            return
-        if (reason := self._fault_of(sample)) is None:
-            self.samples.append(sample)
-            return
-        self.apart.append(Quarantined(sample, reason))
-        if len(self.quarantine) < MOST_REJECTIONS:
-            self.quarantine.append({"row": self._row, "reason": reason})
-
-    def _sample(self, given: SampleGiven) -> Sample:
-        src, src_zone = self._end(given, "src")
-        dst, dst_zone = self._end(given, "dst")
+    def _sample(self, content: Any) -> Sample:
+        if isinstance(content, bytes):
+            if len(content) > MOST_LINE_BYTES:
+                detail = f"the line is longer than {MOST_LINE_BYTES} bytes"
+                raise ProblemError(413, "too-large", detail)
+            content = read_json(content, "the line")
+        given: SampleGiven = as_model(content, SampleGiven)
+        src, src_zone = self._end("src", given.src)
+        dst, dst_zone = self._end("dst", given.dst)
         if (src == dst) is not (given.metric in OF_ONE_VM):
             of_one = "names one region as both" if src == dst else "must have one region as"
             raise InputError("dst", f"{of_one} ends for {given.metric}", value=given.dst)
@@ -316,12 +290,12 @@ class SampleRows:
         detail = json.dumps(given.detail, sort_keys=True) if given.detail else ""
         if len(detail) > MOST_DETAIL:
             raise InputError("detail", f"is longer than {MOST_DETAIL} characters")
-        others = {"src": src, "dst": dst, "src_zone": src_zone, "dst_zone": dst_zone}
-        return Sample(**{**dict(given), **others, "detail": detail})
+        ends = {"src": src, "dst": dst}
+        zones = {"src_zone": given.src_zone or src_zone, "dst_zone": given.dst_zone or dst_zone}
+        return Sample(**{**dict(given), **ends, **zones, "detail": detail})
 
-    def _end(self, given: SampleGiven, field: Literal["src", "dst"]) -> tuple[str, str]:
+    def _end(self, field: str, name: str) -> tuple[str, str]:
         """Return the region and zone at an end."""
-        name = getattr(given, field)
         found = split(name)
         if found is None:
             raise InputError(field, "is not provider:region", value=name)
@@ -333,12 +307,12 @@ class SampleRows:
                 remedy="The operator of the service declares regions: in a catalogue file, in "
                 "its fleet file, or by `relayd import` on its store.",
             )
-        return found[0], getattr(given, f"{field}_zone") or found[1]
+        return found
 
-    def _reject(self, reason: str) -> None:
-        self.rejected += 1
-        if len(self.rejections) < MOST_REJECTIONS:
-            self.rejections.append({"row": self._row, "reason": reason})
+
+def _list(listed: list[dict[str, Any]], row: int, reason: str) -> None:
+    if len(listed) < MOST_REJECTIONS:
+        listed.append({"row": row, "reason": reason})
 
 
 @route(
@@ -372,34 +346,34 @@ async def post_samples(context: RequestContext) -> dict[str, Any]:
     nothing rests on them. A request with which its token would report more series (metrics of
     links) than it may is refused whole.
     """
-    service, counted = context.service, context.service.metrics.samples
+    service, settings = context.service, context.service.settings
+    count = service.metrics.samples.labels
     rows = await _rows(context)
     accepted = duplicates = 0
     batch_id = None
-    if rows.samples or rows.apart:
+    if rows.samples:
         token = service.access.token(context.request)
-        limits = _limits(service.settings, token)
-        batch = Batch(
-            ORIGIN,
-            "live",
-            reporter=token.name if token else "",
-            address=context.request.remote or "",
-        )
+        series = settings.max_series
+        if token and token.max_series is not None:
+            series = token.max_series
+        limits = Limits(settings.max_regions, settings.max_setups, series)
+        name, address = token.name if token else "", context.request.remote or ""
+        batch = Batch(ORIGIN, "live", reporter=name, address=address)
         try:
             report = await service.store.write(
-                lambda store: ingest(store, batch, [*rows.samples, *rows.apart], limits=limits)
+                lambda store: ingest(store, batch, rows.samples, limits=limits)
             )
         except InputError:
-            counted.labels("over_limit").inc(len(rows.samples) + len(rows.apart))
+            count("over_limit").inc(len(rows.samples))
             raise
         accepted, duplicates, batch_id = report.accepted, report.duplicates, report.batch_id
-    counted.labels("accepted").inc(accepted)
-    counted.labels("duplicate").inc(duplicates)
-    counted.labels("rejected").inc(rows.rejected)
-    counted.labels("quarantined").inc(len(rows.apart))
+    count("accepted").inc(accepted)
+    count("duplicate").inc(duplicates)
+    count("rejected").inc(rows.rejected)
+    count("quarantined").inc(rows.apart)
     if accepted:
         service.want_snapshot()
-    if rows.rejected and not (rows.samples or rows.apart):
+    if rows.rejected and not rows.samples:
         raise ProblemError(
             422,
             "input",
@@ -412,42 +386,31 @@ async def post_samples(context: RequestContext) -> dict[str, Any]:
         "duplicates": duplicates,
         "rejected": rows.rejected,
         "rejections": rows.rejections,
-        "quarantined": len(rows.apart),
+        "quarantined": rows.apart,
         "quarantine": rows.quarantine,
         "batch_id": batch_id,
     }
 
 
-def _limits(settings: ServiceSettings, token: Token | None) -> Limits:
-    series = settings.max_series
-    if token and token.max_series is not None:
-        series = token.max_series
-    return Limits(settings.max_regions, settings.max_setups, series)
-
-
 async def _rows(context: RequestContext) -> SampleRows:
+    """Read the samples in threads: others are answered meanwhile."""
     settings, request = context.service.settings, context.request
-    # The first one of a catalogue takes a tenth of a second: others are answered meanwhile.
-    gate = await asyncio.to_thread(lambda: context.service.current.gate)
-    rows = SampleRows(context.service.is_declared, gate.fault)
+    gate = await asyncio.to_thread(lambda: context.current.gate)
+    rows = SampleRows(context.service.is_declared, gate)
     if check_media_type(request, (JSON, NDJSON)) == JSON:
         content = await read_bytes(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
-        await asyncio.to_thread(_read_document, content, rows)
+        await asyncio.to_thread(
+            lambda: rows.add(as_model(read_json(content), SamplesGiven).samples)
+        )
         return rows
     left = b""
-    async for part in read_parts(
-        request, int(settings.samples_mb * 1e6), settings.stream_timeout_s
-    ):
+    most_bytes = int(settings.samples_mb * 1e6)
+    async for part in read_parts(request, most_bytes, settings.stream_timeout_s):
         *lines, left = (left + part).split(b"\n")
         if lines:
-            # Some hundred lines take milliseconds: others are answered meanwhile.
-            await asyncio.to_thread(rows.add_lines, lines)
-    rows.add_lines([left] if left else [])
+            await asyncio.to_thread(rows.add, lines)
+    rows.add([left] if left else [])
     return rows
-
-
-def _read_document(content: bytes, rows: SampleRows) -> None:
-    rows.add(as_model(read_json(content), SamplesGiven).samples)
 
 
 # ---- quarantine and decisions ------------------------------------------------------------------
@@ -519,19 +482,15 @@ async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
     decided. Where that takes too long, the problem `timeout` has `samples` and `through`.
     """
     service, request = context.service, _request(context)
-    workers, path = service.workers, service.store.path
+    path, effects = service.store.path, {"total": 0, "changed": []}
     meant = await context.ask(samples_meant, path, request)
-    effects: dict[str, Any] = {"total": 0, "changed": []}
     if meant["samples"] and request["decision"] != "reject":
         request |= {"through": meant["through"]}
+        ask, version = service.workers.ask_apart, context.current.version
         try:
             async with service.previews.turn():
-                effects = await workers.ask_apart(
-                    context.current.version,
-                    decision_effects,
-                    path,
-                    request,
-                    limit_s=EFFECTS_LIMIT_S,
+                effects = await ask(
+                    version, decision_effects, path, request, limit_s=EFFECTS_LIMIT_S
                 )
         except ProblemError as problem:
             if problem.content["kind"] != "timeout":
