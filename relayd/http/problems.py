@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     Kind: TypeAlias = str
 else:
     Kind = Literal[tuple(_TITLES)]
-_NOTHING_HERE = "There is no such path; /docs lists all."
 
 
 class Problem(BaseModel):
@@ -71,21 +70,9 @@ class Problem(BaseModel):
 
 
 class ProblemError(Exception):
-    """An answer that is a problem.
+    """An answer that is a problem, with a paragraph for a person and further members.
 
-    Parameters
-    ----------
-    status : int
-        HTTP status code.
-    kind : Kind
-    detail : str
-        One paragraph for a person.
-    headers : mapping, optional
-        Of the answer.
-    retry_s : int, optional
-        After which to ask again.
-    **members
-        Further members of the document.
+    ``retry_s`` says after which time to ask again.
     """
 
     def __init__(
@@ -133,9 +120,9 @@ def problem_of(error: Exception) -> ProblemError:
         return ProblemError(
             405, "method-not-allowed", f"Use {allowed}.", headers={"Allow": allowed}
         )
+    if isinstance(error, web.HTTPNotFound):
+        return ProblemError(404, "not-found", "There is no such path; /docs lists all.")
     if isinstance(error, web.HTTPException):
-        if error.status == 404:
-            return ProblemError(404, "not-found", _NOTHING_HERE)
         return ProblemError(error.status, "malformed", error.reason)
     return ProblemError(
         500, "internal", "This is a fault of the service; its log names it by the request id."
@@ -145,9 +132,8 @@ def problem_of(error: Exception) -> ProblemError:
 def _of_relayd(error: RelaydError) -> ProblemError:
     detail = str(error)
     if isinstance(error, StoreError):  # of the server, not of the request: its path stays private
-        return ProblemError(
-            503, "store", f"The store can't be used: it {error.problem.split(':')[0]}.", retry_s=5
-        )
+        detail = f"The store can't be used: it {error.problem.split(':')[0]}."
+        return ProblemError(503, "store", detail, retry_s=5)
     if isinstance(error, InputError):
         kind: Kind = "input"
         more: dict[str, Any] = {}
@@ -155,16 +141,8 @@ def _of_relayd(error: RelaydError) -> ProblemError:
             kind, more = "unknown-region", {"near": list(error.near)}
         elif isinstance(error, AmbiguousRegionError):
             kind, more = "ambiguous-region", {"matches": list(error.matches)}
-        return ProblemError(
-            422,
-            kind,
-            detail,
-            field=error.field,
-            problem=error.problem,
-            value=_shown(error.value),
-            remedy=error.remedy,
-            **more,
-        )
+        more |= {"field": error.field, "problem": error.problem, "remedy": error.remedy}
+        return ProblemError(422, kind, detail, value=_shown(error.value), **more)
     if isinstance(error, InfeasibleError):
         return ProblemError(422, "infeasible", detail, limit=error.limit, remedy=error.remedy)
     if isinstance(error, DataError):

@@ -24,7 +24,6 @@ from relayd.http.models import (
     attributes_as,
     dict_of,
     many,
-    maybe,
     model_of,
     page,
 )
@@ -173,7 +172,7 @@ SITES = answer(
             "SiteSeen",
             "A region with the caps of one VM there, and the catalogue's caps of its type.",
             base=SITE,
-            reference=(maybe(REFERENCE_CAPS), "Null where the type is not known."),
+            reference=(REFERENCE_CAPS | None, "Null where the type is not known."),
         )
     ),
 )

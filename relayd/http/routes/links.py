@@ -27,17 +27,7 @@ from probes.importers.limits import MAX_TIME_S
 from probes.samples import Metric, Sample, Samples
 from relayd.http.answers import encoded, matrix_bytes
 from relayd.http.current_state import Current
-from relayd.http.models import (
-    Name,
-    Page,
-    RequestModel,
-    answer,
-    attributes_as,
-    many,
-    maybe,
-    model_of,
-    page,
-)
+from relayd.http.models import Name, Page, RequestModel, answer, attributes_as, many, model_of, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, page_of, position, route
 from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
@@ -69,22 +59,21 @@ ESTIMATED = model_of(
     measured_at_s=(float | None, "Of the newest sample, seconds since 1970 (UTC)."),
     samples=(int, "How many samples of this very quantity it rests on."),
     basis=(str, "In words, for people, what it was made from."),
-    prior=(maybe(model_of("EstimatePrior", Prior)), "Null where it fades around itself, or never."),
+    prior=(model_of("EstimatePrior", Prior) | None, "Null where it fades around itself, or never."),
     origin=model_of(
         "EstimateOrigin",
         "From what an estimate was made; keys that are missing are null or 0.",
         Origin,
         sparse=True,
-        figures=maybe(
-            model_of(
-                "EstimateFigures",
-                "The figures that an estimate was made with; those that its method has none of "
-                "are missing.",
-                Figures,
-                sparse=True,
-                rate_cut=maybe(model_of("RateCut", RateCut)),
-            )
-        ),
+        figures=model_of(
+            "EstimateFigures",
+            "The figures that an estimate was made with; those that its method has none of "
+            "are missing.",
+            Figures,
+            sparse=True,
+            rate_cut=model_of("RateCut", RateCut) | None,
+        )
+        | None,
     ),
 )
 ESTIMATE = model_of(
@@ -111,8 +100,8 @@ SITE = model_of(
     egress_gbps=CAP,
     ingress_gbps=CAP,
     window_mb=ESTIMATE,
-    private_egress_gbps=(maybe(ESTIMATE), "Over private addresses; null for no difference."),
-    private_ingress_gbps=maybe(ESTIMATE),
+    private_egress_gbps=(ESTIMATE | None, "Over private addresses; null for no difference."),
+    private_ingress_gbps=ESTIMATE | None,
 )
 
 LINK = model_of("Link", Link, rtt_ms=ESTIMATE, per_flow_mbps=ESTIMATE, aggregate_gbps=ESTIMATE)
@@ -133,8 +122,8 @@ CAPS = model_of(
     "The VM at one end of a link.",
     region=str,
     vm_type=(str, "As `provider:type`; empty where none is known."),
-    egress_gbps=(maybe(ESTIMATE), "Over the link's kind of address; null for unknown."),
-    ingress_gbps=maybe(ESTIMATE),
+    egress_gbps=(ESTIMATE | None, "Over the link's kind of address; null for unknown."),
+    ingress_gbps=ESTIMATE | None,
     window_mb=ESTIMATE,
 )
 LINK_ANSWER = answer(
@@ -145,20 +134,16 @@ LINK_ANSWER = answer(
     receiver=CAPS,
     usd_per_gb=(float | None, "First-tier egress; null without prices."),
     light=(
-        maybe(
-            model_of(
-                "Light",
-                "A link's round-trip time against light on the shortest way over the globe.",
-                distance_km=(float, "Along the great circle."),
-                vacuum_ms=(float, "There and back at the speed of light: the bound."),
-                fibre_ms=(float, "The same in a straight fibre (1.468 times as long)."),
-                stretch=(
-                    float | None,
-                    "Round-trip time over that of the fibre; null for no distance.",
-                ),
-                possible=(bool, "False where the time is below the bound."),
-            )
-        ),
+        model_of(
+            "Light",
+            "A link's round-trip time against light on the shortest way over the globe.",
+            distance_km=(float, "Along the great circle."),
+            vacuum_ms=(float, "There and back at the speed of light: the bound."),
+            fibre_ms=(float, "The same in a straight fibre (1.468 times as long)."),
+            stretch=(float | None, "Round-trip time over that of the fibre; null for no distance."),
+            possible=(bool, "False where the time is below the bound."),
+        )
+        | None,
         "Null where a place is not known.",
     ),
     state=(LinkState | None, "Where it is down or degraded now."),
@@ -206,9 +191,8 @@ LINK_SUMMARY = answer(
         "Stretches of equal length; those without samples missing.",
     ),
     points=(
-        maybe(
-            many(model_of("Point", "One sample.", at_s=float, value=float, connections=int | None))
-        ),
+        many(model_of("Point", "One sample.", at_s=float, value=float, connections=int | None))
+        | None,
         "Every sample, the oldest first; null where there are too many.",
     ),
     histogram=many(model_of("Bar", HistogramBar)),
@@ -236,7 +220,7 @@ EVIDENCE_SERIES = model_of(
 EVIDENCE = model_of(
     "Evidence",
     FigureProvenance,
-    estimate=(maybe(ESTIMATE), "As the snapshot has it; null where it has no bounds."),
+    estimate=(ESTIMATE | None, "As the snapshot has it; null where it has no bounds."),
     series=many(EVIDENCE_SERIES),
     further=(int, "How many links took part that are not named."),
 )

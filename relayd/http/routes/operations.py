@@ -18,7 +18,7 @@ from planner.model.link_states import LinkState
 from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Asset, Page, assets, charts, rendered
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
-from relayd.http.models import RequestModel, answer, many, maybe, model_of
+from relayd.http.models import RequestModel, answer, many, model_of
 from relayd.http.monitoring.metrics import estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.route import (
@@ -64,16 +64,15 @@ READINESS = answer(
     snapshot_age_s=(float | None, "Since its newest sample; null for a baseline."),
     checked_at_s=float,
     watch=(
-        maybe(
-            model_of(
-                "WatchHealth",
-                "How the watcher is, as far as anyone may know.",
-                role=(str, "`prober`, `standby` or `stopped`."),
-                last_look_age_s=(float | None, "Since the last liveness probe."),
-                legs_down=int | None,
-                legs_degraded=int | None,
-            )
-        ),
+        model_of(
+            "WatchHealth",
+            "How the watcher is, as far as anyone may know.",
+            role=(str, "`prober`, `standby` or `stopped`."),
+            last_look_age_s=(float | None, "Since the last liveness probe."),
+            legs_down=int | None,
+            legs_degraded=int | None,
+        )
+        | None,
         "How the watcher of the fleet is; null where nothing is watched.",
     ),
 )
@@ -100,7 +99,7 @@ TOKEN = model_of(
 TOKEN_ANSWER = answer(
     "TokenAnswer",
     "The token of the caller.",
-    token=(maybe(TOKEN), "Null where the service needs none."),
+    token=(TOKEN | None, "Null where the service needs none."),
     scopes=(list[Scope], "All that the caller has; `admin` has the others."),
 )
 TOKENS = answer(
@@ -165,22 +164,21 @@ OVERVIEW = answer(
         budget_usd=(float | None, "Of the watcher, for a day; null without one."),
     ),
     prediction=(
-        maybe(
-            model_of(
-                "PredictionSeen",
-                "The newest sample of each link since a day ago against the snapshot of that time.",
-                before=(str, "Id of that snapshot."),
-                samples=int,
-                median_error=(
-                    float | None,
-                    "Median of |sample - estimate| / estimate; null for no samples.",
-                ),
-                inside_share=(
-                    float | None,
-                    "Share of the samples between the bounds; 0.9 is what bounds promise.",
-                ),
-            )
-        ),
+        model_of(
+            "PredictionSeen",
+            "The newest sample of each link since a day ago against the snapshot of that time.",
+            before=(str, "Id of that snapshot."),
+            samples=int,
+            median_error=(
+                float | None,
+                "Median of |sample - estimate| / estimate; null for no samples.",
+            ),
+            inside_share=(
+                float | None,
+                "Share of the samples between the bounds; 0.9 is what bounds promise.",
+            ),
+        )
+        | None,
         "Null where no snapshot of a day ago is kept.",
     ),
     transfers=model_of(

@@ -513,15 +513,25 @@ async def post_decision(context: RequestContext) -> dict[str, Any]:
     removed: the decision is kept with who made it, when and why. The next snapshot heeds it.
     """
     service, request = context.service, _request(context)
-    who = service.access.holder(context.request) or "anybody"
-    address, loop = context.request.remote or "", asyncio.get_running_loop()
+    decision, numbers = request["decision"], request["quarantined"]
+    loop = asyncio.get_running_loop()
+    by = {
+        "who": service.access.holder(context.request) or "anybody",
+        "reason": request["reason"],
+        "address": context.request.remote or "",
+    }
 
-    # Here, in the store's thread: it is finished also where its caller has gone.
     def write(store: Store) -> tuple[int, int | None]:
-        decided = _decided(store, request, who, address)
-        if decided[0]:
+        samples, batch_id = len(set(numbers)), None
+        if request["selection"]:
+            selection, through = Selection(**request["selection"]), request["through"]
+            samples = decide(store.database, decision, selection, **by, through=through)
+        else:
+            batch_id = settle(store.database, decision, numbers, **by)
+        # Here, in the store's thread: it is finished also where its caller has gone.
+        if samples:
             loop.call_soon_threadsafe(service.want_snapshot)
-        return decided
+        return samples, batch_id
 
     samples, batch_id = await service.store.write(write)
     return {"samples": samples, "batch_id": batch_id}
@@ -535,15 +545,3 @@ def _request(context: RequestContext) -> dict[str, Any]:
         for end in ("src", "dst"):
             selection[end] = region_meant(wan, selection[end], f"selection.{end}")
     return request
-
-
-def _decided(
-    store: Store, request: dict[str, Any], who: str, address: str
-) -> tuple[int, int | None]:
-    """Make a decision; return how many samples it was about, and the batch of those accepted."""
-    database, decision, numbers = store.database, request["decision"], request["quarantined"]
-    by = {"who": who, "reason": request["reason"], "address": address}
-    if decision in ("accept", "reject"):
-        return len(set(numbers)), settle(database, decision, numbers, **by)
-    selection, through = Selection(**request["selection"]), request["through"]
-    return decide(database, decision, selection, **by, through=through), None

@@ -33,7 +33,7 @@ from probes.samples import Metric
 from relayd.catalogue.loading import content_of
 from relayd.http.answers import encoded
 from relayd.http.current_state import Current
-from relayd.http.models import Page, answer, attributes_as, many, maybe, model_of, page
+from relayd.http.models import Page, answer, attributes_as, many, model_of, page
 from relayd.http.route import (
     JSON,
     RequestContext,
@@ -131,8 +131,8 @@ CHANGES = page(
     "Changes",
     "What has changed, the largest ratio first.",
     since_s=(float, "The time that was asked for, seconds since 1970 (UTC)."),
-    before=(maybe(SNAPSHOT), "The newest then; null where none as old is kept."),
-    oldest=(maybe(SNAPSHOT), "The oldest that is kept."),
+    before=(SNAPSHOT | None, "The newest then; null where none as old is kept."),
+    oldest=(SNAPSHOT | None, "The oldest that is kept."),
     changes=many(CHANGE),
     total=(int, "Of these changes, on all pages."),
     total_by_source=(dict[Kind, int], "Of all changes, by the source of the new estimate."),
