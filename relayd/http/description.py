@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from functools import cache
 from html import escape
 from threading import Lock
@@ -23,24 +24,28 @@ from relayd.questions.registry import QUESTIONS
 from relayd.version import __version__
 
 _REFS = "#/components/schemas/{model}"
-_ALWAYS = (400, 408, 413, 421, 429, 500, 503)
-_WITH_SCOPE = (401, 403)
-_MEANINGS = {
-    304: "Not changed since the ETag given",
-    400: "Can't be read",
-    401: "Needs a valid token",
-    403: "The token lacks the scope, or it is a page of another origin",
-    404: "Nothing is here",
-    408: "The body did not come in time",
-    409: "Not possible with the data at hand, or not now",
-    413: "Too large",
-    415: "Wrong type of body",
-    421: "The service does not go by this name",
-    422: "Not valid, or no plan meets the limits; see `kind`",
-    429: "Too many requests",
-    500: "A fault of the service",
-    503: "Not now; see Retry-After",
+_PROBLEMS: dict[int, tuple[str, Callable[[Route], object]]] = {
+    400: ("Can't be read", lambda _: True),
+    401: ("Needs a valid token", lambda route: route.scope),
+    403: (
+        "The token lacks the scope, or it is a page of another origin",
+        lambda route: route.scope or route.method not in SAFE_METHODS,
+    ),
+    404: ("Nothing is here", lambda route: route.parameters),
+    408: ("The body did not come in time", lambda _: True),
+    409: (
+        "Not possible with the data at hand, or not now",
+        lambda route: route.scope in ("plan", "probe"),
+    ),
+    413: ("Too large", lambda _: True),
+    415: ("Wrong type of body", lambda route: route.method == "POST"),
+    421: ("The service does not go by this name", lambda _: True),
+    422: ("Not valid, or no plan meets the limits; see `kind`", lambda _: True),
+    429: ("Too many requests", lambda _: True),
+    500: ("A fault of the service", lambda _: True),
+    503: ("Not now; see Retry-After", lambda _: True),
 }
+"""Problems by status: what they mean, and for which routes they may come."""
 VALUES = {"src": "us-east", "dst": "sa"}
 """Of what has no default, to try."""
 ABOUT = """\
@@ -67,17 +72,13 @@ def document() -> bytes:
 
 @cache
 def _document() -> bytes:
-    listed = tuple(each for each in ALL_ROUTES if each.documented)
-    return json.dumps(described(listed), indent=1).encode()
-
-
-def described(routes: tuple[Route, ...]) -> dict[str, Any]:
-    """Return the description of some routes."""
+    routes = tuple(each for each in ALL_ROUTES if each.documented)
     schemas = _Schemas(routes)
     paths: dict[str, Any] = {}
     for one in routes:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas)
-    return {
+    needed = "From `relayd token create`; needed once any token was made."
+    described = {
         "openapi": "3.1.0",
         "info": {
             "title": "relayd",
@@ -90,32 +91,32 @@ def described(routes: tuple[Route, ...]) -> dict[str, Any]:
         "components": {
             "schemas": schemas.definitions,
             "securitySchemes": {
-                "token": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "From `relayd token create`; needed once any token was made.",
-                }
+                "token": {"type": "http", "scheme": "bearer", "description": needed}
             },
         },
     }
+    return json.dumps(described, indent=1).encode()
 
 
 class _Schemas:
     """Schemas of all models, each once."""
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
-        answers = dict.fromkeys([Problem, *(r.answer for r in routes if r.answer is not None)])
         bodies = [r.body for r in routes if r.body is not None and r.question is None]
-        asked = dict.fromkeys(
-            model
-            for model in (*bodies, *(also for r in routes for also in (r.query, *r.also_schemas)))
+        asked = (*bodies, *(also for r in routes for also in (r.query, *r.also_schemas)))
+        wanted: dict[tuple[Any, Any], TypeAdapter[Any]] = {
+            (model, "serialization"): TypeAdapter(model)
+            for model in (Problem, *(r.answer for r in routes))
+            if model is not None
+        }
+        wanted |= {
+            (model, "validation"): TypeAdapter(model)
+            for model in asked
             if model is not None and not issubclass(model, Specified)
+        }
+        self._found, rest = TypeAdapter.json_schemas(
+            [(*key, adapter) for key, adapter in wanted.items()], ref_template=_REFS
         )
-        wanted: list[tuple[Any, Any, TypeAdapter[Any]]] = [
-            *((model, "serialization", TypeAdapter(model)) for model in answers),
-            *((model, "validation", TypeAdapter(model)) for model in asked),
-        ]
-        self._found, rest = TypeAdapter.json_schemas(wanted, ref_template=_REFS)
         self.definitions: dict[str, Any] = rest.get("$defs", {})
         for question in QUESTIONS:
             self.definitions |= request_schemas(question)
@@ -143,44 +144,35 @@ class _Schemas:
 
 
 def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "operationId": route.name,
-        "summary": route.summary,
-        "tags": [_tag(route)],
-    }
-    if route.description:
-        operation["description"] = route.description
-    parameters = [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-        }
-        for name in route.parameters
+    name = {"type": "string", "minLength": 1, "maxLength": 200}
+    parameters: list[dict[str, Any]] = [
+        {"name": each, "in": "path", "required": True, "schema": name} for each in route.parameters
     ]
     if route.query:
         parameters += _query(schemas.query(route.query))
     if route.etag:
-        parameters.append(
-            {
-                "name": "If-None-Match",
-                "in": "header",
-                "required": False,
-                "schema": {"type": "string"},
-                "description": "The ETag of what you have.",
-            }
-        )
-    if parameters:
-        operation["parameters"] = parameters
+        known = {"name": "If-None-Match", "in": "header", "required": False}
+        known |= {"schema": {"type": "string"}, "description": "The ETag of what you have."}
+        parameters.append(known)
+    first = route.path.strip("/").split("/")
+    body = None
     if route.body:
         content = {kind: _body(kind, route, schemas) for kind in route.body_types}
-        operation["requestBody"] = {"required": True, "content": content}
-    operation["responses"] = _responses(route, schemas)
-    operation["security"] = [{"token": []}, {}] if route.scope else [{}]
-    if route.scope:
-        operation["x-scope"] = route.scope
-    return operation
+        body = {"required": True, "content": content}
+    parts = {
+        "description": route.description,
+        "parameters": parameters,
+        "requestBody": body,
+        "x-scope": route.scope,
+    }
+    return {
+        "operationId": route.name,
+        "summary": route.summary,
+        "tags": [first[1] if first[0] == "v1" else "operations"],
+        "responses": _responses(route, schemas),
+        "security": [{"token": []}, {}] if route.scope else [{}],
+        **{key: part for key, part in parts.items() if part},
+    }
 
 
 def _body(kind: str, route: Route, schemas: _Schemas) -> dict[str, Any]:
@@ -194,62 +186,41 @@ def _body(kind: str, route: Route, schemas: _Schemas) -> dict[str, Any]:
     return {"schema": schemas.body(route.body), **example}
 
 
-def _tag(route: Route) -> str:
-    first = route.path.strip("/").split("/")
-    return first[1] if first[0] == "v1" else "operations"
-
-
 def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
     required = schema.get("required", [])
     found = []
     for name, property_ in schema["properties"].items():
-        shape = {key: value for key, value in property_.items() if key != "description"}
+        shape = dict(property_)
+        about = {"description": text} if (text := shape.pop("description", None)) else {}
         # Left out is what null means in a body; a query string has no null.
-        options = [option for option in shape.get("anyOf", []) if option != {"type": "null"}]
+        options = [each for each in shape.get("anyOf", []) if each != {"type": "null"}]
         if options:
-            shape.pop("anyOf")
+            del shape["anyOf"]
             shape.update(options[0] if len(options) == 1 else {"anyOf": options})
         if shape.get("default", 0) is None:
-            shape.pop("default")
+            del shape["default"]
         parameter = {"name": name, "in": "query", "required": name in required, "schema": shape}
-        if text := property_.get("description"):
-            parameter["description"] = text
-        found.append(parameter)
+        found.append(parameter | about)
     return sorted(found, key=lambda parameter: not parameter["required"])
 
 
 def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
-    success: dict[str, Any] = {"description": "The answer"}
+    schema = {"type": "object" if route.media_type == JSON else "string"}
     if route.answer is not None:
-        success["content"] = {JSON: {"schema": schemas.answer(route.answer)}}
-    elif route.media_type != JSON:
-        success["content"] = {route.media_type: {"schema": {"type": "string"}}}
-    else:
-        success["content"] = {JSON: {"schema": {"type": "object"}}}
+        schema = schemas.answer(route.answer)
+    content = {route.media_type: {"schema": schema}}
+    success = {"description": "The answer", "content": content}
     responses = {str(route.success): success}
     if route.success == 201:
         responses["200"] = {**success, "description": "It was made before, by the same request"}
     if route.etag:
-        responses["304"] = {"description": _MEANINGS[304]}
-    statuses = {*_ALWAYS, 422}
-    if route.parameters:
-        statuses |= {404}
-    if route.scope in ("plan", "probe"):
-        statuses |= {409}
-    if route.method not in SAFE_METHODS:
-        statuses |= {403}
-    if route.scope:
-        statuses |= {*_WITH_SCOPE}
-    if route.method == "POST":
-        statuses |= {415}
+        responses["304"] = {"description": "Not changed since the ETag given"}
     problem = {MEDIA_TYPE: {"schema": schemas.answer(Problem)}}
-    for status in sorted(statuses):
-        responses[str(status)] = {"description": _MEANINGS[status], "content": problem}
+    for status, (meaning, applies) in _PROBLEMS.items():
+        if applies(route):
+            responses[str(status)] = {"description": meaning, "content": problem}
     if route.path == "/readyz":
-        responses["503"] = {
-            "description": "Not ready; see `reasons`",
-            "content": {JSON: {"schema": schemas.answer(route.answer)}},
-        }
+        responses["503"] = {"description": "Not ready; see `reasons`", "content": content}
     return responses
 
 
@@ -283,24 +254,20 @@ def page() -> bytes:
 
 
 def _section(method: str, path: str, operation: dict[str, Any], api: dict[str, Any]) -> str:
-    name = operation["operationId"]
-    scope = operation.get("x-scope")
+    name, scope = operation["operationId"], operation.get("x-scope")
     description = f"<p>{_words(operation['description'])}</p>" if "description" in operation else ""
     needs = f"<p>Token scope: <code>{escape(scope)}</code></p>" if scope else ""
     inputs = "".join(_parameter(name, p) for p in operation.get("parameters", []))
-    body = _body_field(name, operation, api)
     answers = "".join(
         f"<tr><td>{status}</td><td>{escape(answer['description'])}</td>"
         f"<td>{_kinds(answer)}</td></tr>"
         for status, answer in operation["responses"].items()
     )
-    try_it = (
-        f'<form data-method="{method}" data-path="{escape(path)}">{inputs}{body}'
-        '<button type="submit">Try it</button><pre class="answer" tabindex="0" hidden></pre></form>'
-    )
     return f"""<section id="{name}">
 <h2><span class="method">{method}</span> <code>{escape(path)}</code></h2>
-<p><strong>{escape(operation["summary"])}</strong></p>{description}{needs}{try_it}
+<p><strong>{escape(operation["summary"])}</strong></p>{description}{needs}
+<form data-method="{method}" data-path="{escape(path)}">{inputs}{_body_field(name, operation, api)}
+<button type="submit">Try it</button><pre class="answer" tabindex="0" hidden></pre></form>
 <details><summary>Answers</summary><table><thead><tr><th>Status</th><th>Meaning</th>
 <th>Content</th></tr></thead><tbody>{answers}</tbody></table></details>
 </section>
@@ -332,18 +299,13 @@ def _body_field(operation: str, description: dict[str, Any], api: dict[str, Any]
         return ""
     content = description["requestBody"]["content"]["application/json"]
     model = content["schema"]["$ref"].rpartition("/")[2]
-    example = json.dumps(content.get("example") or _least(model, api), indent=1)
+    required = api["components"]["schemas"][model].get("required", [])
+    example = content.get("example") or {name: VALUES.get(name) for name in required}
     return (
         f'<div class="field wide"><label for="{operation}-body">{_link(model)}</label>'
-        f'<textarea id="{operation}-body" spellcheck="false" rows="8">{escape(example)}</textarea>'
-        "</div>"
+        f'<textarea id="{operation}-body" spellcheck="false" rows="8">'
+        f"{escape(json.dumps(example, indent=1))}</textarea></div>"
     )
-
-
-def _least(model: str, api: dict[str, Any]) -> dict[str, Any]:
-    """Return the required keys of a model, to be filled in."""
-    schema = api["components"]["schemas"][model]
-    return {name: VALUES.get(name) for name in schema.get("required", [])}
 
 
 def _kinds(answer: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
@@ -23,9 +23,6 @@ from relayd.http.service import Service
 from relayd.http.settings import ServiceSettings
 from relayd.store import Location
 from relayd.store.tokens import FirstToken
-
-if TYPE_CHECKING:
-    from relayd.http.monitoring.telemetry import Telemetry
 
 LOG = logging.getLogger(__name__)
 MOST_LINE = 8190
@@ -49,12 +46,8 @@ def serve(
 ) -> None:
     """Serve until a signal (SIGTERM, SIGINT) says to stop.
 
-    Parameters
-    ----------
-    ready : callable
-        Called once, with the address at which it listens.
-    show_token : callable
-        Called before that with the token that a new store gets, and the address.
+    ``ready`` is called once, with the address at which it listens, and ``show_token`` before that
+    with the token that a new store gets, and the address.
 
     Raises
     ------
@@ -77,8 +70,12 @@ async def _serve(
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    tls = _tls(settings)
-    service = Service(settings, db, catalogues, _telemetry(settings))
+    tls, telemetry = _tls(settings), None
+    if settings.otlp_endpoint:
+        from relayd.http.monitoring.telemetry import Telemetry
+
+        telemetry = Telemetry(settings.otlp_endpoint)
+    service = Service(settings, db, catalogues, telemetry)
     await service.begin()
     runner = web.AppRunner(
         make_app(service),
@@ -97,8 +94,15 @@ async def _serve(
     except OSError as error:
         await runner.cleanup()
         await service.end()
-        raise _taken(settings, error) from None
-    url = _url(settings, server)
+        raise InputError(
+            "host and port",
+            f"can't be listened at ({error.strerror or error})",
+            value=f"{settings.host}:{settings.port}",
+            remedy="Stop what listens there, or choose another port.",
+        ) from None
+    address: tuple[Any, ...] = server.sockets[0].getsockname()
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    url = f"{'https' if settings.tls_cert else 'http'}://{host}:{address[1]}"
     LOG.info("listening", extra={"url": url})
     if token := await service.make_first_token():
         show_token(token, url)
@@ -136,30 +140,6 @@ async def _stop(service: Service, runner: web.AppRunner, server: asyncio.Server)
         await asyncio.sleep(POLL_EVERY_S)
     await runner.cleanup()
     await service.end()
-
-
-def _taken(settings: ServiceSettings, error: OSError) -> InputError:
-    return InputError(
-        "host and port",
-        f"can't be listened at ({error.strerror or error})",
-        value=f"{settings.host}:{settings.port}",
-        remedy="Stop what listens there, or choose another port.",
-    )
-
-
-def _url(settings: ServiceSettings, server: asyncio.Server) -> str:
-    address: tuple[Any, ...] = server.sockets[0].getsockname()
-    host, port = address[:2]
-    scheme = "https" if settings.tls_cert else "http"
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-
-
-def _telemetry(settings: ServiceSettings) -> Telemetry | None:
-    if not settings.otlp_endpoint:
-        return None
-    from relayd.http.monitoring.telemetry import Telemetry
-
-    return Telemetry(settings.otlp_endpoint)
 
 
 def _tls(settings: ServiceSettings) -> ssl.SSLContext | None:

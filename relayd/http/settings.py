@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -141,24 +141,19 @@ class ServiceSettings:
     def as_toml(self) -> str:
         """Return the effective settings as a TOML table."""
         lines = [f"[{TABLE}]"]
-        for field in fields(self):
-            value = getattr(self, field.name)
-            lines.append(
-                f"# {field.name} is not set" if value is None else f"{field.name} = {_toml(value)}"
-            )
+        for name, value in asdict(self).items():
+            # TOML writes lists, text, numbers and flags as JSON does.
+            text = json.dumps(value, default=str, ensure_ascii=False)
+            lines.append(f"# {name} is not set" if value is None else f"{name} = {text}")
         return "\n".join(lines)
 
 
 def load_service_settings(
     options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> ServiceSettings:
-    """Return the effective settings.
+    """Return the effective settings of options that were given, the environment, and the file.
 
-    Parameters
-    ----------
-    options : mapping
-        From the command line, those that were given; ``config`` names the TOML file.
-    environment : mapping
+    ``config`` among the options names the TOML file.
 
     Raises
     ------
@@ -167,35 +162,32 @@ def load_service_settings(
         used are returned by :meth:`ServiceSettings.problems`.
     """
     kinds = get_type_hints(ServiceSettings)
-    found: dict[str, Any] = {}
-    config = options.get("config") or environment.get(f"{PREFIX}CONFIG")
-    if config:
+    given: list[tuple[str, Any, str, Path]] = []  # name, value, where it is from, folder
+    if config := options.get("config") or environment.get(f"{PREFIX}CONFIG"):
         path = Path(config)
         table = _table(path)
-        for name, value in table.items():
-            field = f"{path}: {TABLE}.{name}"
-            if name not in kinds:
-                raise InputError(
-                    field, "is not a setting", remedy=f"Settings are {', '.join(kinds)}."
-                )
-            found[name] = _value(value, kinds[name], field, path.parent)
-    for name, kind in kinds.items():
+        given += [(name, table[name], f"{path}: {TABLE}.{name}", path.parent) for name in table]
+    for name in kinds:
         variable = f"{PREFIX}{name.upper()}"
-        if (text := environment.get(variable)) not in (None, ""):
-            found[name] = _value(text, kind, variable, Path())
-        if (given := options.get(name)) is not None:
-            found[name] = _value(given, kind, f"--{name.replace('_', '-')}", Path())
-    return replace(ServiceSettings(), **found)
+        given.append((name, environment.get(variable) or None, variable, Path()))
+        given.append((name, options.get(name), f"--{name.replace('_', '-')}", Path()))
+    found: dict[str, Any] = {}
+    for name, value, field, folder in given:
+        if name not in kinds:
+            remedy = f"Settings are {', '.join(kinds)}."
+            raise InputError(field, "is not a setting", remedy=remedy)
+        if value is not None:
+            found[name] = _value(value, kinds[name], field, folder)
+    return ServiceSettings(**found)
 
 
 def _table(path: Path) -> Mapping[str, Any]:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get(TABLE, {})
     except OSError as error:
         raise InputError("--config", f"can't be read ({error.strerror})", value=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(str(path), f"is not valid TOML: {error}") from None
-    table = content.get(TABLE, {})
     if not isinstance(table, dict):
         raise InputError(f"{path}: {TABLE}", "must be a table", value=table)
     return table
@@ -278,11 +270,10 @@ def _exposed(settings: ServiceSettings) -> Iterator[InputError]:
             value=settings.behind_proxy or settings.host,
             remedy="Leave it out, or listen on 127.0.0.1 without a proxy.",
         )
-    named = [("behind_proxy", settings.behind_proxy)] if settings.behind_proxy else []
-    for field, name in [*named, *(("allowed_hosts", name) for name in settings.allowed_hosts)]:
+    for name in filter(None, (settings.behind_proxy, *settings.allowed_hosts)):
         if not _HOST_NAME.fullmatch(name):
             yield InputError(
-                field,
+                "behind_proxy" if name == settings.behind_proxy else "allowed_hosts",
                 "must be names such as relayd.example",
                 value=name,
                 remedy="Name each one, without scheme and port; `*` would let any page in that "
@@ -298,19 +289,8 @@ def _exposed(settings: ServiceSettings) -> Iterator[InputError]:
             )
 
 
-def _toml(value: object) -> str:
-    """Return a value as TOML, which writes lists, text, numbers and flags as JSON does."""
-    return json.dumps(value, default=str, ensure_ascii=False)
-
-
 def watch_options(settings: ServiceSettings) -> WatchOptions:
-    """Return the settings of the watcher.
-
-    Raises
-    ------
-    InputError
-        Naming the setting that is wrong.
-    """
+    """Return the settings of the watcher, or raise an InputError that names a wrong one."""
     webhook = None
     if settings.watch_webhook:
         webhook = Webhook.from_environment(settings.watch_webhook, "watch_webhook")
