@@ -75,15 +75,13 @@ def _server(wan: Wan, tools: Sequence[AssistantTool]) -> Server[Any]:
     thread = ThreadPoolExecutor(1)  # a store is used by the thread that opened it
 
     async def list_tools(
-        context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+        _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        del context, params
         return types.ListToolsResult(tools=listed)
 
     async def call_tool(
-        context: ServerRequestContext[Any], params: types.CallToolRequestParams
+        _context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        del context
         tool = by_name.get(params.name)
         if tool is None:
             return _refused(f"There is no tool {params.name!r}; there are {', '.join(by_name)}.")

@@ -42,19 +42,9 @@ _NAME = {"type": "string", "description": "A region's id, city or alias, such as
 
 
 class AssistantTool(NamedTuple):
-    """A tool.
+    """A tool, with a description by which assistants choose, and the JSON schema of its arguments.
 
-    Attributes
-    ----------
-    name : str
-    description : str
-        For the assistant, which chooses tools by it.
-    schema : dict
-        JSON schema of the arguments, an object.
-    call : callable
-        Returns the answer as JSON types; raises RelaydError, whose text is for the assistant, too.
-    read_only : bool
-        Whether it changes nothing.
+    ``call`` answers in JSON types; the text of a RelaydError is for the assistant, too.
     """
 
     name: str
@@ -64,16 +54,12 @@ class AssistantTool(NamedTuple):
     read_only: bool = True
 
 
-def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
-    """Return all tools.
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
-    Parameters
-    ----------
-    location : Location
-        Of the store, for what campaigns have measured.
-    fleet : Path | None
-        Fleet file, without which no campaign can be forecast.
-    """
+
+def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
+    """Return all tools; without a fleet file, no campaign can be forecast."""
     found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS, _EXPLAIN]
     if fleet is not None:
         found.append(_forecast(location, fleet))
@@ -113,20 +99,16 @@ _COMPARE = AssistantTool(
     "compare",
     "Plan a transfer as asked and with changes (another VM type, more VMs, no relay, another "
     "destination), and return rate, time and price of each.",
-    {
-        "type": "object",
-        "properties": {
-            "transfer": schema_of(TransferRequest),
-            "variants": {
-                "type": "array",
-                "maxItems": MOST_VARIANTS,
-                "items": {"type": "object"},
-                "description": 'Fields to change in each, such as {"relays": "none"}.',
-            },
+    _object(
+        transfer=schema_of(TransferRequest),
+        variants={
+            "type": "array",
+            "maxItems": MOST_VARIANTS,
+            "items": {"type": "object"},
+            "description": 'Fields to change in each, such as {"relays": "none"}.',
         },
-        "required": ["transfer", "variants"],
-        "additionalProperties": False,
-    },
+    )
+    | {"required": ["transfer", "variants"]},
     _compare,
 )
 
@@ -146,7 +128,7 @@ def _regions(wan: Wan, arguments: Arguments) -> dict[str, Any]:
 _REGIONS = AssistantTool(
     "regions",
     "List all regions, or say which region a name stands for.",
-    {"type": "object", "properties": {"name": _NAME}, "additionalProperties": False},
+    _object(name=_NAME),
     _regions,
 )
 
@@ -165,13 +147,12 @@ _LINKS = AssistantTool(
     "links",
     "Show what is known of links: round-trip time, throughput of one connection and of many, "
     "each with bounds, whether measured or inferred, by what rule, from how many samples and when.",
-    {"type": "object", "properties": {"src": _NAME, "dst": _NAME}, "additionalProperties": False},
+    _object(src=_NAME, dst=_NAME),
     _links,
 )
 
 
-def _explain(wan: Wan, arguments: Arguments) -> dict[str, Any]:
-    del wan
+def _explain(_wan: Wan, arguments: Arguments) -> dict[str, Any]:
     return explanation(str(arguments["term"])) if arguments.get("term") else {"terms": terms()}
 
 
@@ -179,11 +160,7 @@ _EXPLAIN = AssistantTool(
     "explain",
     "Explain a term of the answers or a field of a question, such as verdict, margin or per-flow; "
     "without one, list all terms.",
-    {
-        "type": "object",
-        "properties": {"term": {"type": "string", "description": "A word of an answer, or field."}},
-        "additionalProperties": False,
-    },
+    _object(term={"type": "string", "description": "A word of an answer, or field."}),
     _explain,
 )
 
@@ -213,10 +190,7 @@ _ID = {"type": "string", "description": "The transfer's id, as `begin_transfer` 
 def reports(opened: Callable[[], AbstractContextManager[Register]]) -> Sequence[AssistantTool]:
     """Return the tools that begin, report and end transfers.
 
-    Parameters
-    ----------
-    opened : callable
-        Opens the register of the store, or the service that keeps it, for one report.
+    ``opened`` opens the register of the store, or the service that keeps it, for one report.
     """
 
     def tool(
@@ -231,8 +205,7 @@ def reports(opened: Callable[[], AbstractContextManager[Register]]) -> Sequence[
             properties = {"id": _ID, **schema["properties"]}
             schema = {**schema, "properties": properties, "required": required}
 
-        def call(wan: Wan, arguments: Arguments) -> dict[str, Any]:
-            del wan
+        def call(_wan: Wan, arguments: Arguments) -> dict[str, Any]:
             fields = dict(arguments)
             number = str(fields.pop("id", "")) if of_one else ""
             if of_one and not number:

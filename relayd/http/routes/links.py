@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from math import inf
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,11 +28,10 @@ from probes.estimation.provenance import FigureProvenance, UsedSeries
 from probes.importers.limits import MAX_TIME_S
 from probes.samples import Metric, Sample, Samples
 from relayd.http.answers import encoded, matrix_bytes
-from relayd.http.current_state import Current
 from relayd.http.models import Name, Page, RequestModel, answer, attributes_as, many, model_of, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, page_of, position, route
-from relayd.snapshots.link_evidence import FigureEvidence, SeriesEvidence, evidence_of
+from relayd.snapshots.link_evidence import FigureEvidence, evidence_of
 from relayd.store.links import (
     NEWEST,
     LinkEvent,
@@ -265,32 +266,54 @@ async def get_links(context: RequestContext) -> bytes:
     By source and destination. Bounds are widened for age.
     """
     current, query = context.current, context.query
-    src = current.wan.resolve(query.src, "src").region_id if query.src else None
-    dst = current.wan.resolve(query.dst, "dst").region_id if query.dst else None
-    after = position(query.cursor, str, str)
-    links = _links_after(
-        (after[0], after[1]) if after else None, current.wan.network, src, dst, query
+    src, dst = (
+        current.wan.resolve(name, end).region_id if name else None
+        for name, end in ((query.src, "src"), (query.dst, "dst"))
     )
+    after = tuple(position(query.cursor, str, str) or ("", ""))
+    links = _links_after(after, current.wan.network, src, dst, query)
     # Among many regions it may take a while to find a page: others are answered meanwhile.
     found = await asyncio.to_thread(lambda: list(islice(links, query.limit + 1)))
     page = page_of("links", found, query.limit, lambda link: (link.src, link.dst), link_as_json)
     return encoded({"snapshot": current.snapshot, **page})
 
 
+def _links_after(
+    after: tuple[str, ...], network: Network, src: str | None, dst: str | None, query: LinksQuery
+) -> Iterator[Link]:
+    """Yield the links that are asked for, by source and destination."""
+    links = network.links
+    for source in sorted(network.sites) if src is None else [src]:
+        if source not in links or source < after[0]:
+            continue
+        for link in sorted(links.out_of(source), key=attrgetter("dst")):
+            providers = provider_of(source), provider_of(link.dst)
+            if (
+                (source, link.dst) > after
+                and dst in (None, link.dst)
+                and query.provider in (None, *providers)
+                and query.source in (None, "", link.aggregate_gbps.source)
+            ):
+                yield link
+
+
 @route("GET", "/v1/links/{src}/{dst}", "read", LINK_ANSWER, etag=True)
 async def get_link(context: RequestContext) -> dict[str, Any]:
     """Show one link."""
-    current = context.current
-    catalogue, network = current.catalogue, current.wan.network
+    catalogue, network = context.current.catalogue, context.current.wan.network
     try:
         link = network.link(*pair_of(context))
     except DataError as error:
         raise ProblemError(404, "data", str(error)) from None
+    usd_per_gb = None
+    with suppress(DataError):  # a provider without prices
+        prices = CataloguePrices(catalogue, network)
+        usd_per_gb = prices.egress_usd_per_gb(link.src, link.dst, 1.0)
     return {
         "link": link_as_json(link),
         "sender": _caps(network.sites[link.src], link),
         "receiver": _caps(network.sites[link.dst], link),
-        "usd_per_gb": _usd_per_gb(current, link),
+        "usd_per_gb": usd_per_gb,
         "light": propagation(
             catalogue.region(link.src), catalogue.region(link.dst), link.rtt_ms.expected
         ),
@@ -335,39 +358,6 @@ def _caps(site: Site, link: Link) -> dict[str, Any]:
         ingress_gbps=_finite_as_json(site.ingress(link.address)),
         window_mb=estimate_as_json(site.window_mb),
     )
-
-
-def _usd_per_gb(current: Current, link: Link) -> float | None:
-    prices = CataloguePrices(current.catalogue, current.wan.network)
-    try:
-        return prices.egress_usd_per_gb(link.src, link.dst, 1.0)
-    except DataError:
-        return None  # a provider without prices
-
-
-def _links_after(
-    after: tuple[str, str] | None,
-    network: Network,
-    src: str | None,
-    dst: str | None,
-    query: LinksQuery,
-) -> Iterator[Link]:
-    """Yield the links that are asked for, by source and destination."""
-    targets = sorted(network.sites) if dst is None else [dst]
-    links = network.links
-    for source in sorted(network.sites) if src is None else [src]:
-        if source not in links or (after and source < after[0]):
-            continue
-        wanted = targets
-        if query.provider and query.provider != provider_of(source):
-            wanted = [target for target in wanted if provider_of(target) == query.provider]
-        if after and source == after[0]:
-            wanted = [target for target in wanted if target > after[1]]
-        found = {link.dst: link for link in links.out_of(source)}
-        for target in wanted:
-            link = found.get(target)
-            if link and query.source in (None, "", link.aggregate_gbps.source):
-                yield link
 
 
 # ---- what is behind a link ---------------------------------------------------------------------
@@ -462,22 +452,19 @@ async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
 
 
 def _evidence(found: FigureEvidence) -> dict[str, Any]:
+    series = [
+        attributes_as(
+            EVIDENCE_SERIES,
+            used.series,
+            samples=_samples(used.samples),
+            left_out=used.left_out,
+            was_read=used.was_read,
+        )
+        for used in found.used
+    ]
+    estimate = _finite_as_json(found.origin.estimate)
     return attributes_as(
-        EVIDENCE,
-        found.origin,
-        estimate=_finite_as_json(found.origin.estimate),
-        series=[_series(used) for used in found.used],
-        further=found.further,
-    )
-
-
-def _series(used: SeriesEvidence) -> dict[str, Any]:
-    return attributes_as(
-        EVIDENCE_SERIES,
-        used.series,
-        samples=_samples(used.samples),
-        left_out=used.left_out,
-        was_read=used.was_read,
+        EVIDENCE, found.origin, estimate=estimate, series=series, further=found.further
     )
 
 

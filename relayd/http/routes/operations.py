@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from statistics import median
+from contextlib import suppress
+from statistics import fmean, median
 from typing import Any, Literal
 
 import orjson
@@ -24,6 +24,7 @@ from relayd.http.problems import ProblemError
 from relayd.http.route import (
     EVENT_STREAM,
     WRITE_TIMEOUT_S,
+    Handler,
     RequestContext,
     Route,
     compressed,
@@ -240,6 +241,7 @@ async def get_overview(context: RequestContext) -> dict[str, Any]:
     """
     service, current, now_s = context.service, context.current, time.time()
     since_s = now_s - SECONDS_PER_DAY
+    settings = service.settings
     # Of many regions it takes a while, so a worker does it, once for each state of knowledge.
     knowledge = await context.ask_once("knowledge", knowledge_bytes)
     content = {
@@ -247,11 +249,11 @@ async def get_overview(context: RequestContext) -> dict[str, Any]:
         "since_s": since_s,
         "knowledge": orjson.Fragment(knowledge),
         "leg_states": list(current.network.states.values()),
-        **await service.store.read(lambda store: _stored(store, current, now_s, since_s)),
+        **await context.read(lambda store: _stored(store, current, now_s, since_s)),
     }
-    content["snapshots"]["warning"] = service.snapshots.warning(service.settings.snapshot_every_s)
+    content["snapshots"]["warning"] = service.snapshots.warning(settings.snapshot_every_s)
     if service.watcher.is_on:
-        content["measuring"]["budget_usd"] = service.settings.watch_daily_budget_usd
+        content["measuring"]["budget_usd"] = settings.watch_daily_budget_usd
     return content
 
 
@@ -261,8 +263,14 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
     midnight_s = now_s - now_s % SECONDS_PER_DAY
     totals = campaign_totals(database, midnight_s)
     liveness_usd = Spending(database).committed_usd(utc_date(now_s), "liveness")
-    rows = transfer_rows(database, "in-flight")
-    flying = [tracked(row, now_s) for row in rows]
+    flying = [tracked(row, now_s) for row in transfer_rows(database, "in-flight")]
+    prediction = None
+    if before := store.snapshots.current_at(since_s):
+        # Reading an old snapshot takes longer than all else here, and its errors change with the
+        # next one.
+        key = f"prediction {before.id}"
+        errors = current.answer(key, lambda: _prediction(store, before.id, since_s, now_s))
+        prediction = orjson.Fragment(errors)
     return {
         "snapshots": {"created_at_s": latest.created_at_s if latest else None},
         "measuring": {
@@ -273,7 +281,7 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
             "usd": totals.usd + liveness_usd,
             "budget_usd": None,
         },
-        "prediction": _prediction(store, current, now_s, since_s),
+        "prediction": prediction,
         "transfers": {
             "in_flight": len(flying),
             "late": sum(transfer.is_late is True for transfer in flying),
@@ -283,28 +291,18 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
     }
 
 
-def _prediction(store: Store, current: Current, now_s: float, since_s: float) -> Any:
+def _prediction(store: Store, before: str, since_s: float, now_s: float) -> bytes:
     """Compare a day's samples with the snapshot of the time before it."""
-    before = store.snapshots.current_at(since_s)
-    if before is None:
-        return None
-
-    def made() -> bytes:
-        links = store.snapshots.network(before.id).usual
-        samples = store.samples.newest(since_s, now_s)
-        errors = list(estimate_errors(links, samples))
-        inside = sum(error.inside for error in errors)
-        return encoded(
-            {
-                "before": before.id,
-                "samples": len(errors),
-                "median_error": median(error.ratio for error in errors) if errors else None,
-                "inside_share": inside / len(errors) if errors else None,
-            }
-        )
-
-    # Reading an old snapshot takes longer than all else here, and its errors change with the next.
-    return orjson.Fragment(current.answer(f"prediction {before.id}", made))
+    links = store.snapshots.network(before).usual
+    errors = list(estimate_errors(links, store.samples.newest(since_s, now_s)))
+    return encoded(
+        {
+            "before": before,
+            "samples": len(errors),
+            "median_error": median(error.ratio for error in errors) if errors else None,
+            "inside_share": fmean(error.inside for error in errors) if errors else None,
+        }
+    )
 
 
 @route("GET", "/v1/relay-gains", "read", RELAY_GAINS, query=RelayGainsQuery, etag=True)
@@ -374,8 +372,13 @@ async def get_events(context: RequestContext) -> web.StreamResponse:
     """
     stream = context.service.events
     with stream.reader():
-        last_id = _last_seen(context)
-        if last_id is None:
+        text = context.request.headers.get("Last-Event-ID", "").strip()
+        last_id = context.query.after
+        if text:
+            if not (text.isascii() and text.isdigit() and len(text) <= 18):
+                raise InputError("Last-Event-ID", "is not the id of an event", value=text[:50])
+            last_id = int(text)
+        elif last_id is None:
             last_id = await stream.last_id()
         response = web.StreamResponse(
             headers={
@@ -383,23 +386,17 @@ async def get_events(context: RequestContext) -> web.StreamResponse:
                 "X-Accel-Buffering": "no",  # nginx would hold events back
             }
         )
-        try:
+        # A reader who has gone says where to go on when it is back.
+        with suppress(ConnectionError, TimeoutError):
             await response.prepare(context.request)
-            await _write(response, b": these are events of relayd\nretry: 3000\n\n")
+            content = b": these are events of relayd\nretry: 3000\n\n"
             while not stream.is_closed:
-                if events := await stream.after(last_id, HEARTBEAT_S):
-                    last_id = events[-1].id
-                    await _write(response, b"".join(map(_framed, events)))
-                elif not stream.is_closed:
-                    await _write(response, b": still here\n\n")
-        except (ConnectionError, TimeoutError):
-            pass  # the reader has gone; it says where to go on when it is back
+                async with asyncio.timeout(WRITE_TIMEOUT_S):
+                    await response.write(content)
+                events = await stream.after(last_id, HEARTBEAT_S)
+                last_id = events[-1].id if events else last_id
+                content = b"".join(map(_framed, events)) or b": still here\n\n"
         return response
-
-
-async def _write(response: web.StreamResponse, content: bytes) -> None:
-    async with asyncio.timeout(WRITE_TIMEOUT_S):
-        await response.write(content)
 
 
 def _framed(event: Event) -> bytes:
@@ -408,22 +405,11 @@ def _framed(event: Event) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.id, name.encode(), encoded(event))
 
 
-def _last_seen(context: RequestContext) -> int | None:
-    text = context.request.headers.get("Last-Event-ID", "").strip()
-    if not text:
-        after: int | None = context.query.after
-        return after
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise InputError("Last-Event-ID", "is not the id of an event", value=text[:50])
-    return int(text)
-
-
 # ---- the dashboard -----------------------------------------------------------------------------
 
 
-def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
+def _shows(page: Page) -> Handler:
     async def get_page(context: RequestContext) -> web.Response:
-        """Return a page; its script asks for figures with the reader's token."""
         return _sent(context, rendered(page))
 
     return get_page
@@ -432,44 +418,38 @@ def _shows(page: Page) -> Callable[[RequestContext], Awaitable[web.Response]]:
 @route("GET", "/assets/{folder}/{name}", media_type=JAVASCRIPT, documented=False)
 async def get_asset(context: RequestContext) -> web.Response:
     """Return a script, a style or the outline of the world."""
-    known = assets().get("{folder}/{name}".format_map(context.request.match_info))
-    if known is None:
-        raise ProblemError(404, "not-found", "The dashboard has no such file.")
-    return _sent(context, known)
+    asset = assets().get("{folder}/{name}".format_map(context.request.match_info))
+    return _sent(context, asset, "The dashboard has no such file.")
 
 
 @route("GET", "/assets/charts.js", media_type=JAVASCRIPT, documented=False)
 async def get_charts(context: RequestContext) -> web.Response:
     """Return the script that draws charts."""
-    known = await asyncio.to_thread(charts)
-    if known is None:
-        raise ProblemError(
-            404, "not-found", "Charts need the extra `report`: pip install 'relayd[report]'."
-        )
-    return _sent(context, known)
+    lacking = "Charts need the extra `report`: pip install 'relayd[report]'."
+    return _sent(context, await asyncio.to_thread(charts), lacking)
 
 
-def _sent(context: RequestContext, found: Asset) -> web.Response:
+def _sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web.Response:
+    if asset is None:
+        raise ProblemError(404, "not-found", lacking)
     headers = {hdrs.CACHE_CONTROL: "no-cache", "Content-Security-Policy": POLICY}
-    if known := known_response(context.request, found.tag, headers):
+    if known := known_response(context.request, asset.tag, headers):
         return known
-    headers[hdrs.CONTENT_TYPE] = found.media_type
-    return compressed(web.Response(body=found.content, headers=headers), found.tag)
+    headers[hdrs.CONTENT_TYPE] = asset.media_type
+    return compressed(web.Response(body=asset.content, headers=headers), asset.tag)
 
 
-ROUTES = (
-    *(
-        Route(
-            "GET",
-            page.path,
-            _shows(page),
-            page.summary,
-            media_type=HTML_TYPE,
-            operation_id=f"get_{page.name}_page",
-            documented=False,
-        )
-        for page in (*PAGES, SIGN_IN)
-    ),
+ROUTES = tuple(
+    Route(
+        "GET",
+        page.path,
+        _shows(page),
+        page.summary,
+        media_type=HTML_TYPE,
+        operation_id=f"get_{page.name}_page",
+        documented=False,
+    )
+    for page in (*PAGES, SIGN_IN)
 )
 
 
@@ -490,31 +470,30 @@ async def get_readyz(context: RequestContext) -> web.Response:
     the last one; `warnings` say since when and why.
     """
     service = context.service
-    reasons = []
-    if service.is_stopping:
-        reasons.append("The service is stopping.")
-    if not await service.store.answers(STORE_ANSWERS_S):
-        reasons.append(f"The store can't be read within {STORE_ANSWERS_S:g} s.")
-    age_s = service.snapshot_age_s()
-    most_s = service.settings.snapshot_max_age_s
-    if most_s and (age_s is None or age_s > most_s):
-        reasons.append(f"The newest snapshot is older than {most_s:g} s.")
-    warning = service.snapshots.warning(service.settings.snapshot_every_s)
-    warnings = [warning] if warning else []
+    age_s, most_s = service.snapshot_age_s(), service.settings.snapshot_max_age_s
     free_bytes = service.store.free_bytes()
+    reasons = {
+        "The service is stopping.": service.is_stopping,
+        f"The store can't be read within {STORE_ANSWERS_S:g} s.": not await service.store.answers(
+            STORE_ANSWERS_S
+        ),
+        f"The newest snapshot is older than {most_s:g} s.": most_s
+        and (age_s is None or age_s > most_s),
+    }
+    warnings = [service.snapshots.warning(service.settings.snapshot_every_s)]
     if free_bytes is not None and free_bytes < LEAST_FREE_BYTES:
-        warnings.append(
-            f"The disk of the store is nearly full: {free_bytes / 1e6:.0f} MB are left."
-        )
+        left_mb = f"{free_bytes / 1e6:.0f} MB"
+        warnings.append(f"The disk of the store is nearly full: {left_mb} are left.")
+    is_ready = not any(reasons.values())
     content = {
-        "status": "not ready" if reasons else "ready",
-        "reasons": reasons,
-        "warnings": warnings,
+        "status": "ready" if is_ready else "not ready",
+        "reasons": [reason for reason, holds in reasons.items() if holds],
+        "warnings": list(filter(None, warnings)),
         "snapshot_age_s": age_s,
         "checked_at_s": time.time(),
         "watch": service.watcher.health(),
     }
-    return document_response(context.snapshot, content, status=503 if reasons else 200)
+    return document_response(context.snapshot, content, status=200 if is_ready else 503)
 
 
 @route("GET", "/v1/watch", "read", WATCH)

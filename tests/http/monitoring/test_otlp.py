@@ -72,7 +72,8 @@ def test_a_collector_gets_what_a_request_took_and_what_metrics_say(store: Path) 
             of_trace = eventually(
                 lambda: len(spans) >= 3 and [s for s in spans if s.trace_id.hex() == TRACE]
             )
-            eventually(lambda: "relayd_link_state" in metrics)
+            sent = {"relayd_link_state", "relayd_http_request_duration_seconds"}
+            eventually(lambda: metrics.keys() >= sent)
             text = service.get("/metrics").content.decode()
     own = next(span for span in of_trace if span.parent_span_id.hex() == PARENT)
     said = {a.key: a.value.string_value or a.value.int_value for a in own.attributes}
