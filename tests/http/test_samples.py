@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -237,33 +236,3 @@ def test_a_reader_of_events_goes_on_where_it_was(store: Path) -> None:
         assert [event["id"] for event in found] == numbers[2:]
         assert found[0]["detail"] == {"n": 2}
         assert service.get("/v1/events", **{"Last-Event-ID": "x"}).status == 422
-
-
-@pytest.mark.parametrize("moment", range(2))
-def test_a_kill_loses_no_acknowledged_sample(store: Path, moment: int) -> None:
-    service = Served(store)
-    acknowledged: list[float] = []
-
-    def send(first: int) -> None:
-        for n in range(first, 1_000_000, 3):
-            some = [{**SAMPLE, "value": n + k / 16} for k in range(1, 9)]
-            try:
-                answer = service.ask("POST", "/v1/samples", lines(*some), LINES)
-            except OSError:
-                return
-            except Exception:  # noqa: BLE001 - cut off in the middle of an answer
-                return
-            assert answer.json["accepted"] == 8
-            acknowledged.extend(sample["value"] for sample in some)
-
-    senders = [threading.Thread(target=send, args=(200 + k,)) for k in range(3)]
-    for sender in senders:
-        sender.start()
-    eventually(lambda: len(acknowledged) > 40 * (moment + 1))
-    service.kill()
-    for sender in senders:
-        sender.join(TIMEOUT_S)
-    kept = set(stored(store))
-    assert set(acknowledged) <= kept
-    with served(store) as again:  # and it starts again on what was left
-        assert again.get("/readyz").json["status"] == "ready"
