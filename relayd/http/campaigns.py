@@ -136,8 +136,8 @@ class CampaignSupervisor:
         number: asyncio.Future[int] = loop.create_future()
 
         def begun(found: int | Exception) -> None:
-            tell = number.set_result if isinstance(found, int) else number.set_exception
-            loop.call_soon_threadsafe(tell, found)  # type: ignore[arg-type]
+            tell: Any = number.set_result if isinstance(found, int) else number.set_exception
+            loop.call_soon_threadsafe(lambda: number.done() or tell(found))
 
         # Estimating and choosing links take seconds, and SSH has an event loop of its own. A
         # service that ends does not wait for a thread like this.

@@ -123,8 +123,7 @@ async def post_transfer_progress(context: RequestContext) -> dict[str, Any]:
     that comes after the end is refused; the last one may be repeated.
     """
     name = _id(context)
-    found = await _written(context, lambda register: register.report(name, context.body))
-    return {"transfer": found}
+    return {"transfer": await _written(context, lambda it: it.report(name, context.body))}
 
 
 @route(
@@ -142,8 +141,7 @@ async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
     one path.
     """
     name = _id(context)
-    found = await _written(context, lambda register: register.end(name, context.body))
-    return {"transfer": found}
+    return {"transfer": await _written(context, lambda it: it.end(name, context.body))}
 
 
 async def _written(context: RequestContext, change: Callable[[TransferRegister], T]) -> T:
