@@ -84,7 +84,7 @@ class _Handling:
                 await self._audit(request, response)
         finally:
             service.in_flight -= 1
-        if service.is_stopping or service.connections.are_too_many:
+        if service.stopping.is_set() or service.connections.are_too_many:
             response.force_close()
         if end_span:
             end_span(response.status, request_id)

@@ -80,7 +80,7 @@ class Service:
         )
         self.open_source = partial(open_source, db, catalogues, settings.fleet)
         self._state: _State
-        self._stopping = asyncio.Event()
+        self.stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
@@ -92,11 +92,6 @@ class Service:
         # Each takes a process of its own and, of a large store, a core for minutes.
         self.previews = FairQueue(1, 8, 2, "the effects of a decision")
         self.snapshots = SnapshotMaker(self.workers, db)
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the service accepts nothing new."""
-        return self._stopping.is_set()
 
     def want_snapshot(self) -> None:
         """Ask for a snapshot of new samples, unless another process makes them."""
@@ -127,7 +122,7 @@ class Service:
         self._add_gauges()
         if await self.store.read(lambda store: _lacks_snapshot(store, state.latest)):
             self.want_snapshot()  # it ended before it could make one
-        settings, stop = self.settings, self._stopping
+        settings, stop = self.settings, self.stopping
         work = [
             forever("store", self.refresh, settings.refresh_s, stop),
             forever("store", self.note_used_tokens, NOTE_USED_EVERY_S, stop),
@@ -188,12 +183,12 @@ class Service:
 
     async def begin_shutdown(self) -> None:
         """Stop background tasks and streams, which never end by themselves."""
-        self._stopping.set()
+        self.stopping.set()
         await self.events.close()
 
     async def end(self) -> None:
         """Wait for the watcher, interrupt campaigns, finish writing, and close."""
-        self._stopping.set()
+        self.stopping.set()
         if self.watcher.is_on and self._tasks:
             await asyncio.wait(self._tasks[-1:], timeout=STOP_WATCHING_S)
         for task in self._tasks:

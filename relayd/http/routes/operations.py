@@ -473,7 +473,7 @@ async def get_readyz(context: RequestContext) -> web.Response:
     age_s, most_s = service.snapshot_age_s(), service.settings.snapshot_max_age_s
     free_bytes = service.store.free_bytes()
     reasons = {
-        "The service is stopping.": service.is_stopping,
+        "The service is stopping.": service.stopping.is_set(),
         f"The store can't be read within {STORE_ANSWERS_S:g} s.": not await service.store.answers(
             STORE_ANSWERS_S
         ),
