@@ -123,8 +123,19 @@ class RateLimits:
     """A token bucket for each caller: it fills at a rate up to a burst; a request takes one drop.
 
     A bucket is kept as the time at which it will be full again. Where there are many, the fullest
-    are forgotten first: that gives their callers least. Callers with a rate of their own may send
-    at once what is theirs in ten seconds, if that is less than the burst of the others.
+    are forgotten first: that gives their callers least.
+
+    Parameters
+    ----------
+    per_s : float
+        Of callers without a rate of their own; 0 for no limit.
+    burst : float
+        Of these callers. Others may send at once what is theirs in ten seconds, if that is less.
+
+    Attributes
+    ----------
+    own_per_s : mapping
+        Callers to rates of their own; 0 for no limit.
     """
 
     def __init__(self, per_s: float, burst: float) -> None:
@@ -134,7 +145,13 @@ class RateLimits:
         self._full_at_s: dict[object, float] = {}
 
     def wait_s(self, caller: object, now_s: float) -> float:
-        """Take a drop from a caller's bucket; return the time until there is one, 0 for now."""
+        """Take a drop from a caller's bucket.
+
+        Returns
+        -------
+        float
+            0 if the request may go on; else the time until it may, and nothing was taken.
+        """
         own_per_s = self.own_per_s.get(caller)
         per_s = self._per_s if own_per_s is None else own_per_s
         if not per_s:

@@ -21,8 +21,15 @@ CALLER: ContextVar[object] = ContextVar("caller", default="the service itself")
 class FairQueue:
     """Lets so many work at once; the others wait, each caller in a queue of its own.
 
-    Where as many wait as may, the caller with the most loses its last. ``what`` they wait for is
-    for messages.
+    Parameters
+    ----------
+    at_once : int
+    most_waiting : int
+        Of all callers together. Where there are as many, the caller with the most loses its last.
+    most_of_one : int
+        Of one caller.
+    what : str
+        What is waited for, for messages.
     """
 
     def __init__(self, at_once: int, most_waiting: int, most_of_one: int, what: str) -> None:
@@ -35,7 +42,13 @@ class FairQueue:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn of the caller whose request this is; 429 or 503 if too many wait."""
+        """Wait for a turn of the caller whose request this is.
+
+        Raises
+        ------
+        ProblemError
+            429 if too many of this caller wait, 503 if too many of all.
+        """
         if self._free and not self.waiting:
             self._free -= 1
         else:

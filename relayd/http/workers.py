@@ -41,9 +41,14 @@ class OutOfTimeError(Exception):
 
 
 class Workers:
-    """A pool of processes that answer questions on a given network, each within a time.
+    """A pool of processes that answer questions on a given network. Callers take turns.
 
-    Callers take turns.
+    Parameters
+    ----------
+    count : int
+        Processes; each holds a core while it answers.
+    limit_s : float
+        Longest time for one question.
     """
 
     def __init__(self, count: int, limit_s: float) -> None:

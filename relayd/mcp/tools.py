@@ -42,9 +42,19 @@ _NAME = {"type": "string", "description": "A region's id, city or alias, such as
 
 
 class AssistantTool(NamedTuple):
-    """A tool, with a description by which assistants choose, and the JSON schema of its arguments.
+    """A tool.
 
-    ``call`` answers in JSON types; the text of a RelaydError is for the assistant, too.
+    Attributes
+    ----------
+    name : str
+    description : str
+        For the assistant, which chooses tools by it.
+    schema : dict
+        JSON schema of the arguments, an object.
+    call : callable
+        Returns the answer as JSON types; raises RelaydError, whose text is for the assistant, too.
+    read_only : bool
+        Whether it changes nothing.
     """
 
     name: str

@@ -282,9 +282,16 @@ def _newest_sample_s(link: Link) -> float:
 
 
 class EstimateError(NamedTuple):
-    """The error of an estimate at a sample: ``ratio`` is |measured - estimated| / estimated.
+    """The error of one estimate.
 
-    ``inside`` says whether the sample lies between the estimate's bounds.
+    Attributes
+    ----------
+    metric, source : str
+        Of the figure, and the source of its estimate: measured, inferred or baseline.
+    ratio : float
+        |measured - estimated| over the estimate.
+    inside : bool
+        Whether the sample lies between the bounds of the estimate.
     """
 
     metric: str
