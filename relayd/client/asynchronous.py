@@ -227,7 +227,8 @@ class AsyncWan(AskingAsync, Connection):
         src, dst : str
             Region ids or aliases.
         **fields
-            Of :class:`~relayd.transfers.requests.TransferStartRequest`.
+            Of :class:`~relayd.transfers.requests.TransferStartRequest`: ``volume_gb`` and, where
+            wanted, ``id``, ``label``, ``plan``, ``deadline_s``, ``silent_after_s``, ``at_s``.
 
         Raises
         ------
@@ -245,9 +246,15 @@ class AsyncWan(AskingAsync, Connection):
         moved_gb: float | str,
         **fields: Any,
     ) -> TrackedTransfer:
-        """Report the volume (GB, or a text with a unit) that has arrived since a transfer began.
+        """Report the volume that has arrived since a transfer began.
 
-        Further fields are those of :class:`~relayd.transfers.requests.TransferProgressRequest`.
+        Parameters
+        ----------
+        id : str
+        moved_gb : float or str
+            GB, or a text with a unit.
+        **fields
+            Of :class:`~relayd.transfers.requests.TransferProgressRequest`: ``via_gb``, ``at_s``.
 
         Raises
         ------
@@ -266,7 +273,12 @@ class AsyncWan(AskingAsync, Connection):
     ) -> TrackedTransfer:
         """Report the end of a transfer: ``finished``, ``failed`` or ``cancelled``.
 
-        Further fields are those of :class:`~relayd.transfers.requests.TransferEndRequest`.
+        Parameters
+        ----------
+        id, state : str
+        **fields
+            Of :class:`~relayd.transfers.requests.TransferEndRequest`: ``moved_gb``, ``via_gb``,
+            ``problem``, ``at_s``.
 
         Raises
         ------
@@ -283,7 +295,13 @@ class AsyncWan(AskingAsync, Connection):
     async def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None
     ) -> list[TrackedTransfer]:
-        """Return transfers, the newest first, at most a thousand."""
+        """Return transfers, the newest first, at most a thousand.
+
+        Parameters
+        ----------
+        state : {"in-flight", "finished", "failed", "cancelled"}, optional
+        src, dst : str, optional
+        """
         asked = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}
         query = {name: value for name, value in asked.items() if value is not None}
         document = await self._get("/v1/transfers", query)

@@ -78,11 +78,22 @@ def model_of(
     base: type[BaseModel] = ResponseModel,
     **fields: Any,
 ) -> Any:
-    """Make the model of a part of an answer, by its name in the description of the API.
+    """Make the model of a part of an answer.
 
-    It has the fields of a source, a dataclass or named tuple, but for some; those of a base; and
-    further ones, each a type, or a type and a sentence. A text says what it is, unless the source
-    does. With ``sparse``, keys are missing where they have the default of the source.
+    Parameters
+    ----------
+    name : str
+        In the description of the API.
+    *of : type or str
+        A dataclass or named tuple with its fields; what it is, unless that type says it.
+    without : tuple of str
+        Fields of the source that are not shown.
+    sparse : bool
+        Whether keys are missing where they have the default of the source.
+    base : type of BaseModel
+        A model whose fields it has, too.
+    **fields
+        Further fields, or others in their place: a type, or a type and a sentence.
     """
     found: dict[str, Any] = {}
     source = next((one for one in of if isinstance(one, type)), None)

@@ -70,9 +70,21 @@ class Problem(BaseModel):
 
 
 class ProblemError(Exception):
-    """An answer that is a problem, with a paragraph for a person and further members.
+    """An answer that is a problem.
 
-    ``retry_s`` says after which time to ask again.
+    Parameters
+    ----------
+    status : int
+        HTTP status code.
+    kind : Kind
+    detail : str
+        One paragraph for a person.
+    headers : mapping, optional
+        Of the answer.
+    retry_s : int, optional
+        After which to ask again.
+    **members
+        Further members of the document.
     """
 
     def __init__(
