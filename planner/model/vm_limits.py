@@ -69,14 +69,17 @@ def bottlenecks_of_rows(
     out.
     """
     found = []
-    for row in np.argsort(-worth_s, kind="stable").tolist():
-        if worth_s[row] > least_s:
-            of = resources.row(row)
-            unit = "s per VM, at the margin"
-            if len(resources.sites_to_widen(of)) > 1:
-                unit = "s per VM at both ends, at the margin"
-            found.append(Bottleneck(of.kind, row_place(of, regions), float(worth_s[row]), unit))
+    for row in _worthwhile(worth_s, least_s):
+        of = resources.row(row)
+        ends = "VM at both ends" if len(resources.sites_to_widen(of)) > 1 else "VM"
+        worth, unit = float(worth_s[row]), f"s per {ends}, at the margin"
+        found.append(Bottleneck(of.kind, row_place(of, regions), worth, unit))
     return tuple(found)
+
+
+def _worthwhile(worth_s: Floats, least_s: float) -> list[int]:
+    order = np.argsort(-worth_s, kind="stable").tolist()
+    return [row for row in order if worth_s[row] > least_s]
 
 
 def widenings(
@@ -87,9 +90,7 @@ def widenings(
     As :func:`bottlenecks_of_rows` takes them.
     """
     found: dict[tuple[int, ...], str] = {}
-    for position in np.argsort(-worth_s, kind="stable").tolist():
-        if worth_s[position] <= least_s:
-            break
+    for position in _worthwhile(worth_s, least_s):
         row = resources.row(position)
         sites = resources.sites_to_widen(row)
         place = regions[sites[0]] if len(sites) == 1 else row_place(row, regions)

@@ -77,9 +77,9 @@ def refuse_without_vms(
         site = network.sites.get(region)  # one that is missing is refused elsewhere
         if site is None or region in vms_in or site.may_run(1):
             continue
+        limit, request = _limit_and_request(site, 1)
         raise InfeasibleError(
-            f"{region} may run {_count_of_type(site)}: {_short(site, 1)}",
-            f"{_request_for(site, 1)}, or name a VM type with fewer vCPUs.",
+            f"{region} may run {limit}", f"{request}, or name a VM type with fewer vCPUs."
         )
 
 
@@ -87,24 +87,12 @@ def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
     """Return sentences about VMs that quotas do not allow, with the increases to ask for."""
     regions: dict[str, list[str]] = {}
     for region, count in wanted.items():
-        site = network.sites[region]
-        text = f"{_count_of_type(site)}: {_short(site, count)}. {_request_for(site, count)}."
-        regions.setdefault(text, []).append(region)
+        limit, request = _limit_and_request(network.sites[region], count)
+        regions.setdefault(f"{limit}. {request}.", []).append(region)
     return [
         f"{' and '.join(names)} may {'each ' if names[1:] else ''}run {text}"
         for text, names in regions.items()
     ]
-
-
-def _request_for(site: Site, wanted: int) -> str:
-    """Return the request to a provider to let a number of VMs run at a site."""
-    short = _too_small(site, wanted)
-    provider = site.region.partition(":")[0]
-    what = " and ".join(str(quota.vcpus_for(wanted)) for quota in short)
-    return (
-        f"Ask {PROVIDER_NAMES.get(provider, provider)} to raise {'them' if short[1:] else 'it'} to "
-        f"{what} for {_vms(wanted)}"
-    )
 
 
 def beyond_quotas(network: Network, vms: Mapping[str, int]) -> list[str]:
@@ -121,28 +109,22 @@ def above_quotas(network: Network, vms: Mapping[str, int]) -> dict[str, int]:
 def left_out_text(regions: Iterable[str]) -> list[str]:
     """Return a warning about regions that may not relay because quotas leave them no VM."""
     names = sorted(regions)
-    if not names:
-        return []
-    more = ", ..." if names[REGIONS_NAMED:] else ""
-    return [
-        "Not considered as relays, because their vCPU quotas leave no VM: "
-        f"{', '.join(names[:REGIONS_NAMED])}{more}."
-    ]
+    shown = ", ".join(names[:REGIONS_NAMED]) + (", ..." if names[REGIONS_NAMED:] else "")
+    text = f"Not considered as relays, because their vCPU quotas leave no VM: {shown}."
+    return [text] if names else []
 
 
-def _too_small(site: Site, wanted: int) -> list[VmQuota]:
-    return [quota for quota in site.quotas if quota.vms < wanted]
-
-
-def _short(site: Site, wanted: int) -> str:
-    return " and ".join(map(str, _too_small(site, wanted)))
-
-
-def _count_of_type(site: Site) -> str:
-    """Return the number and the type of VMs that may run at a site that has quotas."""
-    count = min(quota.vms for quota in site.quotas)
-    name = site.vm_type.partition(":")[2]
-    return f"{_vms(count)} of {name} with {site.quotas[0].vm_vcpus} vCPUs"
+def _limit_and_request(site: Site, wanted: int) -> tuple[str, str]:
+    """Return the VMs that may run at a site, and the request to let a number of them run."""
+    short = [quota for quota in site.quotas if quota.vms < wanted]
+    name, provider = site.vm_type.partition(":")[2], site.region.partition(":")[0]
+    what = " and ".join(str(quota.vcpus_for(wanted)) for quota in short)
+    return (
+        f"{_vms(site.may_run(wanted))} of {name} with {site.quotas[0].vm_vcpus} vCPUs: "
+        f"{' and '.join(map(str, short))}",
+        f"Ask {PROVIDER_NAMES.get(provider, provider)} to raise {'them' if short[1:] else 'it'} "
+        f"to {what} for {_vms(wanted)}",
+    )
 
 
 def _vms(count: int) -> str:
