@@ -107,9 +107,9 @@ class FlowEvidence:
         self._steady: dict[Pair, list[float]] = defaultdict(list)
         for test in self.tests:
             self._steady[test.src, test.dst].append(self._steady_of(test))
-        cap_out, cap_in = self._fastest(near=True)
-        self._windows = self._calibrated(cap_out, cap_in)
-        self._caps_out, self._caps_in = self._fastest(near=False)
+        self._caps = self._fastest(near=True)
+        self._windows = self._calibrated()
+        self._caps = self._fastest(near=False)
         self._spreads = FlowSpreads(self._ratios(), WITHOUT_CAPS)
 
     @property
@@ -151,7 +151,7 @@ class FlowEvidence:
 
     def cap_mbps(self, src: str, dst: str) -> float:
         """Return the lower cap of sender and receiver; infinity where none was seen."""
-        return min(self._caps_out.get(src, inf), self._caps_in.get(dst, inf))
+        return min(caps.get(host, inf) for caps, host in zip(self._caps, (src, dst), strict=True))
 
     def _steady_of(self, test: FlowTest) -> float:
         rtt_ms = self.rtt_ms(test.src, test.dst)
@@ -175,40 +175,31 @@ class FlowEvidence:
                 flat.add(host)
         return flat
 
-    def _fastest(self, *, near: bool) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the fastest flow out of and into each host that its caps held back.
+    def _fastest(self, *, near: bool) -> list[dict[str, float]]:
+        """Return the fastest flow out of, and into, each host that its caps held back.
 
         With `near`, windows are not known yet, and every test over a short distance counts;
         otherwise those that stayed clearly below what the receiver's window allows. A rate that a
         host exceeded elsewhere is not its cap.
         """
-        out: dict[str, float] = {}
-        into: dict[str, float] = {}
-        free_out: dict[str, float] = defaultdict(float)
-        free_in: dict[str, float] = defaultdict(float)
-        flat_out, flat_in = self._flat(0), self._flat(1)
-        for (src, dst), values in self._steady.items():
-            rtt_ms, rate = self.rtt_ms(src, dst), median(values)
-            held = rtt_ms is not None and rtt_ms < CAP_BELOW_MS
-            if held and rtt_ms is not None and not near:
-                by_window = window_limited_mbps(self.window(dst).window_mb, rtt_ms)
-                held = rate < SHARE_OF_CAP * by_window
-            for host, is_held, caps, free in (
-                (src, held or src in flat_out, out, free_out),
-                (dst, held or dst in flat_in, into, free_in),
-            ):
-                if is_held:
-                    caps[host] = max(caps.get(host, 0.0), rate)
-                else:
-                    free[host] = max(free[host], rate)
-        return (
-            {host: rate for host, rate in out.items() if rate >= free_out[host]},
-            {host: rate for host, rate in into.items() if rate >= free_in[host]},
-        )
+        held: list[dict[str, float]] = [{}, {}]
+        free: list[dict[str, float]] = [{}, {}]
+        flat = self._flat(0), self._flat(1)
+        for pair, values in self._steady.items():
+            rtt_ms, rate = self.rtt_ms(*pair), median(values)
+            is_held = rtt_ms is not None and rtt_ms < CAP_BELOW_MS
+            if is_held and rtt_ms is not None and not near:
+                by_window = window_limited_mbps(self.window(pair[1]).window_mb, rtt_ms)
+                is_held = rate < SHARE_OF_CAP * by_window
+            for end, host in enumerate(pair):
+                rates = (held if is_held or host in flat[end] else free)[end]
+                rates[host] = max(rates.get(host, 0.0), rate)
+        return [
+            {host: rate for host, rate in caps.items() if rate >= freely.get(host, 0.0)}
+            for caps, freely in zip(held, free, strict=True)
+        ]
 
-    def _calibrated(
-        self, cap_out: Mapping[str, float], cap_in: Mapping[str, float]
-    ) -> dict[str, Window]:
+    def _calibrated(self) -> dict[str, Window]:
         """Return each receiver's window from the tests into it that no cap limited."""
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)
         least: dict[str, float] = defaultdict(float)
@@ -216,18 +207,15 @@ class FlowEvidence:
             rtt_ms = self.rtt_ms(src, dst)
             if rtt_ms is None:
                 continue
-            cap = min(cap_out.get(src, inf), cap_in.get(dst, inf))
             for rate in values:
                 window_mb = rate * rtt_ms / 8000.0
                 least[dst] = max(least[dst], window_mb)
-                if rtt_ms >= CAP_BELOW_MS and rate <= SHARE_OF_CAP * cap:
+                if rtt_ms >= CAP_BELOW_MS and rate <= SHARE_OF_CAP * self.cap_mbps(src, dst):
                     found[dst].append((rtt_ms, window_mb))
         windows = {}
         for host, largest in least.items():
             tests = found[host]
-            best = [test for test in tests if BEST_MS[0] <= test[0] <= BEST_MS[1]]
-            chosen = best or tests
-            if chosen:
+            if chosen := [one for one in tests if BEST_MS[0] <= one[0] <= BEST_MS[1]] or tests:
                 error = window_error([rtt_ms for rtt_ms, _ in chosen])
                 windows[host] = Window(median(w for _, w in chosen), error, len(chosen))
             elif largest > DEFAULT_WINDOW_MB:  # it carried that much, so it is no smaller
