@@ -82,8 +82,8 @@ def measured(
     marks: Sequence[Figures | None],
     bounds: tuple[Floats, Floats, Floats],
     origins: Origins,
-    extra: Ints | None = None,
-    figures_of: Callable[[int], Figures | None] = lambda _: None,
+    number: Ints | None = None,
+    figures: Sequence[Figures | None] = (None,),
 ) -> EstimateArray:
     """Return estimates of links, each from its own samples.
 
@@ -95,21 +95,20 @@ def measured(
     bounds : (low, expected, high)
         Of each link.
     origins : Origins
-    extra : array of int, optional
-        Of each link, a number that tells its figures from those of other links.
-    figures_of : callable
-        Returns the figures for such a number.
+    number : array of int, optional
+        Of each link, the place of its figures; 0 by default.
+    figures : sequence of Figures or None
     """
     rows, groups, of_link = counted[1:]
-    further = np.zeros(len(of_link), np.int64) if extra is None else extra
+    further = np.zeros(len(of_link), np.int64) if number is None else number
     keys = np.stack([of_link, _address_places(rows, groups), further])
-    unique, number = np.unique(keys, axis=1, return_inverse=True)
+    unique, made_of = np.unique(keys, axis=1, return_inverse=True)
     made = []
     for mark, place, more in unique.T.tolist():
-        figures = figures_with(figures_of(more), marks[mark])
-        origin = Origin("measured", "median-of-samples", address=_ADDRESSES[place], figures=figures)
+        told = figures_with(figures[more], marks[mark])
+        origin = Origin("measured", "median-of-samples", address=_ADDRESSES[place], figures=told)
         made.append(origins.number_of(origin))
-    of_origin = np.array(made, np.int32)[number.reshape(-1)]
+    of_origin = np.array(made, np.int32)[made_of.reshape(-1)]
     found = with_bounds(no_estimates(len(of_link)), *bounds, of_origin)
     found["samples"], found["links"] = groups.counts, 1
     found["newest_s"] = groups.reduced(np.maximum, rows["measured_at_s"])

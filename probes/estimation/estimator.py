@@ -80,10 +80,6 @@ class Estimates(NamedTuple):
     links: LinkArray
     others: LinkArray
 
-    def network(self, snapshot: Snapshot) -> Network:
-        """Return the graph of them."""
-        return Network(self.sites, self.links, snapshot, others=self.others)
-
 
 class Estimator:
     """Estimates all links and VMs from samples at once.
@@ -134,7 +130,8 @@ class Estimator:
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of all catalogue regions and all measured ones."""
-        return self.estimates.network(snapshot)
+        sites, links, others = self.estimates
+        return Network(sites, links, snapshot, others=others)
 
     @cached_property
     def estimates(self) -> Estimates:

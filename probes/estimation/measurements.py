@@ -350,22 +350,14 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     values = steady_values(counted.rows, "aggregate_mbps", rtts_ms) / MBPS_PER_GBPS
     connections = first["connections"].astype(np.int64)
     ends = counted.ends
-    # Those with a cut have figures of their own.
-    extra = connections.copy()
-    width = int(connections.max(initial=0)) + 1
-    listed = list(cuts)
-    for number, pair in enumerate(listed, 1):
-        extra[(ends[0] == pair[0]) & (ends[1] == pair[1])] += number * width
-
-    def figures_of(more: int) -> Figures | None:
-        number, opened = divmod(more, width)
-        figures = Figures(connections=opened) if opened else None
-        if number:
-            figures = (figures or Figures())._replace(rate_cut=cuts[listed[number - 1]])
-        return figures
-
+    opened, number = np.unique(connections, return_inverse=True)
+    figures = [Figures(connections=count) if count else None for count in opened.tolist()]
+    for (src, dst), cut in cuts.items():  # those have figures of their own
+        link = np.flatnonzero((ends[0] == src) & (ends[1] == dst))[0]
+        figures.append((figures[number[link]] or Figures())._replace(rate_cut=cut))
+        number[link] = len(figures) - 1
     bounds = groups.bounds(values, _noises(samples, counted))
-    alone = measured(counted, samples.marks, bounds, origins, extra, figures_of)
+    alone = measured(counted, samples.marks, bounds, origins, number, figures)
     short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
     # Two runs that agreed began a new level: a test that remains of them is no odd one.
     is_lone = (groups.counts == 1) & short & ~first["new_level"]

@@ -216,7 +216,10 @@ class Provenance:
                 yield UsedSeries(site.region, site.region, metric)
             case "caps-of-vm-type":
                 for other in self._of_type(site):
-                    if _before_raise(getattr(other, quantity).origin) == "cap-probe":
+                    found = getattr(other, quantity).origin
+                    # Before a link or a probe exceeded it:
+                    was = found.figures and found.figures.raised_from
+                    if (was or found.method) == "cap-probe":
                         yield UsedSeries(other.region, other.region, metric)
             case "link-above-cap":
                 assert origin.figures is not None
@@ -247,11 +250,6 @@ class Provenance:
     def _most_calibrating_mbps(self) -> Floats:
         rtts_ms = self._rtts_ms["expected"]
         return most_calibrating_mbps(self._network.sites, rtts_ms, self._catalogue)
-
-
-def _before_raise(origin: Origin) -> Method:
-    """Return the method of a cap before a link or a probe exceeded it."""
-    return (origin.figures and origin.figures.raised_from) or origin.method
 
 
 def _rule(estimate: Estimate) -> tuple[Kind, str, tuple[Quantity, ...]]:
