@@ -72,7 +72,13 @@ def worst_usd(
 class Meter:
     """Prices bytes as they are sent, at the tier that each provider's month has reached.
 
-    ``usd_per_gb`` are flat prices of source regions, which override the catalogue's.
+    It serves for costing before a campaign, and for the spending during one.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    usd_per_gb : mapping
+        Source region to a flat price that overrides the catalogue's.
     """
 
     def __init__(self, catalogue: Catalogue, usd_per_gb: Mapping[str, float] = {}) -> None:
@@ -193,9 +199,16 @@ UNLIMITED = Allowance()
 def frugal_allowance(
     all_pairs: Iterable[ProbeTask], region_of: Mapping[str, str], price: Price
 ) -> Allowance:
-    """Return the limit of a campaign without a budget, by the tasks that would measure everything.
+    """Return the limit of a campaign without a budget.
 
-    A pair without a price counts by its bytes alone.
+    Parameters
+    ----------
+    all_pairs : iterable of ProbeTask
+        The tasks that would measure everything.
+    region_of : dict
+        Host to region.
+    price : Price
+        A pair without a price counts by its bytes alone.
     """
     links, usd, gb = 0, 0.0, 0.0
     for task in all_pairs:
@@ -212,7 +225,15 @@ def frugal_allowance(
 class Ledger:
     """The spending of a campaign, and the most that its running probes may spend.
 
-    ``spent`` are GB and USD of earlier runs of the campaign.
+    Parameters
+    ----------
+    meter : Meter
+        Prices volumes on top of earlier ones.
+    region_of : mapping
+        Host to region.
+    budget_usd : float
+    spent : (float, float)
+        GB and USD of earlier runs of the campaign.
     """
 
     def __init__(
@@ -231,8 +252,16 @@ class Ledger:
     def reserve(self, task: ProbeTask, times: float = 1.0) -> float | None:
         """Reserve the price of the most that a probe may send.
 
-        ``times`` is a factor of the volume that was expected of the task. Returns its allowance in
-        GB of payload: infinite without a budget, None where the budget does not allow the probe.
+        Parameters
+        ----------
+        times : float
+            Factor of the volume that was expected of the task.
+
+        Returns
+        -------
+        float or None
+            Its allowance in GB of payload; infinite without a budget, None where the budget does
+            not allow the probe.
         """
         least_gb = LEAST_RTT_GB if task.phase == "rtt" else LEAST_GB
         expected_gb = max(least_gb, task_volume_gb(task)) * times

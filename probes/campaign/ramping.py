@@ -73,9 +73,18 @@ def with_ramps(
 ) -> list[ProbeTask]:
     """Return tasks with the ramps and UDP of the method, and their durations.
 
-    ``link`` gives the estimate of the link between two hosts. Kinds of senders that tasks of
-    earlier stages have ramped need no other ramp. Tasks of many connections begin with
-    ``flow_s`` of one; those without a ramp with a first measurement of ``first_s`` after a warm-up.
+    Parameters
+    ----------
+    link : callable
+        Source and destination host to the estimate of the link.
+    before : iterable of ProbeTask
+        Those of earlier stages: kinds of senders that they have ramped need no other ramp.
+    warm_up_s : callable
+        Of one test of a task.
+    flow_s : float
+        Longest time of one connection before many; 0 for none.
+    first_s : float
+        First part of tasks without a ramp, after a warm-up; 0 to measure once.
     """
     ramped = {sender_kind(fleet, task.pairs[0][0]) for task in before if task.ramp}
     shaped = []

@@ -75,7 +75,13 @@ class CampaignInputs:
     ) -> tuple[list[ProbeTask], str]:
         """Return the tasks of a stage by the present estimates, and why there are no more.
 
-        Pairs that failed in earlier stages are not chosen again; ``batch`` are the most links.
+        Parameters
+        ----------
+        left : Allowance
+        before : iterable of Probe
+            Of earlier stages: failed pairs are not chosen again.
+        batch : int
+            Most links to choose.
         """
         before = list(before)
         spec, region_of, network = self.spec, self.fleet.region_of, self.network

@@ -100,8 +100,12 @@ def after_probe(
 ) -> LinkHealth:
     """Return the health of a link after a liveness probe.
 
-    Without a usual round-trip time none is slow. While throughput probes fill the queues of a
-    ``loaded`` link, only silence counts.
+    Parameters
+    ----------
+    usual_rtt_ms : float | None
+        None where it was never measured: then no round trip is slow.
+    loaded : bool
+        Whether a throughput probe is filling queues now: then only silence counts.
     """
     if probe.received == 0:
         health = replace(
@@ -135,7 +139,10 @@ def after_throughput(
 ) -> LinkHealth:
     """Return the health of a link after a throughput sample.
 
-    ``low`` and ``expected`` are of the estimate before this sample, in its unit.
+    Parameters
+    ----------
+    measured, low, expected : float
+        In one unit; the latter two of the estimate before this sample.
     """
     if at_s < health.rate_at_s or expected <= 0:
         return health

@@ -75,7 +75,12 @@ class ProbeParameters:
 class LivenessProber:
     """Sends liveness probes from hosts to their neighbours; remembers each pair's protocol.
 
-    ``usual_ms`` gives the round-trip time measured before between two hosts; 0 for none.
+    Parameters
+    ----------
+    sessions : Sessions
+    parameters : ProbeParameters
+    usual_ms : callable
+        Source and destination host to the round-trip time measured before; 0 for none.
     """
 
     sessions: Sessions
@@ -94,7 +99,15 @@ class LivenessProber:
     async def probe(
         self, src: str, targets: Sequence[str], silent: frozenset[str] = frozenset()
     ) -> dict[str, LivenessProbe]:
-        """Probe hosts from one host, ``silent`` ones over both protocols; return their results.
+        """Probe hosts from one host; return the result for each.
+
+        Parameters
+        ----------
+        src : str
+        targets : sequence of str
+            Hosts of the fleet.
+        silent : frozenset of str
+            Those of them to probe over both protocols.
 
         Raises
         ------

@@ -50,8 +50,18 @@ def samples_of(
 
     Direct paths that ran alone and rechecks are samples of their links. A relayed path that ran
     alone and was as predicted is a sample of its bottleneck link. Where two runs agree that a link
-    is not as estimated, its level is new: older samples no longer count. The samples' detail names
-    the plan.
+    is not as estimated, its level is new: older samples no longer count.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Of the plan and of direct.
+    rechecks : sequence of Run
+        Each of one link.
+    link_of : callable
+        The estimate of a link.
+    plan_id : str
+        Goes into the samples' detail.
     """
     found: list[Sample] = []
     again = {run.paths[0].regions: run.paths[0] for run in rechecks}

@@ -227,12 +227,16 @@ def _total(paths: Iterable[PlanPath]) -> RateRange:
 def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
     """Read the document of a transfer's, a shuffle's or a broadcast's plan.
 
-    The round-trip times of links are for plans that do not state them.
+    Parameters
+    ----------
+    plan : mapping
+    rtt_ms : callable
+        Of links, for plans that do not state it.
 
     Raises
     ------
     InputError
-        If it is no such document, or contradicts itself, as one that was edited by hand may.
+        If it is no such document.
     """
     read = _of_shuffle if "pairs" in plan else _of_broadcast if "trees" in plan else _of_transfer
     try:

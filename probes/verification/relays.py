@@ -123,11 +123,23 @@ async def relaying(
     avoid: set[int],
     limit_s: float,
 ) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
-    """Relay the connections of tests on a host, to the ports on which their sources listen.
+    """Relay the connections of tests on a host.
 
-    Ports to ``avoid`` are those on which something listens there. The host ends it after
-    ``limit_s`` in any case. Yields the program that relays, and the address and port that each
-    ``dst`` is to connect to.
+    Parameters
+    ----------
+    relay : str
+        Host of the fleet.
+    tests : sequence of Test
+        Each with the port on which its source listens.
+    avoid : set of int
+        Ports on which something listens there.
+    limit_s : float
+        Time after which the relay's host ends it in any case.
+
+    Yields
+    ------
+    (str, list of (str, int))
+        The program that relays, and the address and port that each ``dst`` is to connect to.
 
     Raises
     ------

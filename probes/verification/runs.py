@@ -164,7 +164,13 @@ def runs_of(
 ) -> list[Run]:
     """Return the runs that verify a plan, one after the other, within the limits.
 
-    Predictions are by kind of run, for the available VMs.
+    Parameters
+    ----------
+    predictions : mapping
+        Kind of run to its prediction, for the available VMs.
+    fleet : Fleet
+    limits : VerificationLimits
+    price : Price
 
     Raises
     ------

@@ -46,7 +46,12 @@ class CampaignRunner:
     ) -> StoredCampaign:
         """Store a new campaign, to be run now and resumed later by the same specification.
 
-        The metadata are JSON types, and there may be no budget.
+        Parameters
+        ----------
+        budget_usd : float | None
+            None without a budget.
+        **metadata
+            Stored with it, as JSON types.
         """
         options = {"wish": asdict(spec), "method": asdict(method), "budget_usd": budget_usd}
         return Campaigns(self._store).begin(options | metadata)
@@ -64,8 +69,15 @@ class CampaignRunner:
         """Run a campaign, or the rest of it, to its end; take a snapshot then.
 
         Writes events of its start, its progress and its end to the store. After a request to stop
-        in the store, it ends as if cancelled. The watcher goes on with its campaigns after a stop,
-        and writes the events of their ends by itself.
+        in the store, it ends as if cancelled.
+
+        Parameters
+        ----------
+        why : str
+            Reason for the start event.
+        by_watcher : bool
+            Whether the watcher runs it, which would go on with it after a stop, and writes the
+            event of its end by itself.
         """
         campaigns, events, subject = (
             Campaigns(self._store),

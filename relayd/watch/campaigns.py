@@ -81,14 +81,23 @@ class CampaignRun:
 class CampaignScheduler:
     """Runs campaigns when they are due.
 
-    ``collapsed`` gives the links whose throughput had collapsed when measured before a time.
+    Parameters
+    ----------
+    storage : StoreThread
+    fleet : Fleet
+    catalogue : Catalogue
+    options : WatchOptions
+    liveness_usd_per_day : float
+        Share of liveness probes in the budget, USD.
+    collapsed : callable
+        Returns the links whose throughput had collapsed when measured before a time.
     """
 
     storage: StoreThread
     fleet: Fleet
     catalogue: Catalogue
     options: WatchOptions
-    liveness_usd_per_day: float  # share of liveness probes in the budget
+    liveness_usd_per_day: float
     collapsed: Callable[[float], list[Pair]] = lambda _: []
     on_note: Callable[[str], None] = lambda _: None
     running: str = ""
