@@ -14,9 +14,18 @@ _MOST_SUBJECT = 500
 
 
 class RecordedChange(NamedTuple):
-    """A change: ``token create`` of the token with this number and name, by whom and from where.
+    """Something that was changed.
 
-    ``who`` is a token's name, or ``user@machine`` of a command, which has no address.
+    Attributes
+    ----------
+    at_s : float
+        Unix time.
+    who : str
+        A token's name, or ``user@machine`` of a command.
+    address : str
+        That a request came from; ``""`` for a command.
+    action, subject : str
+        Such as ``token create`` and the token's number and name.
     """
 
     id: int

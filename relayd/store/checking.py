@@ -38,7 +38,14 @@ _REFERENCES = {
 class Damage(NamedTuple):
     """Something that is not as it was stored, or as it should be.
 
-    ``table`` and ``row`` (such as ``rowid 17``) are empty where it is not in one of them.
+    Attributes
+    ----------
+    table : str
+        Empty where it is not in one table.
+    row : str
+        Where in it, such as ``rowid 17``; empty where it is not in one row.
+    problem : str
+        Such as ``refers to a row of regions that is missing``.
     """
 
     table: str
@@ -47,7 +54,17 @@ class Damage(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """The result of a check: at most :data:`MOST` findings, and what could not be checked."""
+    """The result of a check.
+
+    Attributes
+    ----------
+    schema : int
+        Version of the schema.
+    damage : list of Damage
+        At most :data:`MOST`.
+    notes : list of str
+        What could not be checked.
+    """
 
     schema: int
     damage: list[Damage]

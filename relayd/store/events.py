@@ -13,10 +13,20 @@ from relayd.store.database import Part
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened at a Unix time; ids ascend.
+    """Something that happened.
 
-    ``kind`` is such as ``snapshot``, ``campaign``, ``link``; ``subject`` is what it is about, such
-    as a snapshot's id or ``src>dst``; ``detail`` has values of JSON types.
+    Attributes
+    ----------
+    id : int
+        Ascending; a reader goes on after the last that it has seen.
+    at_s : float
+        Unix time.
+    kind : str
+        Such as ``snapshot``, ``campaign``, ``link``.
+    subject : str
+        What it is about, such as a snapshot's id or ``src>dst``.
+    detail : dict
+        Plain values, as JSON has them.
     """
 
     id: int

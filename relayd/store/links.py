@@ -64,9 +64,16 @@ class LinkStates(Part):
     def keep(
         self, healths: Mapping[Pair, LinkHealth], usual: Iterable[Pair], until_s: float
     ) -> None:
-        """Store the health of links that are not up, and remove that of those as usual again.
+        """Store the health of some links and remove that of others, in the caller's transaction.
 
-        In the caller's transaction. The former are believed until a time, unless kept again.
+        Parameters
+        ----------
+        healths : mapping
+            Links that are not up.
+        usual : iterable of (src, dst)
+            Links that are as usual again.
+        until_s : float
+            Until when they are to be believed unless they are kept again.
         """
         for pair, health in healths.items():
             # A round trip counts against the link only where it is what is wrong.
@@ -174,11 +181,25 @@ NEWEST = Position(inf, 2**62)
 
 @dataclass(frozen=True, slots=True)
 class LinkEvent:
-    """A change of a link's level, or of its condition: ``up``, ``degraded`` or ``down``.
+    """Something that happened to a link.
 
-    Of a change of level, ``at_s`` is when the first sample of the new level was measured, and
-    ``found_at_s`` when the one that settled it; levels are in the metric's unit. ``number`` tells
-    those of one time apart, and is negative for changes of level. ``reason`` is a clause.
+    Attributes
+    ----------
+    at_s : float
+        Of a change: when the first sample of the new level was measured.
+    kind : {"shift", "leg"}
+        A change of level, or of the link's condition.
+    number : int
+        Tells those of one time apart; negative for changes of level.
+    found_at_s : float | None
+        Of a change: when the sample was measured that settled it.
+    metric : str | None
+    before, after : float | None
+        The levels, in the metric's unit.
+    condition, condition_before : str | None
+        ``up``, ``degraded`` or ``down``.
+    reason : str
+        Why the condition changed, as a clause.
     """
 
     at_s: float
@@ -201,10 +222,15 @@ class LinkEvent:
 def link_events(
     database: Database, src: str, dst: str, *, after: Position = NEWEST, limit: int
 ) -> list[LinkEvent]:
-    """Return changes of a link's level and condition after a position, the newest first.
+    """Return changes of a link's level and condition, the newest first.
 
     Changes of level are those that were kept while the link was watched, and those that are found
     in its newest samples now, which are the ones that the next estimates will respect.
+
+    Parameters
+    ----------
+    after : Position
+        Only what comes after this one on the list.
     """
     until_s = min(after.at_s, _BEYOND)
     found = [event for event in _shifts(database, src, dst) if event.position < after]
@@ -262,9 +288,16 @@ class MetricSeen(NamedTuple):
 
 
 class LinkSeries(NamedTuple):
-    """One metric of a link over some time: samples, the oldest first, and summaries of old ones.
+    """The measurements of one metric of a link, over some time.
 
-    ``connections`` has an entry for each sample; 0 where the notion does not apply.
+    Attributes
+    ----------
+    samples : Points
+        The oldest first.
+    connections : array
+        Of each sample; 0 where the notion does not apply.
+    compacted : Points
+        What samples that are no longer kept one by one were made into.
     """
 
     samples: Points
@@ -287,7 +320,13 @@ def link_series(
     since_s: float = -inf,
     until_s: float = inf,
 ) -> LinkSeries:
-    """Read one metric of a link between two times, both ends included; seconds since 1970."""
+    """Read one metric of a link.
+
+    Parameters
+    ----------
+    since_s, until_s : float
+        Both ends count; seconds since 1970 (UTC).
+    """
     since_s, until_s = max(since_s, -_BEYOND), min(until_s, _BEYOND)
     samples = StoredSamples(database)
     rows = samples.read(src=src, dst=dst, metric=metric, since_s=since_s, details=False).rows

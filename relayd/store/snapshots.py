@@ -53,7 +53,15 @@ class Snapshots(Part):
     def save(
         self, snapshot: SnapshotRow, network: Network, event: Mapping[str, object] | None = None
     ) -> SnapshotRow:
-        """Save a snapshot and the detail of its event; return its row with the counts.
+        """Save a snapshot; return its row with the counts.
+
+        Parameters
+        ----------
+        snapshot : SnapshotRow
+        network : Network
+            With the links over both kinds of address.
+        event : mapping, optional
+            Detail of the event that tells of the snapshot, stored with it.
 
         Raises
         ------

@@ -184,8 +184,12 @@ _NAME = "first start"
 class FirstToken(NamedTuple):
     """The token that a store got when a service first started on it.
 
-    ``path`` is where it is kept, None if it could not be. One that is not new was made for another
-    store of the same user.
+    Attributes
+    ----------
+    path : Path | None
+        Where it is kept; None if it could not be.
+    is_new : bool
+        Whether it was made for this store; else another service of the same user has it, too.
     """
 
     secret: str

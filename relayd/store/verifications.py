@@ -75,10 +75,20 @@ class Verifications(Part):
         samples: Sequence[Sample],
         events: Sequence[tuple[str, Mapping[str, object]]] = (),
     ) -> int:
-        """Store a verification with the samples and events that follow from it: all or nothing.
+        """Store a verification with the samples that follow from it: all or nothing.
 
-        The row of a transfer's plan as a whole becomes an event, too; further ones are given as
-        subject and detail. Returns how many samples were new.
+        Parameters
+        ----------
+        rows : sequence of VerificationRow
+            Those of a transfer's plan as a whole become an event each.
+        samples : sequence of Sample
+        events : sequence of (str, mapping)
+            Further events: subject and detail.
+
+        Returns
+        -------
+        int
+            How many samples were new.
         """
         database = self._database
         with database.transaction():

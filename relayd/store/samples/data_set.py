@@ -26,10 +26,18 @@ _MOST_MONTHS = 10_000
 
 
 def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | None = None) -> int:
-    """Write the samples that count into a new or empty folder, and return their number.
+    """Write the samples that count into a new folder, and return their number.
 
     The folder is there when it is whole: what is written is in another one until then. Retracted
-    samples are left out, those that were summarised, and those measured before `since_s`.
+    samples are left out, and those that were summarised.
+
+    Parameters
+    ----------
+    samples : StoredSamples
+    folder : Path
+        That does not exist, or is empty.
+    since_s : float, optional
+        Only what was measured at or after this time, seconds since 1970.
 
     Raises
     ------

@@ -55,8 +55,22 @@ _CONDITIONS = {
 class Selection:
     """Which samples are meant: those to which all that is stated applies.
 
-    ``source`` is who reported them, as of batches: ``files``, ``token NAME``, ``address IP``. A
-    tool is with or without its version. Both times are included; seconds since 1970 (UTC).
+    Attributes
+    ----------
+    source : str | None
+        Who reported them, as of batches: ``files``, ``token NAME``, ``address IP``.
+    token : str | None
+        Name of the token that sent them.
+    address : str | None
+        From where.
+    tool : str | None
+        With or without its version.
+    src, dst : str | None
+        Region ids.
+    metric : Metric | None
+    batch : int | None
+    since_s, until_s : float | None
+        When they were measured, both ends included; seconds since 1970 (UTC).
     """
 
     source: str | None = None
@@ -126,8 +140,14 @@ def decide(
 ) -> int:
     """Make a decision about all samples of a selection; return how many it changed.
 
-    It is recorded with the changes, too. `address` is from where it was asked for; after `through`
-    no sample is meant, such as those that came after a look at them.
+    It is recorded with the changes, too.
+
+    Parameters
+    ----------
+    address : str
+        From where it was asked for; ``""`` for a command.
+    through : int, optional
+        The last sample that is meant: not those that came after a look at them.
 
     Raises
     ------
@@ -201,10 +221,21 @@ _OF_BATCHES = "JOIN batches ON batches.id = quarantined_samples.batch_id "
 
 
 class QuarantinedRow(NamedTuple):
-    """A sample in quarantine: the batch that brought it, its name, and who sent it from where.
+    """A sample in quarantine.
 
-    Who accepted or rejected it, when and why, and the batch that has it since, are None while it is
-    open.
+    Attributes
+    ----------
+    batch_id : int
+        The batch that brought it.
+    batch : str
+        That batch's name.
+    reporter, address : str
+        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
+    arrived_at_s : float
+        Seconds since 1970 (UTC).
+    decided_by, decided_at_s, decided_because, accepted_in
+        Who accepted or rejected it, when and why, and the batch that has it since; None while it
+        is open.
     """
 
     id: int
@@ -229,9 +260,16 @@ class ReasonCount(NamedTuple):
 
 
 class QuarantineFilter(NamedTuple):
-    """A choice of samples in quarantine: of a state, a kind of fault, and links between regions.
+    """A choice of samples in quarantine.
 
-    Kinds are those of :data:`~probes.importers.physics.FAULTS`; ``""`` is all.
+    Attributes
+    ----------
+    state : {"open", "accepted", "rejected"}
+        Those without a decision, or those that were accepted or rejected.
+    kind : str
+        Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
+    src, dst : str
+        Only those of links from and to a region.
     """
 
     state: State = "open"
@@ -261,9 +299,14 @@ def quarantined(
     limit: int,
     before_id: int | None = None,
 ) -> list[QuarantinedRow]:
-    """Return a page of samples that came into quarantine, the newest first.
+    """Return the samples that came into quarantine last, the newest first.
 
-    `before_id` is the last ``id`` of the page before; without it, it is the first page.
+    Parameters
+    ----------
+    limit : int
+        Of one page.
+    before_id : int, optional
+        The last ``id`` of the page before; without it, the first page.
     """
     condition, values = wanted.condition()
     if before_id:

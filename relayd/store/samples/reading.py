@@ -63,9 +63,26 @@ JOIN (
 class StoredBatch(NamedTuple):
     """A group of samples that arrived together: its provenance and its counts.
 
-    ``options`` (how it was imported) and ``skipped`` (reason to ``{"total": ..., "first_rows":
-    [...]}``) are JSON objects; ``source`` is who reported its samples, ``""`` for the own prober
-    and what the operator trusts. The rest is as of :class:`.Batch` and :class:`.ImportReport`.
+    Attributes
+    ----------
+    name : str
+        The file's name.
+    format : str
+        Name of the importer, or ``live``.
+    digest : str | None
+        BLAKE2b-256 of the file's content, hexadecimal.
+    options : str
+        JSON object: how it was imported.
+    imported_at_s : float
+        Seconds since 1970 (UTC).
+    skipped : str
+        JSON object: reason to ``{"total": ..., "first_rows": [...]}``.
+    quarantined : int
+        Samples that were kept apart: nothing rests on them.
+    reporter, address : str
+        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
+    source : str
+        Who reported its samples; ``""`` for the own prober and what the operator trusts.
     """
 
     id: int
@@ -128,13 +145,18 @@ class StoredSamples(Part):
     ) -> Samples:
         """Return samples by source, destination and metric, the oldest first.
 
+        With the ``samples_through`` of a snapshot, these are the samples behind its figures.
+
         Parameters
         ----------
+        src, dst : str, optional
+            Region ids; a region without samples has none.
+        metric : Metric, optional
+            Only this metric.
         since_s, until_s : float
             Only what was measured at or after one time and before another, seconds since 1970.
         through : int, optional
-            Only samples with this id or a lower one: with the ``samples_through`` of a snapshot,
-            these are the samples behind its figures.
+            Only samples with this id or a lower one: what a snapshot was built from.
         details : bool
             With what their tools said, which may be long.
         change : (decision, ids of samples), optional
@@ -170,7 +192,13 @@ class StoredSamples(Part):
         return self._samples(f"{where} ORDER BY samples.id LIMIT ?", [*values, limit])
 
     def newest(self, after_s: float, until_s: float) -> Samples:
-        """Return the newest samples of each link after one time and until another, seconds."""
+        """Return the newest samples of each link in a span of time.
+
+        Parameters
+        ----------
+        after_s, until_s : float
+            Seconds since 1970; the end counts, the beginning does not.
+        """
         return self._samples(_NEWEST, (after_s, until_s))
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
@@ -191,7 +219,12 @@ class StoredSamples(Part):
     def newer(self, through: int, made_at_s: float, now_s: float) -> NewerSamples | None:
         """Return the samples that a snapshot should have by now; None if nothing is amiss.
 
-        `through` is the newest sample that it takes into account, 0 without a snapshot.
+        Parameters
+        ----------
+        through : int
+            Id of the newest sample that it takes into account; 0 without a snapshot.
+        made_at_s, now_s : float
+            When it was made, and the time now; seconds since 1970 (UTC).
         """
         samples, since_s = self._database.row(
             "SELECT sum(accepted), min(imported_at_s) FROM batches WHERE last_sample_id > ?",

@@ -65,9 +65,16 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """Counts of the samples that were summarised, of the rows made of them, and of old ones left.
+    """Counts of summarised and kept old samples.
 
-    The last stay because estimates rest on them, or they are of imported files.
+    Attributes
+    ----------
+    samples : int
+        How many were summarised.
+    summaries : int
+        Into how many rows.
+    kept : int
+        Old ones that stay, because estimates rest on them or they are of imported files.
     """
 
     samples: int
@@ -83,10 +90,19 @@ def compact(
     files_too: bool = False,
     now_s: float | None = None,
 ) -> CompactionResult:
-    """Summarise samples older than a time span of at least a day; a row stands for each period.
+    """Summarise samples older than a time span.
 
-    If `files_too`, samples of imported files go too; importing such a file again would then count
-    its samples again.
+    Parameters
+    ----------
+    store : Store
+        Open for writing.
+    older_than_s : float
+        Age, at least a day.
+    period : {"hour", "day"}
+        What one row is to stand for.
+    files_too : bool
+        Whether samples of imported files go too; importing such a file again would then count
+        its samples again.
 
     Raises
     ------
