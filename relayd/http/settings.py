@@ -57,8 +57,6 @@ class ServiceSettings:
     """Largest body, samples aside."""
     samples_mb: Annotated[float, (0.001, 10_000)] = 32.0
     """Largest body of samples."""
-    batch_items: Annotated[int, (1, 100_000)] = 1000
-    """Most plans in a batch."""
     max_regions: Annotated[int, (2, 10_000)] = LIMITS.regions
     max_setups: Annotated[int, (1, 1e6)] = LIMITS.setups
     """Most regions, and combinations of tool, zones and VM types, that samples may bring."""

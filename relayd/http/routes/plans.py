@@ -157,6 +157,7 @@ class PlanBatch(RequestModel):
 
     plans: list[dict[str, Any]] = Field(
         min_length=1,
+        max_length=1000,
         description="Each a PlanRequest; a wrong one gets a problem of its own.",
         json_schema_extra={"items": {"$ref": "#/components/schemas/PlanRequest"}},
     )
@@ -259,16 +260,9 @@ async def post_plans_batch(context: RequestContext) -> bytes:
 
     Each is answered by itself: a wrong one gets a problem in its place.
     """
-    service, questions = context.service, context.body.plans
-    if len(questions) > service.settings.batch_items:
-        raise InputError(
-            "plans",
-            f"are more than {service.settings.batch_items}",
-            value=len(questions),
-            remedy="Ask in several batches.",
-        )
+    service, version = context.service, context.current.version
     items = await service.workers.ask_in_parts(
-        context.current.version, batch_items, questions, context.request[ID_KEY]
+        version, batch_items, context.body.plans, context.request[ID_KEY]
     )
     service.metrics.plans.labels("workers").inc(len(items))
     return b'{"snapshot":%b,"results":[%b]}' % (encoded(context.snapshot), b",".join(items))
