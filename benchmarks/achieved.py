@@ -14,9 +14,9 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import duration_s
 from planner.transfer.allocation import Allocation
-from planner.transfer.decision import decide
+from planner.transfer.decision import Decision, decide
+from planner.transfer.options import Option
 from planner.transfer.request import Objective, TransferRequest
-from planner.transfer.search import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ def with_estimates(network: Network, changed: Callable[[str, Estimate], Estimate
 def outcome(judge: Decision, allocation: Allocation) -> tuple[float, float]:
     """Return the rate in Gbit/s and the cost in USD that an allocation really has."""
     # Of the two, one is the planned rate and the other what is possible.
-    rate_at = judge.search.figures.rate_at
-    slower_gbps, faster_gbps = rate_at(allocation, "low"), rate_at(allocation, "high")
+    option = Option(judge.figures, allocation, judge.request.hour_usd)
+    slower_gbps, faster_gbps = option.rate_at("low"), option.rate_at("high")
     gbps = slower_gbps if slower_gbps < allocation.rate_gbps else faster_gbps
     request = judge.request
 

@@ -7,11 +7,11 @@ from random import Random
 
 from benchmarks.grid import grid
 from benchmarks.table import median_and_p95, show, times_s, written
+from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.optimum import cost_time_frontier, fastest, least_cost, least_value
 from planner.transfer.problem import TransferProblem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
-from planner.transfer.single_path import greatest_rate_gbps
 from tests.planner.grid import Grid
 from tests.planner.independent import least_cost_usd
 
@@ -28,7 +28,7 @@ def requests(january: Grid, count: int, seed: int = 1) -> list[Asked]:
     for src, dst in january.random_pairs(count, seed):
         vms = random.randint(1, 8)
         transfer = january.transfer(src, dst, vms=vms, volume_gb=random.choice([10, 100, 1000]))
-        direct = greatest_rate_gbps(transfer, None) / random.choice([1, vms])
+        direct = greatest_rate_gbps(transfer, transfer.direct) / random.choice([1, vms])
         asked.append((transfer, direct * random.choice([1.0, 1.25, 1.5, 2.0])))
     return asked
 
@@ -39,7 +39,7 @@ def main() -> None:
     print(f"Planning one transfer on the {name}; 1 to 8 VMs a region")
     asked = requests(january, REQUESTS)
     feasible = [(t, rate) for t, rate in asked if least_cost(t, rate)]
-    above = [(t, r) for t, r in feasible if r > greatest_rate_gbps(t, None) * (1 + 1e-9)]
+    above = [(t, r) for t, r in feasible if r > greatest_rate_gbps(t, t.direct) * (1 + 1e-9)]
     transfers = [transfer for transfer, _ in asked]
     gc.collect()
     gc.freeze()

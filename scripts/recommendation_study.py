@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from benchmarks.achieved import exact, outcome
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
-from planner.transfer.decision import decide
+from planner.transfer.decision import Decision, decide
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
-from planner.transfer.search import Decision
 from tests.probes.estimation.cross_validation import (
     CATALOGUE,
     JANUARY,
@@ -42,13 +41,13 @@ Rule = Callable[[Decision, Option, Option], bool]
 
 def by_regret(decision: Decision, option: Option, direct: Option) -> bool:
     """Today's rule: the least expected regret."""
-    return decision.search.figures.gain(option, direct).worth
+    return decision.figures.gain(option, direct).worth
 
 
 def by_bounds(decision: Decision, option: Option, direct: Option) -> bool:
     """Relay-low over direct-high."""
-    low = decision.search.figures.rate_at(option.allocation, "low")
-    high = decision.search.figures.rate_at(direct.allocation, "high")
+    low = option.rate_at("low")
+    high = direct.rate_at("high")
     return low >= (1 + decision.request.margin) * high
 
 
@@ -59,7 +58,7 @@ VIEWS = {"one path": False, "several paths": True}
 def best(decision: Decision, *, several: bool) -> Option:
     """Return the fastest plan on expected figures: of one path, or of any number."""
     if several:
-        return decision.optimum
+        return decision.made.optimum
     return min(
         (option for option in (decision.direct, decision.best_relay) if option),
         key=lambda option: option.value_usd,

@@ -21,12 +21,12 @@ from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_text, gbps_text
-from planner.transfer.decision import chosen_option, slack
+from planner.transfer.allocation import greatest_rate_gbps
+from planner.transfer.decision import Decision, chosen_option, slack
 from planner.transfer.options import Option
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import may_have_slow_connections, measured_connections, ramp
-from planner.transfer.search import Decision
-from planner.transfer.single_path import greatest_rate_gbps
+from planner.transfer.search import TransferSearch
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's links
@@ -44,7 +44,7 @@ class Adviser:
 
     def __init__(self, decision: Decision, catalogue: Catalogue | None = None) -> None:
         self.decision, self.catalogue = decision, catalogue
-        self.request, self.figures = decision.request, decision.search.figures
+        self.request, self.figures = decision.request, decision.figures
         self.network, self.prices = decision.search.network, decision.search.prices
 
     def advice(self) -> tuple[Advice, ...]:
@@ -146,12 +146,15 @@ class Adviser:
                 max(end.quota, self.network.sites[at].may_run(min(end.quota + added, MOST_VMS)))
                 for end, at in ((src, request.src), (dst, request.dst))
             )
-            more = transfer.between(replace(src, quota=src_vms), replace(dst, quota=dst_vms), ())
-            most_gbps = greatest_rate_gbps(more, None)
+            grown = replace(
+                transfer, src=replace(src, quota=src_vms), dst=replace(dst, quota=dst_vms)
+            )
+            most_gbps = greatest_rate_gbps(grown, transfer.direct)
             if most_gbps < chosen.allocation.rate_gbps * WORTH_ADVISING:
                 continue
             vms_in = {**request.vms_in, request.src: src_vms, request.dst: dst_vms}
-            faster = self.decision.widest.direct_with(src_vms, dst_vms)
+            asked = request.with_(vms_in=vms_in, relays="none")
+            faster = TransferSearch(asked, self.network, self.prices).direct
             if (
                 faster
                 and self._is_worth_it(faster)
@@ -161,7 +164,7 @@ class Adviser:
                 break
         else:
             return []
-        grown = [
+        more_at = [
             f"{vms} VMs at {region}"
             for region, vms, before in (
                 (request.src, faster.allocation.src_vms, direct.allocation.src_vms),
@@ -169,9 +172,9 @@ class Adviser:
             )
             if vms > before
         ]
-        if not grown:
+        if not more_at:
             return []
-        return [self._advice(f"Use {' and '.join(grown)}", {"vms_in": vms_in}, faster)]
+        return [self._advice(f"Use {' and '.join(more_at)}", {"vms_in": vms_in}, faster)]
 
     def _other_vm_type(self) -> list[Advice]:
         catalogue = self.catalogue
@@ -250,7 +253,7 @@ class Adviser:
 
     def _settling_first(self) -> tuple[MeasureFirst, ...]:
         """Return the measurement that would settle the verdict, where bounds leave it open."""
-        gain, optimum = self.decision.gain, self.decision.optimum
+        gain, optimum = self.decision.made.gain, self.decision.made.optimum
         if gain is None or not UNDECIDED[0] <= gain.probability <= UNDECIDED[1]:
             return ()
         paths = (None, *optimum.relays)

@@ -10,21 +10,86 @@ large fees no number of VMs would seem to matter.
 from __future__ import annotations
 
 from bisect import bisect_left
-from math import inf
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, floor, inf
 
+from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
+from planner.model.units import too_short_texts
 from planner.transfer.allocation import EQUAL
-from planner.transfer.options import Option
+from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import most_vms, quotas_may_bind
 from planner.transfer.request import TransferRequest
-from planner.transfer.search import Decision, TransferChoice, TransferSearch
-from planner.transfer.wording import quota_gains, why_infeasible
+from planner.transfer.search import TransferChoice, TransferSearch
 
 # Share of what the best plan takes, VMs and time, that fewer VMs may take beyond it.
 AS_GOOD = 0.05
+# Gains by raising a quota that are smaller are not worth saying.
+WORTH_SAYING = 0.01
+
+
+def counted(count: int, thing: str) -> str:
+    """Return a number of things in words."""
+    return f"{count} {thing}{'s' if count > 1 else ''}"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision, and everything that explains it.
+
+    Attributes
+    ----------
+    search, widest : TransferSearch
+        With the number of VMs that was decided on, and with all VMs that there may be.
+    made : TransferChoice
+        The choice of that search.
+    chosen : Option
+        What is recommended: what was chosen, or one to try.
+    """
+
+    search: TransferSearch
+    widest: TransferSearch
+    made: TransferChoice
+    chosen: Option
+
+    @property
+    def request(self) -> TransferRequest:
+        """The request that it is about."""
+        return self.search.request
+
+    @property
+    def figures(self) -> OptionEvaluator:
+        """The figures that it rests on."""
+        return self.search.figures
+
+    @property
+    def direct(self) -> Option | None:
+        """The best of the direct path; None if it can't meet the request's limits."""
+        return self.made.direct
+
+    @cached_property
+    def relays(self) -> list[Option]:
+        """The single relays to list, best first; none if none can meet the request's limits."""
+        return self.search.listed_relays()
+
+    @property
+    def best_relay(self) -> Option | None:
+        """The best single relay."""
+        return next(iter(self.relays), None)
+
+    @cached_property
+    def fastest_direct(self) -> Option | None:
+        """The best of the direct path, or else the fastest, whatever the limits."""
+        return self.direct or self.search.fastest_direct()
+
+    @property
+    def used_pairs(self) -> list[tuple[str, str]]:
+        """The links of what is recommended."""
+        return [p for path in self.chosen.allocation.flows for p in self.figures.pairs_of(path)]
 
 
 def decide(request: TransferRequest, network: Network, prices: Prices) -> Decision:
@@ -39,19 +104,10 @@ def decide(request: TransferRequest, network: Network, prices: Prices) -> Decisi
     """
     widest = TransferSearch(request, network, prices)
     _refuse_without_paths(widest)
-    best = widest.choice
-    if best is None:
-        raise why_infeasible(widest, more_vms=not quotas_may_bind(request, network))
-    search, choice = _FewestVms(widest, best).found()
-    listed = search.listed_relays()
-    return Decision(
-        search,
-        widest,
-        *choice,
-        listed[0] if listed else None,
-        listed[1:],
-        choice.direct or search.fastest_direct(),
-    )
+    if widest.choice is None:
+        raise _why_infeasible(widest, more_vms=not quotas_may_bind(request, network))
+    search, made = _with_fewest_vms(widest, widest.choice)
+    return Decision(search, widest, made, made.chosen)
 
 
 def chosen_option(request: TransferRequest, network: Network, prices: Prices) -> Option | None:
@@ -59,8 +115,7 @@ def chosen_option(request: TransferRequest, network: Network, prices: Prices) ->
     if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
         return None
     widest = TransferSearch(request, network, prices)
-    best = widest.choice
-    return _FewestVms(widest, best).found()[1].chosen if best else None
+    return _with_fewest_vms(widest, widest.choice)[1].chosen if widest.choice else None
 
 
 def with_one_vm(decision: Decision) -> Option | None:
@@ -98,85 +153,123 @@ def _refuse_without_paths(search: TransferSearch) -> None:
     raise no_path(request.src, request.dst)
 
 
-class _FewestVms:
-    """Finds the fewest VMs for one request: the least number that is as good as the best."""
+def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleError:
+    """Return the error that names the limit, in the order rate, deadline, budget.
 
-    def __init__(self, widest: TransferSearch, best: TransferChoice) -> None:
-        self.widest, self.best = widest, best
-        self.request = widest.request
-        self.worst = best.chosen.value_usd + slack(self.request, best.chosen)
-        # A relay must be worth it against the best direct plan, not against one that lacks VMs.
-        self.relays_may_do = bool(best.chosen.relays)
+    Each limit is compared with the best that the request's paths and VMs achieve without it, so the
+    remedy suffices. Where quotas do not allow it, `more_vms` are no remedy.
+    """
+    request, transfer = search.request, search.transfer
+    fastest = search.asking(
+        objective="time", budget_usd=None, deadline_s=None, min_throughput_gbps=None
+    ).optimum
+    if fastest is None:
+        return InfeasibleError(
+            "no permitted path carries anything", "Permit more relays, or measure more links."
+        )
+    vms = max([transfer.src.quota, transfer.dst.quota, *[r.quota for r in transfer.relays]])
+    most, floor_gbps = fastest.allocation.rate_gbps, request.min_throughput_gbps or 0.0
+    who = f"{counted(vms, 'VM')} a region" if more_vms else "the VMs that quotas allow"
+    reach = f"{who} and {counted(request.connections, 'connection')} reach"
 
-    def found(self) -> tuple[TransferSearch, TransferChoice]:
-        """Return the choice with the fewest VMs in all, and the search that made it."""
-        search, choice = self.widest, self.best
-        most = self._most_undecided()
-        first = 1 + bisect_left(range(1, most), 1, key=self._may_do)
-        for vms in range(first, most):
-            fewest = sum(choice.chosen.vms)
-            # What is best of all numbers is best of these, too, where it needs no more.
-            is_best = choice is self.best and choice.chosen is choice.optimum
-            if vms >= fewest or (is_best and vms >= max(choice.chosen.vms)):
-                break
-            fewer = self.widest.within(vms)
-            if not self.relays_may_do:
-                if self._direct_will_do(vms, fewest):
-                    return fewer, self._with_direct(fewer)
-                continue
-            # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
-            if choice is not self.best and not self._direct_will_do(vms, fewest):
-                continue
-            found = fewer.choice
-            if found and self._is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
-                search, choice = fewer, found
-                if not found.chosen.relays:
-                    break
-        return search, choice
+    def or_vms(share: float) -> str:
+        """Return the number of VMs that would suffice: rates grow in proportion to all quotas."""
+        if not more_vms:
+            return ""
+        if request.vms_in or share == inf:
+            return ", or raise `vms`"
+        needed = ceil(vms * share * (1 - EQUAL))
+        return f", or raise `vms` to {needed}" if needed <= MOST_VMS else ""
 
-    def _with_direct(self, fewer: TransferSearch) -> TransferChoice:
-        """Return the choice of the direct path with fewer VMs.
+    if floor_gbps > most * (1 + EQUAL):
+        lower = floor(most * 1000) / 1000  # rounded up, it would be out of reach again
+        return InfeasibleError(
+            f"{floor_gbps:g} Gbit/s is above the {most:.3f} Gbit/s that {reach} over all "
+            "permitted paths",
+            f"Ask for at most {lower:.3f} Gbit/s{or_vms(floor_gbps / most)}.",
+        )
+    if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
+        soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
+        left_s = request.deadline_s - fastest.ramp_up_s
+        share = (fastest.duration_s - fastest.ramp_up_s) / left_s if left_s > 0 else inf
+        deadline, takes = too_short_texts(request.deadline_s, fastest.duration_s)
+        return InfeasibleError(
+            f"the deadline of {deadline} is before the {takes} that the transfer takes at the "
+            f"{most:.3f} Gbit/s that {reach}",
+            f"Allow at least {soonest_s} s{or_vms(share)}.",
+        )
+    cheapest = search.asking(objective="cost", budget_usd=None).optimum
+    if cheapest is not None and request.budget_usd is not None:
+        cost = cheapest.allocation
+        enough_usd = ceil(cost.cost_usd * (1 + EQUAL) * 100) / 100
+        return InfeasibleError(
+            f"a budget of {request.budget_usd:g} USD is below the cheapest plan, which costs "
+            f"{cost.cost_usd:.4g} USD ({cost.egress_usd:.4g} egress, {cost.vm_usd:.4g} VMs)",
+            f"Raise the budget to {enough_usd:.2f} USD or send less.",
+        )
+    return InfeasibleError(
+        "the limits cannot be met together", "Loosen the deadline, the rate or the budget."
+    )
 
-        The optimum that it was preferred to stays: a relay was compared with the best
-        direct plan.
-        """
-        direct, best = fewer.direct, self.best
-        assert direct
-        optimum = direct if best.optimum is best.direct else best.optimum
-        return TransferChoice(direct, direct, optimum, best.gain)
 
-    def _most_undecided(self) -> int:
-        """Return the greatest number of VMs at any site for which the request states none."""
-        request, transfer = self.request, self.widest.transfer
-        if request.vms is not None:
-            return 1
-        stated, regions = request.vms_in, self.widest.figures.regions
-        quotas = [relay.quota for relay in transfer.relays if regions[relay.region] not in stated]
-        ends = ((request.src, transfer.src), (request.dst, transfer.dst))
-        quotas += [end.quota for region, end in ends if region not in stated]
-        return max(quotas, default=1)
+def _with_fewest_vms(
+    widest: TransferSearch, best: TransferChoice
+) -> tuple[TransferSearch, TransferChoice]:
+    """Return the choice with the fewest VMs in all that is as good, and the search that made it."""
+    request, figures = widest.request, widest.figures
+    worst = best.chosen.value_usd + slack(request, best.chosen)
+    # A relay must be worth it against the best direct plan, not against one that lacks VMs.
+    relays_may_do = bool(best.chosen.relays)
 
-    def _may_do(self, vms: int) -> bool:
-        """Return whether a plan with so many VMs is as good as the best."""
-        if self._direct_will_do(vms):
+    def rtt_ms(option: Option) -> float:
+        return figures.path_rtt_ms(option.relays[0] if option.relays else None)
+
+    def is_as_good(option: Option | None) -> bool:
+        if option is None or option.value_usd > worst:
+            return False
+        return request.objective != "latency" or rtt_ms(option) <= rtt_ms(best.chosen) * (1 + EQUAL)
+
+    def may_do(vms: int) -> bool:
+        fewer = widest.within(vms)
+        if is_as_good(fewer.direct):
             return True
-        choice = self.widest.within(vms).choice if self.relays_may_do else None
-        return choice is not None and self._is_as_good(choice.chosen)
+        return relays_may_do and fewer.choice is not None and is_as_good(fewer.choice.chosen)
 
-    def _direct_will_do(self, vms: int, fewest: float = inf) -> bool:
-        """Return whether a direct plan with fewer VMs in all is as good as the best."""
-        direct = self.widest.within(vms).direct
-        return direct is not None and sum(direct.vms) < fewest and self._is_as_good(direct)
+    search, choice, most = widest, best, _most_undecided(widest)
+    for vms in range(1 + bisect_left(range(1, most), 1, key=may_do), most):
+        fewest = sum(choice.chosen.vms)
+        # What is best of all numbers is best of these, too, where it needs no more.
+        is_best = choice is best and choice.chosen is choice.optimum
+        if vms >= fewest or (is_best and vms >= max(choice.chosen.vms)):
+            break
+        fewer = widest.within(vms)
+        direct = fewer.direct
+        direct_will_do = direct and sum(direct.vms) < fewest and is_as_good(direct)
+        if not relays_may_do:
+            if direct and direct_will_do:
+                # The optimum that it was preferred to stays: that was compared with the best.
+                optimum = direct if best.optimum is best.direct else best.optimum
+                return fewer, TransferChoice(direct, direct, optimum, best.gain)
+            continue
+        # Where a relay was chosen, more VMs at the ends alone may be fewer in all.
+        if choice is not best and not direct_will_do:
+            continue
+        found = fewer.choice
+        if found and is_as_good(found.chosen) and sum(found.chosen.vms) < fewest:
+            search, choice = fewer, found
+            if not found.chosen.relays:
+                break
+    return search, choice
 
-    def _is_as_good(self, option: Option) -> bool:
-        if self.request.objective == "latency":
-            mine, best = (
-                self.widest.figures.path_rtt_ms(one.relays[0] if one.relays else None)
-                for one in (option, self.best.chosen)
-            )
-            if mine > best * (1 + EQUAL):
-                return False
-        return option.value_usd <= self.worst
+
+def _most_undecided(search: TransferSearch) -> int:
+    """Return the greatest number of VMs at any site for which the request states none."""
+    request, transfer, regions = search.request, search.transfer, search.figures.regions
+    if request.vms is not None:
+        return 1
+    quotas = [(request.src, transfer.src.quota), (request.dst, transfer.dst.quota)]
+    quotas += [(regions[r.region or 0], r.quota) for r in transfer.relays]
+    return max([quota for region, quota in quotas if region not in request.vms_in], default=1)
 
 
 # ---- vCPU quotas ---------------------------------------------------------------------------------
@@ -197,8 +290,18 @@ def quota_warnings(decision: Decision) -> list[str]:
     free, wanted = _without_quotas(search.request, search.network, search.prices)
     if not wanted:
         return found
-    gains = quota_gains(chosen, free, several=len(wanted) > 1)
-    return [*found, *limited_texts(search.network, wanted), *gains]
+    faster, gains = chosen.duration_s / free.duration_s, []
+    cost_usd = chosen.allocation.cost_usd
+    saved_usd = cost_usd - free.allocation.cost_usd
+    if faster >= 1 + WORTH_SAYING:
+        gains.append(f"ends {faster:.3g}x sooner")
+    if saved_usd >= WORTH_SAYING * cost_usd > 0:
+        gains.append(f"costs {saved_usd:.2f} USD less")
+    found += limited_texts(search.network, wanted)
+    if gains:
+        these = "these quotas" if len(wanted) > 1 else "this quota"
+        found.append(f"With {these} raised it {' and '.join(gains)}.")
+    return found
 
 
 def or_raise_quotas(
@@ -219,6 +322,5 @@ def _without_quotas(
 ) -> tuple[Option, dict[str, int]]:
     """Return the best plan without quotas, and its VMs where quotas allow fewer."""
     decision = decide(request, without_quotas(network), prices)
-    vms = decision.search.figures.vms(decision.chosen.allocation)
-    wanted = above_quotas(network, vms)
+    wanted = above_quotas(network, decision.figures.vms(decision.chosen.allocation))
     return decision.chosen, {r: count for r, count in wanted.items() if r not in request.vms_in}

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from planner.exploring.choice import SCORE_90, Belief, Path, PathChoice, Sent, choose
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.units import S_PER_H, duration_s, gbps_text
-from planner.transfer.options import Option, OptionEvaluator
+from planner.transfer.decision import Decision
+from planner.transfer.options import Option
 from planner.transfer.plan import Exploration, KnownRate
-from planner.transfer.search import Decision
 
 
 class ExploringDecision(NamedTuple):
@@ -35,10 +35,9 @@ def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
     now_s : float, optional
         Seconds since 1970; without it, when the last of the outcomes ended.
     """
-    request, figures = decision.request, decision.search.figures
-    relays = [decision.best_relay, *decision.alternatives]
+    request, regions = decision.request, decision.figures.regions
     options = {DIRECT: decision.direct} if decision.direct else {}
-    options |= {figures.regions[option.relays[0]]: option for option in relays if option}
+    options |= {regions[option.relays[0]]: option for option in decision.relays}
     of_pair = [one for one in request.outcomes if (one.src, one.dst) == (request.src, request.dst)]
     names = list(options)
     if not names:
@@ -51,7 +50,7 @@ def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
     ]
     if now_s is None:
         now_s = max((one.ended_s for one in sent), default=0.0)
-    paths = [_path(figures, option) for option in options.values()]
+    paths = [_path(option) for option in options.values()]
     choice = choose(paths, sent, now_s, request.explore)
     via, best = names[choice.path], names[choice.best]
     learnt = Exploration(via, best, choice.spent, choice.allowed, _rates(choice, names, of_pair))
@@ -64,22 +63,17 @@ def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
     )
 
 
-def _path(figures: OptionEvaluator, option: Option) -> Path:
+def _path(option: Option) -> Path:
     """Return the cost of a transfer over a path by its rate: fees, VMs, and time at its value."""
-    request, allocation = figures.request, option.allocation
-    gbps = allocation.rate_gbps
-    low, high = (figures.rate_at(allocation, bound) for bound in ("low", "high"))
+    request, gbps = option.figures.request, option.allocation.rate_gbps
     # By estimates it meets the limits, if only but for rounding.
     least_gbps = min(gbps, request.least_rate_gbps(option.ramp_up_s))
-    belief = Belief.of_bounds(low, gbps, high)
-    move_s, hour_usd = duration_s(request.volume_gb, gbps), request.hour_usd
-    if hour_usd == inf:
+    belief = Belief.of_bounds(option.rate_at("low"), gbps, option.rate_at("high"))
+    move_s = duration_s(request.volume_gb, gbps)
+    if request.hour_usd == inf:
         return Path(belief, option.ramp_up_s, move_s * gbps, least_gbps)
-    vms_usd_per_s = allocation.vm_usd / (move_s + request.vm_start_s)
-    fixed = allocation.egress_usd + vms_usd_per_s * request.vm_start_s
-    fixed += hour_usd / S_PER_H * option.ramp_up_s
-    per_s_usd = vms_usd_per_s + hour_usd / S_PER_H
-    return Path(belief, fixed, per_s_usd * move_s * gbps, least_gbps)
+    fixed, per_hour_usd = option.value_by_rate()
+    return Path(belief, fixed, per_hour_usd * move_s / S_PER_H * gbps, least_gbps)
 
 
 def _rates(

@@ -24,12 +24,7 @@ ROUNDS = 4
 class MeteredFees:
     """Charges allocations of one request for what their links carry.
 
-    Parameters
-    ----------
-    volume_gb : float
-    prices : Prices
-    links : callable
-        Returns the links of a path: direct (None), or through the relay at a position.
+    `links` returns the links of a path: direct (None), or through the relay at a position.
     """
 
     def __init__(
@@ -39,23 +34,10 @@ class MeteredFees:
 
     def usd_per_gb(self, allocation: Allocation) -> dict[int | None, float]:
         """Return the fee of each path in use, None being direct, by what its links carry."""
-        flows: list[tuple[int | None, float]] = [*allocation.relay_gbps.items()]
-        if allocation.direct_gbps:
-            flows.append((None, allocation.direct_gbps))
-        gb_per_gbps = self.volume_gb / allocation.rate_gbps
+        gb_per_gbps, flows = self.volume_gb / allocation.rate_gbps, allocation.flows.items()
         links_gb = {link: flow * gb_per_gbps for path, flow in flows for link in self.links(path)}
         fees = metered_usd_per_gb(self.prices, links_gb)
         return {path: sum(fees[link] for link in self.links(path)) for path, _ in flows}
-
-    def charged(self, allocation: Allocation) -> Allocation:
-        """Return an allocation with the fees that meters count."""
-        if len(allocation.relay_gbps) + bool(allocation.direct_gbps) == 1:
-            return allocation
-        fees = self.usd_per_gb(allocation)
-        usd_gbps = fees.get(None, 0.0) * allocation.direct_gbps
-        usd_gbps += sum(fees[relay] * flow for relay, flow in allocation.relay_gbps.items())
-        egress_usd = usd_gbps * self.volume_gb / allocation.rate_gbps
-        return replace(allocation, egress_usd=egress_usd)
 
     def best(
         self,
@@ -74,31 +56,28 @@ class MeteredFees:
             Returns the best allocation at a problem's fees.
         worth : callable
             Orders allocations, the best first.
-        budget_usd : float, optional
         """
         best: Allocation | None = None
         for _ in range(ROUNDS):
             found = solve(transfer)
             if found is None:
                 break
-            charged = self.charged(found)
+            charged, fees = found, {}
+            if len(found.flows) > 1:
+                fees = self.usd_per_gb(found)
+                usd_gbps = sum(fees[path] * flow for path, flow in found.flows.items())
+                egress_usd = usd_gbps * self.volume_gb / found.rate_gbps
+                charged = replace(found, egress_usd=egress_usd)
             if charged.cost_usd <= budget_usd * (1 + EQUAL) and (
                 best is None or worth(charged) < worth(best)
             ):
                 best = charged
             if abs(charged.egress_usd - found.egress_usd) <= EQUAL * charged.egress_usd:
                 break
-            transfer = _at_fees(transfer, self.usd_per_gb(found))
+            paths = [
+                replace(path, usd_per_gb=fees.get(path.region, path.usd_per_gb))
+                for path in transfer.paths
+            ]
+            direct = paths.pop(0) if transfer.direct else None
+            transfer = replace(transfer, direct=direct, relays=paths)
         return best
-
-
-def _at_fees(transfer: TransferProblem, usd_per_gb: dict[int | None, float]) -> TransferProblem:
-    """Return a problem with other fees on some paths."""
-    direct = transfer.direct
-    if direct and None in usd_per_gb:
-        direct = replace(direct, usd_per_gb=usd_per_gb[None])
-    relays = [
-        replace(relay, usd_per_gb=usd_per_gb[relay.region]) if relay.region in usd_per_gb else relay
-        for relay in transfer.relays
-    ]
-    return replace(transfer, direct=direct, relays=relays)

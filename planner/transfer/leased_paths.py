@@ -18,10 +18,10 @@ from planner.model.answer import Cost
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_s
 from planner.transfer.allocation import EQUAL
+from planner.transfer.decision import Decision
 from planner.transfer.plan import LeasedPath
 from planner.transfer.problem import most_vms
 from planner.transfer.request import LeasedLink, TransferRequest
-from planner.transfer.search import Decision
 
 MONTH_S = 730 * S_PER_H
 

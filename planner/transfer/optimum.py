@@ -7,26 +7,17 @@ The cost-time frontier is the least cost at every rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import (
-    EQUAL,
-    Allocation,
-    connections_suffice,
-    rate_bound_gbps,
-    relay_limit_gbps,
-    relevant_relays,
-    scarce_connections,
-)
+from planner.transfer.allocation import EQUAL, Allocation, best_on_path, whole_vms
 from planner.transfer.fees import MeteredFees
-from planner.transfer.problem import Relay, TransferProblem
-from planner.transfer.single_path import best_on_path
-from planner.transfer.vm_search import BestValue, GreatestRate, LeastCost
+from planner.transfer.problem import Path, TransferProblem
+from planner.transfer.vm_search import VmSearch, scarce_connections
 
 FRONTIER_POINTS = 20
 # No plan of the frontier needs to be slower than one VM pair direct, nor than this share of the
@@ -40,11 +31,8 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
     """Return the cheapest allocation at exactly this rate, or None if there is none."""
     if rate_gbps <= 0:
         return None
-
-    def search(problem: TransferProblem) -> Allocation | None:
-        return LeastCost(problem, relevant_relays(problem, rate_gbps), rate_gbps).run()
-
-    return _with_connections(transfer, search)
+    paths = relevant_paths(transfer, rate_gbps)
+    return VmSearch(transfer, paths, rate_gbps, at_least_gbps=rate_gbps).run()
 
 
 def least_value(
@@ -60,121 +48,150 @@ def least_value(
     be cheaper. The time value is finite; :func:`fastest` is for a boundless one.
     """
 
-    def alone(relay: Relay | None, least_gbps: float) -> Allocation | None:
+    def alone(path: Path | None, least_gbps: float) -> Allocation | None:
         return best_on_path(
             transfer,
-            relay,
+            path,
             time_value_usd_per_h=time_value_usd_per_h,
             at_least_gbps=least_gbps,
             budget_usd=budget_usd,
         )
 
-    best = alone(None, at_least_gbps)
-    relays: Sequence[Relay] = transfer.relays
+    best = alone(transfer.direct, at_least_gbps)
     if best:
         value_usd = best.cost_usd + time_value_usd_per_h * transfer.gbps_h / best.rate_gbps
         paying = relays_that_can_pay(transfer, value_usd, budget_usd)
         # Without the relays that cannot pay, a plan may be better only because it is slower.
         # With a limit on the rate that proves nothing, unless the limit binds no direct plan
         # and none but direct plans are left.
-        if at_least_gbps <= 0 or (not paying and alone(None, 0.0) == best):
-            relays = paying
-    if not relays:
+        if at_least_gbps <= 0 or (not paying and alone(transfer.direct, 0.0) == best):
+            transfer = replace(transfer, relays=paying)
+    if not transfer.relays:
         return best
-
-    def search(problem: TransferProblem) -> Allocation | None:
-        relays = relevant_relays(problem)
-        limit = rate_bound_gbps(problem, relays)
-        if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
-            return best
-        start = best
-        if start is None:  # start from one relay alone, else from the fastest
-            singles = (alone(relay, at_least_gbps) for relay in relays)
-            start = (
-                next((single for single in singles if single), None)
-                or GreatestRate(problem, relays, limit, budget_usd, at_least_gbps).run()
-            )
-        if start is None:
-            return None
-        return BestValue(
-            problem, relays, limit, budget_usd, at_least_gbps, time_value_usd_per_h, start
-        ).run()
-
-    return _with_connections(replace(transfer, relays=relays), search)
+    paths = relevant_paths(transfer)
+    limit = rate_bound_gbps(transfer, paths)
+    if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
+        return best
+    if best is None:  # start from one relay alone, else from the fastest
+        singles = (alone(path, at_least_gbps) for path in paths if path.region is not None)
+        best = next((single for single in singles if single), None) or _within_budget(
+            transfer, paths, limit, budget_usd, at_least_gbps
+        )
+    if best is None:
+        return None
+    return VmSearch(
+        transfer,
+        paths,
+        limit,
+        time_usd=time_value_usd_per_h * transfer.gbps_h / limit,
+        at_least_gbps=at_least_gbps,
+        budget_usd=budget_usd,
+        best=best,
+    ).run()
 
 
 def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation | None:
     """Return the cheapest among the allocations of greatest rate within a budget."""
-    limit = most_rate_gbps(transfer)
-    if limit <= 0:
+    rate = most_rate_gbps(transfer)
+    if rate <= 0:
         return None
-    best_rate = limit
     if budget_usd < inf:
-        direct = best_on_path(transfer, None, time_value_usd_per_h=inf, budget_usd=budget_usd)
-
-        def search(problem: TransferProblem) -> Allocation | None:
-            found = GreatestRate(problem, relevant_relays(problem), limit, budget_usd)
-            found.best = direct
-            return found.run()
-
-        best = _with_connections(transfer, search)
+        direct = best_on_path(
+            transfer, transfer.direct, time_value_usd_per_h=inf, budget_usd=budget_usd
+        )
+        paths = relevant_paths(transfer)
+        best = _within_budget(transfer, paths, rate, budget_usd, best=direct)
         if best is None:
             return None
-        best_rate = min(best.rate_gbps, limit)
+        rate = min(best.rate_gbps, rate)
     # A hair below the optimum, or rounding could make the equality infeasible.
-    return least_cost(transfer, best_rate * (1 - EQUAL))
+    return least_cost(transfer, rate * (1 - EQUAL))
+
+
+def _within_budget(
+    transfer: TransferProblem,
+    paths: Sequence[Path],
+    limit_gbps: float,
+    budget_usd: float,
+    at_least_gbps: float = 0.0,
+    best: Allocation | None = None,
+) -> Allocation | None:
+    """Return an allocation of greatest rate within a budget."""
+    return VmSearch(
+        transfer,
+        paths,
+        limit_gbps,
+        time_usd=1.0,
+        at_least_gbps=at_least_gbps,
+        budget_usd=budget_usd,
+        counts_cost=False,
+        best=best,
+    ).run()
+
+
+# ---- bounds --------------------------------------------------------------------------------------
+
+
+def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> list[Path]:
+    """Return the direct path and the relays that an optimal allocation can need, cheapest first.
+
+    A relay k dominates r if it is no dearer (fee and VM), forwards no less with one VM, and needs
+    no more connections on either link, where connections can bind at all. While k has room, flow
+    moves from r to k at no loss, by shares of a VM that k has in use or by whole VMs; as neither
+    link of k is slower than its VM, k then carries at least ``u_k min(n_s, n_d, N_k)``. The direct
+    path dominates in the same way, and carries ``P min(n_s, n_d)``. So r is never needed if all
+    that dominate it *together* carry the rate, or all that the caps of the ends let through,
+    whatever the numbers of VMs at the ends. Dropping whatever is dominated by a single path would
+    lose optima: each path has a limit of its own.
+    """
+    src, dst, direct = transfer.src, transfer.dst, transfer.direct
+    src_scarce, dst_scarce = scarce_connections(transfer, transfer.paths)
+    # With n VMs at the end that has fewer, caps let through at most `cap_gbps` n.
+    most_vms = max(1, min(src.quota, dst.quota))
+    cap_gbps = max(
+        min(src.cap_gbps, dst.cap_gbps * dst.quota), min(src.cap_gbps * src.quota, dst.cap_gbps)
+    )
+    least_vms = 1
+    if rate_limit_gbps < inf:
+        least_vms = min(whole_vms(rate_limit_gbps / end.cap_gbps) for end in (src, dst))
+    kept: list[Path] = []
+    usable = [relay for relay in transfer.relays if relay.vm_gbps > 0 and relay.quota > 0]
+    for r in sorted(usable, key=lambda r: (r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region)):
+        a = r.in_connections_gbps if src_scarce else 0.0
+        b = r.out_connections_gbps if dst_scarce else 0.0
+        # What those that dominate it carry for each VM at the ends, and with the least VMs.
+        by_vm = by_rate = 0.0
+        if direct and direct.usd_per_gb <= r.usd_per_gb and direct.in_connections_gbps >= max(a, b):
+            by_vm, by_rate = direct.in_gbps, direct.in_gbps * least_vms
+        for k in kept:
+            if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
+                break
+            is_no_dearer = k.vm_gbps >= r.vm_gbps and k.vm_usd_per_h <= r.vm_usd_per_h
+            if is_no_dearer and k.in_connections_gbps >= a and k.out_connections_gbps >= b:
+                by_vm += k.vm_gbps * min(1.0, k.quota / most_vms)
+                by_rate += k.vm_gbps * min(least_vms, k.quota)
+        if by_vm < cap_gbps and by_rate < rate_limit_gbps:
+            kept.append(r)
+    return [direct, *kept] if direct else kept
+
+
+def rate_bound_gbps(transfer: TransferProblem, paths: Sequence[Path]) -> float:
+    """Return a rate that nothing exceeds: the greatest, where connections cannot run out."""
+    src, dst = transfer.src, transfer.dst
+    most_out = max([path.in_connections_gbps for path in paths], default=0.0)
+    most_in = max([path.out_connections_gbps for path in paths], default=0.0)
+    return min(
+        sum([path.most_gbps(src.quota, dst.quota) for path in paths]),
+        src.quota * min(src.cap_gbps, most_out),
+        dst.quota * min(dst.cap_gbps, most_in),
+    )
 
 
 def most_rate_gbps(transfer: TransferProblem) -> float:
     """Return the greatest rate with every VM that the quotas allow; 0 if there is no path."""
-    bound_gbps = rate_bound_gbps(transfer, transfer.relays)
-    if not any(scarce_connections(transfer, transfer.relays)):
-        return bound_gbps
-    # Most often, the paths that need fewest connections reach what caps and links allow.
-    src_vms, dst_vms, direct = transfer.src.quota, transfer.dst.quota, transfer.direct
-    paths = [
-        (relay.in_connections_gbps, relay.out_connections_gbps, most_gbps)
-        for relay in transfer.relays
-        if (most_gbps := relay_limit_gbps(relay, src_vms, dst_vms)) > 0
-    ]
-    if direct and direct.pair_gbps > 0:
-        connections_gbps = direct.connections_gbps
-        most_gbps = direct.pair_gbps * min(src_vms, dst_vms)
-        paths.append((connections_gbps, connections_gbps, most_gbps))
-    paths.sort(key=lambda path: -min(path[0] * src_vms, path[1] * dst_vms))
-    left_gbps, out_use, in_use = bound_gbps, 0.0, 0.0
-    for out_gbps, in_gbps, most_gbps in paths:
-        flow_gbps = min(left_gbps, most_gbps)
-        left_gbps -= flow_gbps
-        out_use += flow_gbps / out_gbps
-        in_use += flow_gbps / in_gbps
-    if out_use <= src_vms and in_use <= dst_vms:
-        return bound_gbps
-    return rate_duals(replace(transfer, relays=relevant_relays(transfer)))[0]
-
-
-def _with_connections(
-    transfer: TransferProblem, search: Callable[[TransferProblem], Allocation | None]
-) -> Allocation | None:
-    """Return the result of a search that is tried first as if connections were free.
-
-    What it finds then is the optimum if its VMs have the connections for it, as they nearly always
-    do; and without these rows, fewer relays matter.
-    """
-    if any(scarce_connections(transfer, transfer.relays)):
-        direct = transfer.direct
-        free = replace(
-            transfer,
-            direct=replace(direct, connections_gbps=inf) if direct else None,
-            relays=[
-                replace(relay, in_connections_gbps=inf, out_connections_gbps=inf)
-                for relay in transfer.relays
-            ],
-        )
-        found = search(free)
-        if found is None or connections_suffice(transfer, found):
-            return found
-    return search(transfer)
+    if any(scarce_connections(transfer, transfer.paths)):
+        return rate_duals(transfer, relevant_paths(transfer))[0]
+    return rate_bound_gbps(transfer, transfer.paths)
 
 
 Gains: TypeAlias = dict[tuple[str, int | None], float]
@@ -182,27 +199,21 @@ Gains: TypeAlias = dict[tuple[str, int | None], float]
 unit is a VM, or what one VM pair reaches over a link."""
 
 
-def rate_duals(transfer: TransferProblem) -> tuple[float, Gains]:
+def rate_duals(transfer: TransferProblem, paths: Sequence[Path]) -> tuple[float, Gains]:
     """Maximise the rate with all VMs in use: a linear program of four rows, with its duals.
 
     Limits of links and of relay VMs are bounds of the flows. Where several limits bind alike, what
     paths share is named before the limit of one, and a link before a relay's VM.
     """
-    src, dst, direct = transfer.src, transfer.dst, transfer.direct
-    relays = [r for r in transfer.relays if r.vm_gbps > 0 and r.quota > 0]
-    direct = direct if direct and direct.pair_gbps > 0 else None
-    if src.quota < 1 or dst.quota < 1 or not (direct or relays):
-        return 0.0, {}
+    src, dst = transfer.src, transfer.dst
     # Flows are counted in a rate that bounds them all, to be of the size of the other figures.
-    unit_gbps = rate_bound_gbps(transfer, relays)
-    out_use = [unit_gbps / relay.in_connections_gbps for relay in relays]
-    in_use = [unit_gbps / relay.out_connections_gbps for relay in relays]
-    most = [relay_limit_gbps(relay, src.quota, dst.quota) for relay in relays]
-    if direct:
-        out_use.append(unit_gbps / direct.connections_gbps)
-        in_use.append(unit_gbps / direct.connections_gbps)
-        most.append(direct.pair_gbps * min(src.quota, dst.quota))
-    paths = len(most)
+    unit_gbps = rate_bound_gbps(transfer, paths)
+    if unit_gbps <= 0:
+        return 0.0, {}
+    out_use = [unit_gbps / path.in_connections_gbps for path in paths]
+    in_use = [unit_gbps / path.out_connections_gbps for path in paths]
+    most = [path.most_gbps(src.quota, dst.quota) for path in paths]
+    count = len(paths)
     caps_gbps = min(src.cap_gbps * src.quota, dst.cap_gbps * dst.quota)
     upper = []
     for gbps, out, into in zip(most, out_use, in_use, strict=True):
@@ -211,13 +222,13 @@ def rate_duals(transfer: TransferProblem) -> tuple[float, Gains]:
         # Loose where the rows limit it: they are to get the credit.
         upper.append(2 * share if shared else share)
     # One row a resource, in units of VMs: use <= quota.
-    rows = [out_use, in_use, [unit_gbps / src.cap_gbps] * paths, [unit_gbps / dst.cap_gbps] * paths]
+    rows = [out_use, in_use, [unit_gbps / src.cap_gbps] * count, [unit_gbps / dst.cap_gbps] * count]
     quotas = [float(src.quota), float(dst.quota)] * 2
     program = BoxedSimplex(
         [row + [float(i == j) for j in range(4)] for i, row in enumerate(rows)],
         quotas,
-        [-1.0] * paths + [0.0] * 4,
-        [0.0] * (paths + 4),
+        [-1.0] * count + [0.0] * 4,
+        [0.0] * (count + 4),
         upper + quotas,
     )
     flows = program.solve()
@@ -225,27 +236,27 @@ def rate_duals(transfer: TransferProblem) -> tuple[float, Gains]:
         raise ArithmeticError("the rate program has no solution")
     ends = ("src connections", "dst connections", "src cap", "dst cap")
     gains: Gains = {
-        (end, None): max(0.0, program.reduced_cost(paths + i)) * unit_gbps
+        (end, None): max(0.0, program.reduced_cost(count + i)) * unit_gbps
         for i, end in enumerate(ends)
     }
-    if direct:
-        gains["direct path", None] = max(0.0, -program.reduced_cost(paths - 1)) * direct.pair_gbps
-    for j, relay in enumerate(relays):
+    for j, path in enumerate(paths):
         if (gain := -program.reduced_cost(j)) <= EQUAL:
             continue
         limit_gbps = most[j] * (1 + EQUAL)
-        if relay.in_gbps * src.quota <= limit_gbps:
-            gains["path into", relay.region] = gain * relay.in_gbps
-        elif relay.out_gbps * dst.quota <= limit_gbps:
-            gains["path out of", relay.region] = gain * relay.out_gbps
+        if path.region is None:
+            gains["direct path", None] = gain * path.in_gbps
+        elif path.in_gbps * src.quota <= limit_gbps:
+            gains["path into", path.region] = gain * path.in_gbps
+        elif path.out_gbps * dst.quota <= limit_gbps:
+            gains["path out of", path.region] = gain * path.out_gbps
         else:
-            gains["relay VM", relay.region] = gain * relay.vm_gbps
-    return sum(flows[:paths]) * unit_gbps, gains
+            gains["relay VM", path.region] = gain * path.vm_gbps
+    return sum(flows[:count]) * unit_gbps, gains
 
 
 def relays_that_can_pay(
     transfer: TransferProblem, value_usd: float, budget_usd: float
-) -> list[Relay]:
+) -> list[Path]:
     """Return the relays that can be part of something better than a value, if the rate is free.
 
     Each Gbit/s through a relay brings its egress fee and its share of a relay VM. If the whole
@@ -289,7 +300,7 @@ def cost_time_frontier(
     most = most_rate_gbps(transfer)
     if most <= 0:
         return []
-    cheapest = best_on_path(transfer, None)
+    cheapest = best_on_path(transfer, transfer.direct)
     slowest = min(cheapest.rate_gbps if cheapest else most, most)
     slowest = max(slowest, most * LEAST_SHARE)
     steps = max(points - 1, 1)

@@ -23,8 +23,8 @@ E is the higher cap, and ``min(K f, E_public)`` is in place of ``K f`` on links 
 addresses, which keeps their sum within ``E_public n``. It is on the safe side: that row counts the
 connections over private addresses, too. The same holds for what enters a VM.
 
-:mod:`planner.transfer.optimum` solves it; `tests/planner/independent.py` states it for
-another solver, to test against.
+:mod:`planner.transfer.optimum` solves it; `tests/planner/independent.py` states it for another
+solver, to test against.
 """
 
 from __future__ import annotations
@@ -45,62 +45,36 @@ from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The source or the destination.
-
-    Attributes
-    ----------
-    cap_gbps : float
-        One VM's egress cap (source) or ingress cap (destination).
-    vm_usd_per_h : float
-    quota : int
-        Greatest number of VMs.
-    """
+    """The source or the destination: one VM's cap on what leaves or enters, and VMs at most."""
 
     cap_gbps: float
     vm_usd_per_h: float
     quota: int
 
 
-@dataclass(frozen=True, slots=True)
-class Direct:
-    """The direct path.
-
-    Attributes
-    ----------
-    pair_gbps : float
-        What one VM pair reaches: ``P``.
-    usd_per_gb : float
-    connections_gbps : float
-        What the connections of one VM would carry if nothing else limited them: ``K f``, at
-        least `pair_gbps`.
-    """
-
-    pair_gbps: float
-    usd_per_gb: float
-    connections_gbps: float = inf
-
-
 # Not frozen: a plan makes one for each of some 70 regions, and freezing triples the time of that.
 @dataclass(slots=True)
-class Relay:
-    """A path through one relay; not changed once made.
+class Path:
+    """A path through one relay, or the direct one.
 
     Attributes
     ----------
-    region : int
-        Identifies the relay; breaks ties.
+    region : int | None
+        Position of the relay, which breaks ties; None for the direct path.
     in_gbps, out_gbps : float
-        What one VM pair reaches on the first and the second link: ``P``.
+        What one VM pair reaches on the first and the second link (``P``), which are one if direct.
     vm_gbps : float
         What one relay VM forwards: the least of both links and the VM's caps.
     usd_per_gb : float
-        Egress fees of both links together.
+        Egress fees of all links together.
+    vm_usd_per_h, quota
+        Of the relay's VMs.
     in_connections_gbps, out_connections_gbps : float
-        What the connections of one VM would carry on the first and the second link if nothing
-        else limited them: ``K f``, at least `in_gbps` and `out_gbps`.
+        What the connections of one VM would carry on the first and the last link if nothing else
+        limited them (``K f``): at least `in_gbps` and `out_gbps`.
     """
 
-    region: int
+    region: int | None
     in_gbps: float
     out_gbps: float
     vm_gbps: float
@@ -110,6 +84,16 @@ class Relay:
     in_connections_gbps: float = inf
     out_connections_gbps: float = inf
 
+    @classmethod
+    def direct(cls, pair_gbps: float, usd_per_gb: float, connections_gbps: float = inf) -> Path:
+        """Return the direct path, which no relay's VMs limit."""
+        each = connections_gbps
+        return cls(None, pair_gbps, pair_gbps, inf, usd_per_gb, 0.0, 1, each, each)
+
+    def most_gbps(self, src_vms: int, dst_vms: int) -> float:
+        """Return its greatest rate with these VMs at the ends and all of the relay."""
+        return min(self.in_gbps * src_vms, self.out_gbps * dst_vms, self.vm_gbps * self.quota)
+
 
 @dataclass(frozen=True, slots=True)
 class TransferProblem:
@@ -117,10 +101,8 @@ class TransferProblem:
 
     Attributes
     ----------
-    volume_gb : float
-    direct : Direct | None
+    direct : Path | None
         None where there is no direct link or it is not allowed.
-    relays : sequence of Relay
     vm_start_s : float
         Time that a VM is paid for before the transfer begins.
     """
@@ -128,8 +110,8 @@ class TransferProblem:
     volume_gb: float
     src: End
     dst: End
-    direct: Direct | None
-    relays: Sequence[Relay]
+    direct: Path | None
+    relays: Sequence[Path]
     vm_start_s: float = 0.0
 
     @property
@@ -137,9 +119,10 @@ class TransferProblem:
         """Duration in hours at 1 Gbit/s."""
         return BITS_PER_BYTE * self.volume_gb / S_PER_H
 
-    def between(self, src: End, dst: End, relays: Sequence[Relay]) -> TransferProblem:
-        """Return it with other ends and relays."""
-        return replace(self, src=src, dst=dst, relays=relays)
+    @property
+    def paths(self) -> list[Path]:
+        """The direct path, if there is one, and those through relays."""
+        return [self.direct, *self.relays] if self.direct else [*self.relays]
 
 
 def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> int:
@@ -168,12 +151,10 @@ def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
 def transfer_problem(
     request: TransferRequest, network: Network, prices: Prices, unasked_vms: int = MOST_VMS
 ) -> TransferProblem:
-    """Return the transfer that a request is on a network.
+    """Return the transfer that a request is on a network, by expected figures.
 
     Parameters
     ----------
-    request, network, prices
-        Expected figures of the network's estimates are taken.
     unasked_vms : int, optional
         Most VMs at sites for which the request states no number.
 
@@ -182,25 +163,49 @@ def transfer_problem(
     InputError
         If an end is not in the network.
     """
-    src, dst = request.src, request.dst
+    src, dst, volume_gb = request.src, request.dst, request.volume_gb
     for field, region in (("src", src), ("dst", dst)):
         network.check_region(region, field)
     egress_caps, ingress_caps = network.caps()
-    index = network.index
-    volume_gb = request.volume_gb
-    pair_rates = _pair_rates(request, network)
-    pair_gbps = pair_rates[0][index[dst]]
+    index, rates, connections = network.index, network.rates(1), request.connections
+    out_of, into = _pair_rates(request, network)
+    each_out, each_in = rates.out_of(src), rates.into(dst)
     direct = None
-    if pair_gbps > 0:
-        flow_gbps = network.rates(1).out_of(src)[index[dst]]
+    if (pair_gbps := out_of[index[dst]]) > 0:
         fee = prices.egress_usd_per_gb(src, dst, volume_gb)
-        direct = Direct(pair_gbps, fee, request.connections * flow_gbps)
-    relays = []
+        direct = Path.direct(pair_gbps, fee, connections * each_out[index[dst]])
+    relays: list[Path] = []
     if request.relays != "none":
-        relays = _relays(request, network, prices, pair_rates, unasked_vms)
-    src_vms, dst_vms = (
-        most_vms(request, network.sites[region], unasked_vms) for region in (src, dst)
-    )
+        figures = zip(
+            count(),
+            out_of,
+            into,
+            map(min, out_of, into, egress_caps, ingress_caps),
+            relayed_usd_per_gb(prices, network.sites, src, dst, volume_gb),
+            map(prices.vm_usd_per_h, network.sites),
+            (most_vms(request, site, unasked_vms) for site in network.sites.values()),
+            [connections * gbps for gbps in each_out],
+            [connections * gbps for gbps in each_in],
+        )
+        forbidden = request.forbidden
+        if request.relays not in {"any", "one"}:
+            forbidden = forbidden.union(network.sites.keys() - {request.relays})
+        # What a link would cost may not be known: then it can't be recommended.
+        relays = [
+            Path(k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, *connections_gbps)
+            for region, (
+                k,
+                gbps_in,
+                gbps_out,
+                vm_gbps,
+                fee,
+                usd_per_h,
+                vms,
+                *connections_gbps,
+            ) in zip(network.sites, figures, strict=True)
+            if gbps_in > 0 and gbps_out > 0 and fee != inf and vms > 0 and region not in forbidden
+        ]
+    src_vms, dst_vms = (most_vms(request, network.sites[end], unasked_vms) for end in (src, dst))
     transfer = TransferProblem(
         volume_gb,
         End(egress_caps[index[src]], prices.vm_usd_per_h(src), src_vms),
@@ -219,93 +224,50 @@ def _pair_rates(request: TransferRequest, network: Network) -> tuple[list[float]
     """
     src, dst = request.src, request.dst
     rates = network.rates(request.connections)
+    out_of, into = rates.out_of(src), rates.into(dst)
     if not network.has_private_links:
-        return rates.out_of(src), rates.into(dst)
+        return out_of, into
     sites, links = network.sites, network.links
-    out_of = [
-        min(gbps, least_cap(sites[src], site, links[src][site.region].address).expected)
-        if gbps
-        else 0.0
-        for gbps, site in zip(rates.out_of(src), sites.values(), strict=True)
-    ]
-    into = [
-        min(gbps, least_cap(site, sites[dst], links[site.region][dst].address).expected)
-        if gbps
-        else 0.0
-        for gbps, site in zip(rates.into(dst), sites.values(), strict=True)
-    ]
-    return out_of, into
+
+    def capped(gbps: float, a: str, b: str) -> float:
+        return (
+            min(gbps, least_cap(sites[a], sites[b], links[a][b].address).expected) if gbps else 0.0
+        )
+
+    return (
+        [capped(gbps, src, region) for gbps, region in zip(out_of, sites, strict=True)],
+        [capped(gbps, region, dst) for gbps, region in zip(into, sites, strict=True)],
+    )
 
 
 def _by_kind(
     transfer: TransferProblem, request: TransferRequest, network: Network
 ) -> TransferProblem:
     """Return a transfer with the caps of each path's own kind of address."""
-    sites, links, regions = network.sites, network.links, list(network.sites)
-    source, destination = sites[request.src], sites[request.dst]
-
-    def sends_gbps(to: str) -> float:
-        return source.egress(links[request.src][to].address).expected
-
-    def receives_gbps(by: str) -> float:
-        return destination.ingress(links[by][request.dst].address).expected
-
-    first = [regions[relay.region] for relay in transfer.relays]
-    out = first + ([request.dst] if transfer.direct else [])
-    into = first + ([request.src] if transfer.direct else [])
-    src_gbps = max(map(sends_gbps, out), default=transfer.src.cap_gbps)
-    dst_gbps = max(map(receives_gbps, into), default=transfer.dst.cap_gbps)
-
-    def shared(connections_gbps: float, cap_gbps: float, highest_gbps: float) -> float:
-        return min(connections_gbps, cap_gbps) if cap_gbps < highest_gbps else connections_gbps
-
-    direct = transfer.direct
-    if direct:
-        most_gbps = shared(direct.connections_gbps, sends_gbps(request.dst), src_gbps)
-        most_gbps = shared(most_gbps, receives_gbps(request.src), dst_gbps)
-        direct = replace(direct, connections_gbps=most_gbps)
-    for relay, region in zip(transfer.relays, first, strict=True):
-        relay.in_connections_gbps = shared(relay.in_connections_gbps, sends_gbps(region), src_gbps)
-        relay.out_connections_gbps = shared(
-            relay.out_connections_gbps, receives_gbps(region), dst_gbps
+    links, regions = network.links, list(network.sites)
+    source, destination = network.sites[request.src], network.sites[request.dst]
+    caps = []
+    for path in transfer.paths:
+        relay = None if path.region is None else regions[path.region]
+        first, last = (
+            links[request.src][relay or request.dst],
+            links[relay or request.src][request.dst],
         )
+        sends, receives = source.egress(first.address), destination.ingress(last.address)
+        caps.append((sends.expected, receives.expected))
+    if not caps:
+        return transfer
+    src_gbps, dst_gbps = (max(of_end) for of_end in zip(*caps, strict=True))
+    for path, (out_gbps, in_gbps) in zip(transfer.paths, caps, strict=True):
+        if out_gbps < src_gbps:
+            path.in_connections_gbps = min(path.in_connections_gbps, out_gbps)
+        if in_gbps < dst_gbps:
+            path.out_connections_gbps = min(path.out_connections_gbps, in_gbps)
+    if direct := transfer.direct:
+        least_gbps = min(direct.in_connections_gbps, direct.out_connections_gbps)
+        direct.in_connections_gbps = direct.out_connections_gbps = least_gbps
     return replace(
         transfer,
         src=replace(transfer.src, cap_gbps=src_gbps),
         dst=replace(transfer.dst, cap_gbps=dst_gbps),
-        direct=direct,
     )
-
-
-def _relays(
-    request: TransferRequest,
-    network: Network,
-    prices: Prices,
-    pair_rates: tuple[list[float], list[float]],
-    unasked_vms: int,
-) -> list[Relay]:
-    """Return the regions that may relay, whose links both carry something at a known price."""
-    src, dst, connections = request.src, request.dst, request.connections
-    flows = network.rates(1)
-    out_of, into = pair_rates
-    figures = zip(
-        count(),
-        network.sites,
-        out_of,
-        into,
-        [connections * gbps for gbps in flows.out_of(src)],
-        [connections * gbps for gbps in flows.into(dst)],
-        map(min, out_of, into, *network.caps()),
-        relayed_usd_per_gb(prices, network.sites, src, dst, request.volume_gb),
-        map(prices.vm_usd_per_h, network.sites),
-        (most_vms(request, site, unasked_vms) for site in network.sites.values()),
-    )
-    forbidden = request.forbidden
-    if request.relays not in {"any", "one"}:
-        forbidden = forbidden.union(network.sites.keys() - {request.relays})
-    # What a link would cost may not be known: then it can't be recommended.
-    return [
-        Relay(k, gbps_in, gbps_out, vm_gbps, fee, usd, vms, each_in, each_out)
-        for k, region, gbps_in, gbps_out, each_in, each_out, vm_gbps, fee, usd, vms in figures
-        if gbps_in > 0 and gbps_out > 0 and fee != inf and vms > 0 and region not in forbidden
-    ]

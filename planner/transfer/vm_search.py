@@ -1,258 +1,200 @@
 """Branch and bound over the numbers of VMs of one transfer.
 
 :mod:`planner.transfer.problem` states the problem. Few integers matter (VMs at both ends and at
-about eight of sixty relays), and each node of the search is a linear program of a few rows
-(:mod:`.vm_programs`). Many relays are nearly equal, and to split on one of them after the other
-proves little: the search splits on the VMs at all relays together first. Where the rate is free, it
-splits on the rate, too, as long as a program's envelope leaves out more than fractions of VMs do.
-It looks for the least cost (:class:`LeastCost`), value or rate.
+about eight of sixty relays), and each part of the search is a linear program of a few rows. Many
+relays are nearly equal, and to split on one of them after the other proves little: the search
+splits on the VMs at all relays together first. Where the rate is free, it splits on the rate, too,
+as long as a program's envelope leaves out more than fractions of VMs do.
+
+Limits of paths are bounds at the most VMs of a part of the search, which are exact once the VMs at
+the ends are decided; until then, rows ``x <= P n`` are added where a solution breaks them, so that
+each optimum is that of the whole program.
+
+All costs are multiplied by the rate R, which makes them linear::
+
+    cost R = D sum_p x_p fee_p + 8 D sum_v n_v price_v + t_start R sum_v n_v price_v
+
+The last term is a product of two variables when the rate is free. With ``S(n) = sum n_v price_v``
+between ``S0`` and ``S1``, and R between ``R0`` and ``R1``, the product is at least ``R0 S + R S0 -
+R0 S0``, nor than ``R1 S + R S1 - R1 S1`` (McCormick, *Mathematical Programming* 10, 1976). A part
+uses one of them, which is exact at that corner of its ranges.
+
+What is least is a ratio of linear functions: ``(cost R + time value 8 D) / R`` is below q exactly
+where ``cost R + time value 8 D - q R`` is below zero (Dinkelbach, *On nonlinear fractional
+programming*, Management Science 13, 1967). q is the best value so far. It falls during the search,
+and a part that held nothing below a larger q holds nothing below a smaller one: a single tree does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import floor, inf, sqrt
+from typing import TypeAlias
 
+from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
-from planner.transfer.problem import Relay, TransferProblem
-from planner.transfer.vm_programs import (
-    DESTINATION,
-    DST_VMS,
-    IDLE_VMS,
-    SHARE,
-    SOURCE,
-    SRC_VMS,
-    Corner,
-    Range,
-    VmPrograms,
-)
+from planner.transfer.problem import Path, TransferProblem
 
+BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
 well within :data:`~planner.transfer.allocation.ROUNDING`."""
 GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
 SAME_RATE = 1.01  # rates within this ratio are not split further
-ALL_RELAYS = -3  # in place of a relay's position, as SOURCE and DESTINATION
+# In place of a path's position: the VMs at both ends, and at all relays together.
+SOURCE, DESTINATION, ALL_RELAYS = -2, -1, -3
+Range: TypeAlias = tuple[int, int]
+Corner: TypeAlias = tuple[float, float]
+"""A share of the rate, and what all VMs cost by the hour."""
 
 
 @dataclass(slots=True)
-class Node:
-    """A part of the search: ranges of VM counts, and the program for them.
+class Ranges:
+    """A part of the search: numbers of VMs, and shares of the greatest rate.
 
     Attributes
     ----------
-    all_relays : Range | None
-        Of the VMs at all relays together; None before the search has split on them.
-    least_share, most_share : float
-        Of the greatest rate: slower than that, nothing in this part is worth finding, and faster
-        plans are in other parts.
-    worth_usd : float
-        The value per rate that the program was built with (see :class:`BestValue`).
-    corner : Corner
-        Of its ranges, where what its program says of start-up costs is exact.
+    relays : list of Range
+        By path; the direct one has none.
+    together : Range
+        Of the VMs at all relays.
     """
 
     src: Range
     dst: Range
     relays: list[Range]
-    all_relays: Range | None
-    program: BoxedSimplex
-    constant: float
+    together: Range
     least_share: float
     most_share: float = 1.0
-    worth_usd: float = 0.0
-    corner: Corner = (1.0, 0.0)
+
+    @property
+    def decided(self) -> int:
+        """The VMs that relays have at least."""
+        return sum([least for least, _ in self.relays])
 
 
-class VmSearch(VmPrograms):
-    """Branch and bound, best bound first, whatever the objective."""
+@dataclass(slots=True)
+class Node:
+    """A part of the search with its program, where that is exact, and q when it was built."""
+
+    part: Ranges
+    program: BoxedSimplex
+    constant: float
+    corner: Corner
+    worth: float
+
+
+class VmSearch:
+    """Looks for the least cost plus time, best bound first; :meth:`run` is the answer.
+
+    Rates are shares of `rate_gbps`, which is the greatest that is possible or, with as much for
+    `at_least_gbps`, the only one. Columns of a program: for each path a *paid* flow (over VMs that
+    the part has decided on) and a *further* flow (each Gbit/s brings its share of a VM's price);
+    VMs at both ends; the rate; VMs at relays that carry nothing; then slacks.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Those to consider.
+    time_usd : float
+        What the time at `rate_gbps` is worth.
+    counts_cost : bool
+        Whether cost counts at all; otherwise time alone.
+    best : Allocation, optional
+        The best that is known.
+    """
 
     def __init__(
         self,
         transfer: TransferProblem,
-        relays: Sequence[Relay],
+        paths: Sequence[Path],
         rate_gbps: float,
-        budget_usd: float = inf,
+        *,
+        time_usd: float = 0.0,
         at_least_gbps: float = 0.0,
+        budget_usd: float = inf,
+        counts_cost: bool = True,
+        best: Allocation | None = None,
     ) -> None:
-        super().__init__(transfer, relays, rate_gbps, budget_usd)
+        self.transfer, self.paths, self.rate_gbps = transfer, paths, rate_gbps
+        self.time_usd, self.counts_cost, self.budget_usd = time_usd, counts_cost, budget_usd
+        self.start_h = transfer.vm_start_s / S_PER_H
+        self.full_rate_h = transfer.gbps_h / rate_gbps
+        src, dst = transfer.src, transfer.dst
         # With all its VMs as full as they get, no plan is slower than its slowest part.
-        slowest = [transfer.src.cap_gbps, transfer.dst.cap_gbps]
-        slowest += [relay.vm_gbps for relay in relays]
-        fees = [relay.usd_per_gb for relay in relays]
-        if self.direct:
-            slowest.append(self.direct.pair_gbps)
-            fees.append(self.direct.usd_per_gb)
-        self.least_share = min(1.0, max(at_least_gbps, min(slowest)) / rate_gbps)
-        if self.fixed_rate:
-            self.least_share = 1.0
-        self.best: Allocation | None = None
-        self.least_egress_usd = transfer.volume_gb * min(fees, default=0.0)
+        slowest = min([src.cap_gbps, dst.cap_gbps, *[min(p.in_gbps, p.vm_gbps) for p in paths]])
+        self.least_share = min(1.0, max(at_least_gbps, slowest) / rate_gbps)
+        self.stretches = at_least_gbps < rate_gbps
+        self.least_egress_usd = transfer.volume_gb * min([p.usd_per_gb for p in paths], default=0.0)
+        relay_usd_per_h = [p.vm_usd_per_h for p in paths if p.region is not None]
+        self.least_usd_per_h, self.most_usd_per_h = (
+            f(relay_usd_per_h, default=0.0) for f in (min, max)
+        )
+        self.relays = len(relay_usd_per_h)
+        self.scarce = scarce_connections(transfer, paths)
+        # Links that have a row: a full direct path breaks its limits.
+        self.limits = [
+            (k, end)
+            for k, p in enumerate(paths)
+            if p.region is None
+            for end in (SOURCE, DESTINATION)
+        ]
+        self.best, self.value = best, self._value(best) if best else inf
 
     def run(self) -> Allocation | None:
         """Return the best allocation."""
-        src, dst = self.transfer.src, self.transfer.dst
-        if not (self.relays or self.direct) or src.quota < 1 or dst.quota < 1:
-            return self.best
-        least_gbps = self.least_share * self.rate_gbps
-        pair = self.direct.pair_gbps if self.direct else 0.0
-        most_out = pair + sum([relay.in_gbps for relay in self.relays])
-        most_in = pair + sum([relay.out_gbps for relay in self.relays])
-        src_vms = whole_vms(least_gbps / min(src.cap_gbps, most_out)), src.quota
-        dst_vms = whole_vms(least_gbps / min(dst.cap_gbps, most_in)), dst.quota
-        fresh = [self._node(src_vms, dst_vms, *self._relay_vms(least_gbps))]
         queue: list[tuple[float, int, Node, list[float]]] = []
         order = count()
+        nodes = [self._root()]
         while True:
-            for part in fresh:
-                solution = self.solved(part.program, part.src, part.dst) if part else None
-                if part is None or solution is None:
+            for node in nodes:
+                solution = self._solved(node) if node else None
+                if node is None or solution is None:
                     continue
-                bound = part.program.value(solution) + part.constant
-                if not self._promising(part, bound):
-                    continue
-                if found := self._rounded(solution):
-                    self._consider(found)
-                    if not self._promising(part, bound):
-                        continue
-                if self.fixed_rate and len(fresh) == 1:  # the root
-                    solution = self._without_hopeless_relays(part, bound, solution)
-                heappush(queue, (bound, next(order), part, solution))
+                bound = node.program.value(solution) + node.constant
+                if self._promising(node, bound):
+                    self._round(solution)
+                    if self._promising(node, bound):
+                        heappush(queue, (bound, next(order), node, solution))
             while queue:
-                bound, _, part, solution = heappop(queue)
-                if self._promising(part, bound):
+                bound, _, node, solution = heappop(queue)
+                if self._promising(node, bound):
                     break
             else:
                 return self._with_fewest_relays()
-            fresh = list(self._branches(part, solution))
+            nodes = list(self._branches(node, solution))
 
-    # ---- what an objective defines -----------------------------------------------------------
+    # ---- values ------------------------------------------------------------------------------
+
+    def _value(self, found: Allocation) -> float:
+        cost_usd = found.cost_usd if self.counts_cost else 0.0
+        return cost_usd + self.time_usd * self.rate_gbps / found.rate_gbps
 
     def _promising(self, node: Node, bound: float) -> bool:
         """Return whether a part of the search can improve on the best so far."""
-        raise NotImplementedError
+        if self.best is None:
+            return True
+        # The bound was computed with the value of then: in terms of today's it is higher.
+        share = node.part.least_share
+        return bound + (node.worth - self.value) * share < -GAP * self.value * share
 
-    def _consider(self, found: Allocation) -> None:
-        """Take an allocation as the best so far if it is."""
-        raise NotImplementedError
-
-    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        """Return whether an allocation is as good as the best."""
-        raise NotImplementedError
-
-    def _worth_usd(self) -> float:
-        """Return the value of a unit of rate in the program."""
-        return 0.0
-
-    def _constant_usd(self) -> float:
-        """Return the constant to add to the program's optimum."""
-        return 0.0
-
-    def _slowest_share(self, decided_usd_per_h: float) -> float:
-        """Return the rate below which a part with these VMs can hold nothing better."""
-        left_usd = self.budget_usd - self.least_egress_usd - self.start_h * decided_usd_per_h
-        return least_share(self.full_rate_h * decided_usd_per_h, left_usd)
-
-    def _most_usd_per_h(
-        self, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
-    ) -> float:
-        """Return the greatest hourly price of all VMs of a part."""
-        prices = [relay.vm_usd_per_h for relay in self.relays]
-        most = sum([price * high for price, (_, high) in zip(prices, relays, strict=True)])
-        if all_relays:
-            most = min(most, all_relays[1] * max(prices))
-        ends = self.transfer.src, self.transfer.dst
-        return most + src[1] * ends[0].vm_usd_per_h + dst[1] * ends[1].vm_usd_per_h
-
-    def _relay_vms(self, least_gbps: float) -> tuple[list[Range], Range | None]:
-        """Return the ranges of VMs of each relay, and of all: enough for what direct leaves."""
-        ranges = [(0, relay.quota) for relay in self.relays]
-        src, dst = self.transfer.src, self.transfer.dst
-        direct_gbps = self.direct.pair_gbps * min(src.quota, dst.quota) if self.direct else 0.0
-        if not ranges or least_gbps <= direct_gbps * (1 + EQUAL):
-            return ranges, None
-        vms = whole_vms((least_gbps - direct_gbps) / max([relay.vm_gbps for relay in self.relays]))
-        quota = sum([relay.quota for relay in self.relays])
-        if len(ranges) > 1 or vms > quota:
-            return ranges, (vms, quota)
-        return [(vms, quota)], None
-
-    # ---- nodes -------------------------------------------------------------------------------
-
-    def _node(
-        self,
-        src: Range,
-        dst: Range,
-        relays: list[Range],
-        all_relays: Range | None,
-        least_share: float = 0.0,
-        most_share: float = 1.0,
-        parent: Node | None = None,
-        near: Corner | None = None,
-    ) -> Node | None:
-        if src[0] > src[1] or dst[0] > dst[1]:
-            return None
-        beyond = _beyond(all_relays, relays)
-        if beyond[0] > beyond[1]:
-            return None
-        ends = self.transfer.src, self.transfer.dst
-        relays_usd_per_h = sum(
-            [low * r.vm_usd_per_h for r, (low, _) in zip(self.relays, relays, strict=True)]
-        )
-        share = 1.0
-        if not self.fixed_rate:
-            least_usd_per_h = src[0] * ends[0].vm_usd_per_h + dst[0] * ends[1].vm_usd_per_h
-            least_usd_per_h += relays_usd_per_h + beyond[0] * self.least_relay_usd_per_h
-            share = max(self.least_share, least_share, self._slowest_share(least_usd_per_h))
-            if share > most_share + EQUAL:
-                return None
-            share = min(share, most_share)
-            least_gbps = share * self.rate_gbps
-            src = (max(src[0], whole_vms(least_gbps / ends[0].cap_gbps)), src[1])
-            dst = (max(dst[0], whole_vms(least_gbps / ends[1].cap_gbps)), dst[1])
-            if src[0] > src[1] or dst[0] > dst[1]:
-                return None
-        decided_usd_per_h = src[0] * ends[0].vm_usd_per_h + dst[0] * ends[1].vm_usd_per_h
-        decided_usd_per_h += relays_usd_per_h
-        worth = self._worth_usd()
-        corner = share, decided_usd_per_h
-        if near:
-            most_usd_per_h = self._most_usd_per_h(src, dst, relays, all_relays)
-            corner = max(corner, (most_share, most_usd_per_h), key=partial(_product_near, near))
-        # What a budget allows is a row of its own, whose coefficients depend on the ranges.
-        goes_on = parent.program if parent and self.budget_usd == inf else None
-        program, decided = self.program(
-            src, dst, relays, (share, most_share), corner, worth, goes_on
-        )
-        if all_relays:
-            is_new = not (goes_on and parent and parent.all_relays)
-            self.limit_all_relays(program, beyond, is_new=is_new)
-        constant = decided + self._constant_usd()
-        return Node(
-            src, dst, relays, all_relays, program, constant, share, most_share, worth, corner
-        )
-
-    def _rounded(self, solution: list[float]) -> Allocation | None:
-        """Return a node's flows with whole VMs, if the quotas and the budget allow it."""
-        transfer, rate = self.transfer, self.rate_gbps
-        shares = self.shares(solution)
+    def _round(self, solution: list[float]) -> None:
+        """Take a solution's flows with whole VMs as the best so far, if allowed and better."""
+        shares = self._shares(solution)
         kept = [share if share > NEGLIGIBLE else 0.0 for share in shares]
         if not any(kept):
-            return None
+            return
         kept[kept.index(max(kept))] += sum(shares) - sum(kept)
-        direct_gbps = kept[0] * rate
-        relay_gbps = {
-            relay.region: share * rate
-            for relay, share in zip(self.relays, kept[1:], strict=True)
-            if share
-        }
-        found = allocate(transfer, direct_gbps, relay_gbps, stretch=not self.fixed_rate)
-        return found if self._is_allowed(found) else None
+        flows = [
+            (p, share * self.rate_gbps) for p, share in zip(self.paths, kept, strict=True) if share
+        ]
+        found = allocate(self.transfer, flows, stretch=self.stretches)
+        if self._is_allowed(found) and (value := self._value(found)) < self.value:
+            self.best, self.value = found, value
 
     def _is_allowed(self, found: Allocation) -> bool:
         """Return whether quotas of the ends and the budget allow an allocation."""
@@ -268,243 +210,316 @@ class VmSearch(VmPrograms):
         Many relays have the same prices, and programs split flows over them at no gain.
         """
         best = self.best
-        if best is None or len(best.relay_gbps) < 2:
+        if best is None or len(best.relay_vms) < 2:
             return best
-        relayed_gbps = sum(best.relay_gbps.values())
-        for relay in sorted(self.relays, key=lambda r: -best.relay_gbps.get(r.region, 0.0)):
-            flows = {relay.region: relayed_gbps}
-            one = allocate(
-                self.transfer, best.direct_gbps, flows, stretch=not self.fixed_rate, relays=[relay]
-            )
-            allowed = one.relay_vms[relay.region] <= relay.quota and self._is_allowed(one)
-            if allowed and self._is_as_good(one, best):
+        relayed_gbps = sum([best.flows[region] for region in best.relay_vms])
+        direct = [
+            (p, best.direct_gbps) for p in self.paths if p.region is None and best.direct_gbps
+        ]
+        relays = [path for path in self.paths if path.region is not None]
+        for relay in sorted(relays, key=lambda path: -best.flows.get(path.region, 0.0)):
+            flows = [*direct, (relay, relayed_gbps)]
+            one = allocate(self.transfer, flows, stretch=self.stretches)
+            allowed = max(one.relay_vms.values()) <= relay.quota and self._is_allowed(one)
+            if allowed and self._value(one) <= self._value(best) * (1 + EQUAL):
                 return one
         return best
 
+    # ---- parts of the search -----------------------------------------------------------------
+
+    def _root(self) -> Node | None:
+        src, dst = self.transfer.src, self.transfer.dst
+        least_gbps, paths = self.least_share * self.rate_gbps, self.paths
+        most_out, most_in = (sum([p.in_gbps for p in paths]), sum([p.out_gbps for p in paths]))
+        direct_gbps = sum([p.most_gbps(src.quota, dst.quota) for p in paths if p.region is None])
+        relays = [p for p in paths if p.region is not None]
+        vms = 0  # enough for what direct leaves
+        if relays and least_gbps > direct_gbps * (1 + EQUAL):
+            vms = whole_vms((least_gbps - direct_gbps) / max([p.vm_gbps for p in relays]))
+        if not paths or min(src.quota, dst.quota) < 1:
+            return None
+        return self._node(
+            Ranges(
+                (whole_vms(least_gbps / min(src.cap_gbps, most_out)), src.quota),
+                (whole_vms(least_gbps / min(dst.cap_gbps, most_in)), dst.quota),
+                [
+                    (vms if len(relays) == 1 else 0, path.quota) if path in relays else (0, 0)
+                    for path in paths
+                ],
+                (vms, sum([path.quota for path in relays])),
+                self.least_share,
+            )
+        )
+
+    def _node(
+        self, part: Ranges, near: Corner | None = None, parent: BoxedSimplex | None = None
+    ) -> Node | None:
+        """Return a part with its program; None where it can hold nothing."""
+        ends = self.transfer.src, self.transfer.dst
+        decided = part.decided
+        idle = max(0, part.together[0] - decided)
+        if part.src[0] > part.src[1] or part.dst[0] > part.dst[1] or decided > part.together[1]:
+            return None
+        relays_usd_per_h = sum(
+            [low * p.vm_usd_per_h for p, (low, _) in zip(self.paths, part.relays, strict=True)]
+        )
+        usd_per_h = part.src[0] * ends[0].vm_usd_per_h + part.dst[0] * ends[1].vm_usd_per_h
+        usd_per_h += relays_usd_per_h
+        share = max(part.least_share, self._slowest_share(usd_per_h + idle * self.least_usd_per_h))
+        if share > part.most_share + EQUAL:
+            return None
+        part.least_share = share = min(share, part.most_share)
+        least_gbps = share * self.rate_gbps
+        part.src = (max(part.src[0], whole_vms(least_gbps / ends[0].cap_gbps)), part.src[1])
+        part.dst = (max(part.dst[0], whole_vms(least_gbps / ends[1].cap_gbps)), part.dst[1])
+        if part.src[0] > part.src[1] or part.dst[0] > part.dst[1]:
+            return None
+        usd_per_h = part.src[0] * ends[0].vm_usd_per_h + part.dst[0] * ends[1].vm_usd_per_h
+        corner = share, usd_per_h + relays_usd_per_h
+        if near:
+            far = part.most_share, self._most_usd_per_h(part)
+            corner = max(
+                corner, far, key=lambda at: at[0] * near[1] + at[1] * near[0] - at[0] * at[1]
+            )
+        worth = self.value if self.best else self.time_usd / self.least_share
+        program, constant = self._program(part, corner, worth, parent)
+        return Node(part, program, constant + self.time_usd, corner, worth)
+
+    def _slowest_share(self, decided_usd_per_h: float) -> float:
+        """Return the rate below which a part with these VMs can hold nothing better."""
+        before_usd = self.least_egress_usd + self.start_h * decided_usd_per_h
+        moving_usd = self.full_rate_h * decided_usd_per_h
+        share = _least_share(moving_usd, self.budget_usd - before_usd)
+        if not self.counts_cost:
+            return max(share, _least_share(self.time_usd, self.value))
+        return max(share, _least_share(self.time_usd + moving_usd, self.value - before_usd))
+
+    def _most_usd_per_h(self, part: Ranges) -> float:
+        """Return the greatest hourly price of all VMs of a part."""
+        most = sum(
+            [p.vm_usd_per_h * high for p, (_, high) in zip(self.paths, part.relays, strict=True)]
+        )
+        most = min(most, part.together[1] * self.most_usd_per_h)
+        most += part.src[1] * self.transfer.src.vm_usd_per_h
+        most += part.dst[1] * self.transfer.dst.vm_usd_per_h
+        if self.counts_cost:
+            # Nothing better than the best so far pays more for VMs, however fast it is.
+            vm_usd = self.value - self.least_egress_usd - self.time_usd
+            most = min(most, vm_usd / (self.full_rate_h + self.start_h))
+        return most
+
     def _branches(self, node: Node, solution: list[float]) -> Iterator[Node | None]:
-        """Split a node on the VM count whose rounding would cost most."""
-        transfer = self.transfer
-        best, which, (low, high), vms = (-1.0, 0.0), 0, (0, 0), 0.0
-        ends = (
-            (SOURCE, node.src, solution[self.column(SRC_VMS)], transfer.src.vm_usd_per_h),
-            (DESTINATION, node.dst, solution[self.column(DST_VMS)], transfer.dst.vm_usd_per_h),
-        )
-        # Where nothing is left to round, decide what the solution uses before what it does not.
-        for end, (least, most), load, price in ends:
-            if least < most and (weight := (_rounding(load) * price, load)) > best:
-                best, which, (low, high), vms = weight, end, (least, most), load
+        """Split a part on the VM count whose rounding would cost most."""
+        part, src, dst = node.part, self.transfer.src, self.transfer.dst
+        first = 2 * len(self.paths)
+        src_vms, dst_vms, share, idle = solution[first : first + 4]
         loads = [
-            least + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
-            for k, (relay, (least, _)) in enumerate(zip(self.relays, node.relays, strict=True))
+            least + solution[2 * k + 1] * self.rate_gbps / path.vm_gbps
+            for k, (path, (least, _)) in enumerate(zip(self.paths, part.relays, strict=True))
         ]
-        all_relays = node.all_relays or (
-            sum([least for least, _ in node.relays]),
-            sum([most for _, most in node.relays]),
-        )
-        in_all = sum(loads) + solution[self.column(IDLE_VMS)]
-        if len(loads) > 1 and all_relays[0] < all_relays[1] and (rest := _rounding(in_all)):
-            weight = (rest * self.least_relay_usd_per_h, in_all)
-            if weight > best:
-                best, which, (low, high), vms = weight, ALL_RELAYS, all_relays, in_all
+        counts = [
+            (SOURCE, part.src, src_vms, src.vm_usd_per_h),
+            (DESTINATION, part.dst, dst_vms, dst.vm_usd_per_h),
+        ]
+        in_all = sum(loads) + idle
+        if part.together[0] < part.together[1] and self.relays > 1 and _rounding(in_all):
+            counts.append((ALL_RELAYS, part.together, in_all, self.least_usd_per_h))
         else:
-            for k, (relay, (least, most)) in enumerate(zip(self.relays, node.relays, strict=True)):
-                if least < most:
-                    weight = (_rounding(loads[k]) * relay.vm_usd_per_h, loads[k])
-                    if weight > best:
-                        best, which, (low, high), vms = weight, k, (least, most), loads[k]
-        near = None
-        if not self.fixed_rate:
-            near = solution[self.column(SHARE)], self._usd_per_h(node, solution)
-        if near and (share := self._rate_to_split(node, near, best[0])) is not None:
-            of_vms = node.src, node.dst, node.relays, node.all_relays
-            for shares in ((node.least_share, share), (share, node.most_share)):
-                yield self._node(*of_vms, *shares, node, near)
+            of_relays = zip(count(), part.relays, loads, self.paths, strict=False)
+            counts += [(k, vms, load, path.vm_usd_per_h) for k, vms, load, path in of_relays]
+        # Where nothing is left to round, decide what the solution uses before what it does not.
+        open_counts = [
+            (_rounding(load) * usd_per_h, load, which, vms)
+            for which, vms, load, usd_per_h in counts
+            if vms[0] < vms[1]
+        ]
+        rounding_usd_per_h, load, which, (low, high) = max(
+            open_counts, key=lambda one: one[:2], default=(-1.0, 0.0, 0, (0, 0))
+        )
+        usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h
+        usd_per_h += idle * self.least_usd_per_h
+        usd_per_h += sum([v * path.vm_usd_per_h for v, path in zip(loads, self.paths, strict=True)])
+        near = share, usd_per_h
+        if (rate := self._rate_to_split(node, near, rounding_usd_per_h)) is not None:
+            for shares in ((part.least_share, rate), (rate, part.most_share)):
+                yield self._node(
+                    Ranges(part.src, part.dst, part.relays, part.together, *shares),
+                    near,
+                    node.program,
+                )
             return
         if low == high:
             return
-        whole = round(vms)
-        split = whole - 1 if abs(vms - whole) <= 1e-7 else floor(vms)
+        whole = round(load)
+        split = whole - 1 if abs(load - whole) <= 1e-7 else floor(load)
         split = min(max(low, split), high - 1)
-        for part in ((low, split), (split + 1, high)):
-            src = part if which == SOURCE else node.src
-            dst = part if which == DESTINATION else node.dst
-            together = part if which == ALL_RELAYS else node.all_relays
-            relays = node.relays
-            if which >= 0:
-                relays = relays.copy()
-                relays[which] = part
-            shares = node.least_share, node.most_share
-            yield self._node(src, dst, relays, together, *shares, node, near)
-
-    def _usd_per_h(self, node: Node, solution: list[float]) -> float:
-        """Return the hourly price of all VMs of a solution."""
-        src, dst = self.transfer.src, self.transfer.dst
-        usd_per_h = solution[self.column(SRC_VMS)] * src.vm_usd_per_h
-        usd_per_h += solution[self.column(DST_VMS)] * dst.vm_usd_per_h
-        usd_per_h += solution[self.column(IDLE_VMS)] * self.least_relay_usd_per_h
-        for k, (relay, (low, _)) in enumerate(zip(self.relays, node.relays, strict=True)):
-            vms = low + solution[2 + 2 * k] * self.rate_gbps / relay.vm_gbps
-            usd_per_h += vms * relay.vm_usd_per_h
-        return usd_per_h
+        for half in ((low, split), (split + 1, high)):
+            relays = [half if k == which else vms for k, vms in enumerate(part.relays)]
+            yield self._node(
+                Ranges(
+                    half if which == SOURCE else part.src,
+                    half if which == DESTINATION else part.dst,
+                    relays,
+                    half if which == ALL_RELAYS else part.together,
+                    part.least_share,
+                    part.most_share,
+                ),
+                near,
+                node.program,
+            )
 
     def _rate_to_split(self, node: Node, near: Corner, rounding_usd_per_h: float) -> float | None:
-        """Return the rate at which to split a node: None if splitting on VMs proves more.
+        """Return the rate at which to split a part: None if splitting on VMs proves more.
 
         What the envelope leaves out is ``t_start (R - R0) (S - S0)``, with the corner's R0 and S0.
         """
         if not self.start_h or not self.counts_cost:
             return None
-        least, most = node.least_share, node.most_share
+        least, most = node.part.least_share, node.part.most_share
         left_out = self.start_h * (near[0] - node.corner[0]) * (near[1] - node.corner[1])
         rounding = rounding_usd_per_h * (self.full_rate_h + self.start_h * least)
         if left_out <= 2 * rounding or most < least * SAME_RATE:
             return None
         return sqrt(least * most)
 
-    def _without_hopeless_relays(
-        self, node: Node, bound: float, solution: list[float]
-    ) -> list[float]:
-        """Leave out for good the relays whose first VM would cost more than the best so far.
+    # ---- programs ----------------------------------------------------------------------------
 
-        With the program's dual values, one VM at an unused relay adds at least its price, or
-        the reduced cost of all that it can carry (reduced-cost fixing).
+    def _program(
+        self, part: Ranges, corner: Corner, worth: float, parent: BoxedSimplex | None
+    ) -> tuple[BoxedSimplex, float]:
+        """Return the program of a part, and the cost that its ranges have decided.
+
+        It goes on from where that of the part it is in ended: only costs and bounds differ.
         """
-        hopeless = set()
-        for k, relay in enumerate(self.relays):
-            if node.relays[k][0] == 0 and solution[2 + 2 * k] == 0.0:
-                flow_usd = node.program.reduced_cost(2 + 2 * k) * relay.vm_gbps / self.rate_gbps
-                vm_usd = self.vm_usd(relay.vm_usd_per_h, 1.0)
-                if flow_usd >= 0 and not self._promising(node, bound + min(flow_usd, vm_usd)):
-                    hopeless.add(k)
-        if not hopeless:
-            return solution
-        columns = {column for k in hopeless for column in (1 + 2 * k, 2 + 2 * k)}
-        node.program.drop(columns)
-        node.relays = [r for k, r in enumerate(node.relays) if k not in hopeless]
-        self.relays = [r for k, r in enumerate(self.relays) if k not in hopeless]
-        return [x for j, x in enumerate(solution) if j not in columns]
+        rate, volume_gb, src, dst = self.rate_gbps, self.transfer.volume_gb, part.src, part.dst
+        share, usd_per_h = corner
+        hours = self.full_rate_h + self.start_h * share
+        cost, upper = list[float](), list[float]()
+        decided = -self.start_h * usd_per_h * share
+        for path, (low, high) in zip(self.paths, part.relays, strict=True):
+            fee, vm_usd = volume_gb * path.usd_per_gb, path.vm_usd_per_h * hours
+            cost += (fee, fee + vm_usd * rate / path.vm_gbps)
+            decided += low * vm_usd
+            links_gbps = min(path.in_gbps * src[1], path.out_gbps * dst[1])
+            paid = links_gbps if path.region is None else min(path.vm_gbps * low, links_gbps)
+            further = 0.0 if path.region is None else min(path.vm_gbps * high, links_gbps) - paid
+            upper += (paid / rate, further / rate)
+        lower = [0.0] * len(upper) + [float(src[0]), float(dst[0]), part.least_share, 0.0]
+        ends = self.transfer.src, self.transfer.dst
+        cost += [*(end.vm_usd_per_h * hours for end in ends), self.start_h * usd_per_h]
+        cost.append(self.least_usd_per_h * hours)
+        least_idle, most_idle = (float(vms - part.decided) for vms in part.together)
+        upper += [float(src[1]), float(dst[1]), part.most_share, most_idle]
+        at_share, together = len(upper) - 2, len(upper) + 1
+        spent = []
+        if self.budget_usd < inf:
+            # Counted in budgets, to be of the size of the other rows.
+            unit_usd = self.budget_usd or 1.0
+            row = [c / unit_usd for c in cost]
+            row[at_share] -= self.budget_usd / unit_usd
+            spent.append((row, -decided / unit_usd, self.budget_usd / unit_usd))
+        if not self.counts_cost:
+            cost, decided = [0.0] * len(cost), 0.0
+        cost[at_share] -= worth
+        if parent and not spent:
+            program = parent.copy()
+            program.change(cost, lower, upper)
+        else:
+            rows = [*self._rows(part), *spent]
+            none, height = [0.0] * len(rows), range(len(rows))
+            whole = [[*row, *(float(i == j) for j in height)] for i, (row, *_) in enumerate(rows)]
+            program = BoxedSimplex(
+                whole,
+                [rhs for _, rhs, _ in rows],
+                cost + none,
+                lower + none,
+                upper + [slack for *_, slack in rows],
+            )
+        # The slack of the row of all relays is the negative of the VMs that are not decided on.
+        program.lower[together], program.upper[together] = -most_idle, -max(0.0, least_idle)
+        return program, decided
+
+    def _rows(self, part: Ranges) -> list[tuple[list[float], float, float]]:
+        """Return rows without slacks, with right sides and what slacks are at most."""
+        rate, flows, most = self.rate_gbps, 2 * len(self.paths), (part.src[1], part.dst[1])
+        vms_of = [x for path in self.paths for x in (0.0, rate / path.vm_gbps)]
+        rows = [
+            ([1.0] * flows + [0.0, 0.0, -1.0, 0.0], 0.0, 0.0),
+            ([*vms_of, 0.0, 0.0, 0.0, 1.0], 0.0, 0.0),
+        ]
+        connections = (
+            [path.in_connections_gbps for path in self.paths],
+            [path.out_connections_gbps for path in self.paths],
+        )
+        ends = self.transfer.src, self.transfer.dst
+        for at, (end, each) in enumerate(zip(ends, connections, strict=True)):
+            less = [-float(at == 0), -float(at == 1)]
+            if self.scarce[at]:
+                use = [rate / gbps for gbps in each for _ in range(2)]
+                rows.append(([*use, *less, 0.0, 0.0], 0.0, float(most[at])))
+            if self.stretches:  # with a fixed rate, this is a bound on the VMs
+                row = [0.0] * flows + [*less, rate / end.cap_gbps, 0.0]
+                rows.append((row, 0.0, float(most[at])))
+        for k, which in self.limits:
+            vms = part.src if which == SOURCE else part.dst
+            if vms[0] < vms[1]:
+                rows.append((self._limit_row(k, which, flows + 4), 0.0, float(vms[1])))
+        return rows
+
+    def _limit_row(self, k: int, end: int, width: int) -> list[float]:
+        """Return the row ``x / P - n <= 0`` of a path's link at one end."""
+        row, path = [0.0] * width, self.paths[k]
+        row[2 * k] = row[2 * k + 1] = self.rate_gbps / (
+            path.in_gbps if end == SOURCE else path.out_gbps
+        )
+        row[2 * len(self.paths) + (end == DESTINATION)] = -1.0
+        return row
+
+    def _solved(self, node: Node) -> list[float] | None:
+        """Return a program's optimum within the limits of all links; None if it has none."""
+        part, program, first = node.part, node.program, 2 * len(self.paths)
+        while (solution := program.solve()) is not None:
+            flows = [share * self.rate_gbps for share in self._shares(solution)]
+            broken = [
+                (k, end, vms)
+                for end, vms, used in (
+                    (SOURCE, part.src, solution[first]),
+                    (DESTINATION, part.dst, solution[first + 1]),
+                )
+                if vms[0] < vms[1]
+                for k, (flow, path) in enumerate(zip(flows, self.paths, strict=True))
+                if flow > (used + BROKEN) * (path.in_gbps if end == SOURCE else path.out_gbps)
+            ]
+            if not broken:
+                return solution
+            for k, end, vms in broken:
+                program.add_row(self._limit_row(k, end, program.width), 0.0, float(vms[1]))
+                if (k, end) not in self.limits:
+                    self.limits.append((k, end))
+        return None
+
+    def _shares(self, solution: list[float]) -> list[float]:
+        """Return the flow of each path, in shares of the rate."""
+        return [solution[2 * k] + solution[2 * k + 1] for k in range(len(self.paths))]
 
 
-def least_share(usd_at_full_rate: float, left_usd: float) -> float:
+def scarce_connections(transfer: TransferProblem, paths: Sequence[Path]) -> tuple[bool, bool]:
+    """Say whether connections can run out at the source, and at the destination.
+
+    They can't where on every path they carry as much as a VM's cap lets through.
+    """
+    out_gbps = min([path.in_connections_gbps for path in paths], default=inf)
+    in_gbps = min([path.out_connections_gbps for path in paths], default=inf)
+    return out_gbps < transfer.src.cap_gbps, in_gbps < transfer.dst.cap_gbps
+
+
+def _least_share(usd_at_full_rate: float, left_usd: float) -> float:
     """Return the share s at which ``usd_at_full_rate / s`` is all that is left."""
     if left_usd > 0:
         return usd_at_full_rate / left_usd
     return inf if usd_at_full_rate > 0 or left_usd < 0 else 0.0
 
 
-def _beyond(all_relays: Range | None, relays: list[Range]) -> Range:
-    """Return the range of VMs at relays beyond those that each relay has at least."""
-    if all_relays is None:
-        return 0, 0
-    decided = sum([least for least, _ in relays])
-    return max(0, all_relays[0] - decided), all_relays[1] - decided
-
-
-def _product_near(near: Corner, corner: Corner) -> float:
-    """Return the lower bound of rate times hourly price, by the envelope that touches a corner."""
-    return corner[0] * near[1] + corner[1] * near[0] - corner[0] * corner[1]
-
-
 def _rounding(vms: float) -> float:
     fraction = vms - floor(vms + 1e-7)
     return 1.0 - fraction if fraction > 1e-7 else 0.0
-
-
-class LeastCost(VmSearch):
-    """The cheapest allocation at exactly a rate."""
-
-    fixed_rate = True
-
-    def _promising(self, node: Node, bound: float) -> bool:  # noqa: ARG002
-        best = self.best
-        return best is None or bound < best.cost_usd * (1 - GAP)
-
-    def _consider(self, found: Allocation) -> None:
-        if self.best is None or found.cost_usd < self.best.cost_usd:
-            self.best = found
-
-    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        return one.cost_usd <= best.cost_usd * (1 + EQUAL)
-
-
-class BestValue(VmSearch):
-    """The least ``cost + time value x duration``, with the rate free.
-
-    A ratio of linear functions, ``(cost R + time value 8 D) / R``, is below q exactly where
-    ``cost R + time value 8 D - q R`` is below zero (Dinkelbach, *On nonlinear fractional
-    programming*, Management Science 13, 1967). q is the best value so far. It falls during the
-    search, and a part that held nothing below a larger q holds nothing below a smaller one: a
-    single tree does.
-    """
-
-    def __init__(
-        self,
-        transfer: TransferProblem,
-        relays: Sequence[Relay],
-        rate_gbps: float,
-        budget_usd: float,
-        at_least_gbps: float,
-        time_value_usd_per_h: float,
-        best: Allocation,
-    ) -> None:
-        super().__init__(transfer, relays, rate_gbps, budget_usd, at_least_gbps)
-        self.time_usd = time_value_usd_per_h * self.full_rate_h
-        self.best = best
-        self.value_usd = self._value(best)
-
-    def _value(self, found: Allocation) -> float:
-        return found.cost_usd + self.time_usd * self.rate_gbps / found.rate_gbps
-
-    def _promising(self, node: Node, bound: float) -> bool:
-        # The bound was computed with the value of then: in terms of today's it is higher.
-        bound += (node.worth_usd - self.value_usd) * node.least_share
-        return bound < -GAP * self.value_usd * node.least_share
-
-    def _consider(self, found: Allocation) -> None:
-        if (value := self._value(found)) < self.value_usd:
-            self.best, self.value_usd = found, value
-
-    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        return self._value(one) <= self._value(best) * (1 + EQUAL)
-
-    def _worth_usd(self) -> float:
-        return self.value_usd
-
-    def _constant_usd(self) -> float:
-        return self.time_usd
-
-    def _most_usd_per_h(
-        self, src: Range, dst: Range, relays: list[Range], all_relays: Range | None
-    ) -> float:
-        # Nothing better than the best so far pays more for VMs, even if it is as fast as can be.
-        vm_usd = self.value_usd - self.least_egress_usd - self.time_usd
-        paid = vm_usd / (self.full_rate_h + self.start_h)
-        return min(paid, super()._most_usd_per_h(src, dst, relays, all_relays))
-
-    def _slowest_share(self, decided_usd_per_h: float) -> float:
-        left_usd = self.value_usd - self.least_egress_usd - self.start_h * decided_usd_per_h
-        slowest = least_share(self.time_usd + self.full_rate_h * decided_usd_per_h, left_usd)
-        return max(slowest, super()._slowest_share(decided_usd_per_h))
-
-
-class GreatestRate(VmSearch):
-    """The greatest rate, whatever the cost within the budget."""
-
-    counts_cost = False
-
-    def _promising(self, node: Node, bound: float) -> bool:  # noqa: ARG002
-        return self.best is None or -bound * self.rate_gbps > self.best.rate_gbps * (1 + GAP)
-
-    def _consider(self, found: Allocation) -> None:
-        if self.best is None or found.rate_gbps > self.best.rate_gbps:
-            self.best = found
-
-    def _is_as_good(self, one: Allocation, best: Allocation) -> bool:
-        return one.rate_gbps >= best.rate_gbps * (1 - EQUAL)
-
-    def _worth_usd(self) -> float:
-        return 1.0
-
-    def _slowest_share(self, decided_usd_per_h: float) -> float:
-        reached = self.best.rate_gbps / self.rate_gbps if self.best else 0.0
-        return max(reached, super()._slowest_share(decided_usd_per_h))

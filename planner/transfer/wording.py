@@ -1,36 +1,27 @@
-"""Decisions in sentences: the reason, the confidence, warnings, and why there is no plan.
-
-Rates, durations and volumes are written by :mod:`planner.model.units`; what a plan gains, which
-limits a request sets and which paths an option takes are written here, once for all sentences.
-"""
+"""Decisions in sentences: the reason, the confidence and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from math import ceil, floor, inf
+from math import inf
 
-from planner.fields.shared import MOST_VMS
 from planner.model.catalogue import VmType
-from planner.model.errors import InfeasibleError
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.rate_cuts import burst_in_words, in_words
-from planner.model.units import duration_text, gbps_text, too_short_texts
+from planner.model.units import duration_text, gbps_text
 from planner.model.verification import Verified
 from planner.solvers.joint import Gain, Risk
 from planner.transfer.allocation import EQUAL
+from planner.transfer.decision import Decision, counted
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
-from planner.transfer.search import LEAST_LATENCY_GAIN_MS, Decision, TransferSearch
-from planner.transfer.single_path import best_on_path
+from planner.transfer.search import LEAST_LATENCY_GAIN_MS
 
 HARDLY_FASTER = 1.05
 WELL_ABOVE = 1.25
 """Times what is documented: what the errors of a test don't explain."""
 LOSS_WORTH_SAYING_PCT = 1.0
 MOST_NAMED = 5
-# Gains by raising a quota that are smaller are not worth saying.
-WORTH_SAYING = 0.01
 
 # ---- phrases -------------------------------------------------------------------------------------
 
@@ -38,12 +29,7 @@ WORTH_SAYING = 0.01
 def not_worth(who: str, gain: Gain, terms: str, margin: float, risk: Risk) -> str:
     """Explain why a plan that is better by expected figures is not recommended.
 
-    Parameters
-    ----------
-    who : str
-        Begins the sentence: what is better.
-    terms : str
-        What it is better in.
+    `who` begins the sentence, and `terms` are what it is better in.
     """
     beats = f"the margin of {margin:.0%}"
     if gain.expected < 1 + margin:
@@ -78,10 +64,6 @@ def _terms(request: TransferRequest) -> str:
     }[request.objective]
 
 
-def _count(count: int, thing: str) -> str:
-    return f"{count} {thing}{'s' if count > 1 else ''}"
-
-
 def _gain(option: Option, direct: Option) -> float:
     return option.allocation.rate_gbps / direct.allocation.rate_gbps
 
@@ -101,148 +83,136 @@ def _age(days: float) -> str:
 # ---- why this plan -------------------------------------------------------------------------------
 
 
-class Reason:
-    """Why this plan and no other; :meth:`text` is the answer."""
+def reason(decision: Decision) -> str:
+    """Return in plain sentences why this plan and no other."""
+    request = decision.request
+    state = decision.search.network.states.get((request.src, request.dst))
+    if state is None:
+        return _reason(decision)
+    if decision.direct is None and state.condition == "down":
+        through = _through(decision, decision.chosen)
+        return f"The direct link {state}. {through} carries the transfer until it is back."
+    return f"The direct link {state}. {_reason(decision)}"
 
-    def __init__(self, decision: Decision) -> None:
-        self.decision, self.request = decision, decision.request
-        self.search, self.figures = decision.search, decision.search.figures
 
-    def text(self) -> str:
-        """Return the reason in plain sentences."""
-        chosen = self.decision.chosen
-        state = self.search.network.states.get((self.request.src, self.request.dst))
-        if state is None:
-            return self._reason()
-        if self.decision.direct is None and state.condition == "down":
-            through = self._through(chosen)
-            return f"The direct link {state}. {through} carries the transfer until it is back."
-        return f"The direct link {state}. {self._reason()}"
-
-    def _reason(self) -> str:
-        decision = self.decision
-        chosen, direct, gain = decision.chosen, decision.direct, decision.gain
-        if direct is None:
-            return f"{self._why_not_direct()} {self._through(chosen)} does."
-        if chosen is not direct:
-            return self._why_relay(chosen, direct)
-        if decision.optimum is direct or not gain:
-            return self._why_direct(direct)
-        through, terms = self._through(decision.optimum), _terms(self.request)
-        if gain.worth:
-            return (
-                f"{through} is {_better(gain, terms)}, but saves less than "
-                f"{LEAST_LATENCY_GAIN_MS:g} ms."
-            )
-        return not_worth(through, gain, terms, self.request.margin, self.request.risk)
-
-    def _why_direct(self, direct: Option) -> str:
-        """Explain why the direct path is best: no relay is permitted, can do it, or pays."""
-        request, best = self.request, self.decision.best_relay
-        if request.relays == "none":
-            return "Only the direct path was asked for."
-        if not self.search.transfer.relays:
-            return "No relay path is known or permitted."
-        limits = _limits(request)
-        if request.objective == "latency" and best:
-            return (
-                f"No relay{f' that meets {limits}' if limits else ''} lowers the round-trip time: "
-                f"the nearest path, via {self._via(best)}, takes "
-                f"{self.figures.path_rtt_ms(best.relays[0]):.0f} ms against "
-                f"{self.figures.path_rtt_ms(None):.0f} ms."
-            )
-        relay, most = self.search.fastest_relay()
-        if best is None or (most > HARDLY_FASTER and _gain(best, direct) <= 1 + EQUAL):
-            fastest = self.search.fastest_at_any_cost(relay)
-            if fastest is None:
-                return f"No relay can meet {limits}."
-            if fastest.allocation.cost_usd > (request.budget_usd or inf) * (1 + EQUAL):
-                return self._too_dear(fastest, direct, most)
-        if best is None:
-            return f"No relay can meet {limits}."
-        return self._why_not_relay(best, direct, most)
-
-    def _why_not_relay(self, best: Option, direct: Option, most: float) -> str:
-        request, gain, ratio = self.request, _gain(best, direct), _cost_ratio(best, direct)
-        if max(gain, most) <= HARDLY_FASTER:
-            much = "" if max(gain, most) <= 1 + EQUAL else "much "
-            return self._none_is_faster(best, direct, f"{much}faster")
-        carries = (
-            f"{self._limit_of_direct()} The best relay, {self._via(best)}, carries {gain:.2f}x"
-        )
-        if request.hour_usd == inf and gain > 1 + EQUAL:
-            return f"{carries}, but getting up to speed over two links takes longer than it saves."
-        worth = {0: "which does not lower the cost", inf: "which is no sooner"}.get(
-            request.hour_usd, f"which does not pay at {request.hour_usd:g} USD an hour"
-        )
-        return f"{carries} but costs {ratio:.1f}x, {worth}."
-
-    def _none_is_faster(self, best: Option, direct: Option, faster: str) -> str:
+def _reason(decision: Decision) -> str:
+    request, chosen, direct = decision.request, decision.chosen, decision.direct
+    optimum, gain = decision.made.optimum, decision.made.gain
+    if direct is None:
+        return f"{_why_not_direct(decision)} {_through(decision, chosen)} does."
+    if chosen is not direct:
+        return _why_relay(decision, direct)
+    if optimum is direct or not gain:
+        return _why_direct(decision, direct)
+    through, terms = _through(decision, optimum), _terms(request)
+    if gain.worth:
         return (
-            f"{self._limit_of_direct()} No relay is {faster}: the best, {self._via(best)}, "
-            f"carries {_gain(best, direct):.2f}x and costs {_cost_ratio(best, direct):.1f}x."
+            f"{through} is {_better(gain, terms)}, but saves less than "
+            f"{LEAST_LATENCY_GAIN_MS:g} ms."
         )
+    return not_worth(through, gain, terms, request.margin, request.risk)
 
-    def _too_dear(self, fastest: Option, direct: Option, most: float) -> str:
-        """Say that the fastest relay is above the budget, or that it would be no faster."""
-        gain = _gain(fastest, direct)
-        if max(gain, most) <= 1 + EQUAL:
-            return self._none_is_faster(fastest, direct, "faster")
+
+def _why_direct(decision: Decision, direct: Option) -> str:
+    """Explain why the direct path is best: no relay is permitted, can do it, or pays."""
+    request, best, search = decision.request, decision.best_relay, decision.search
+    if request.relays == "none":
+        return "Only the direct path was asked for."
+    if not search.transfer.relays:
+        return "No relay path is known or permitted."
+    limits = _limits(request)
+    if request.objective == "latency" and best:
+        rtt_ms = decision.figures.path_rtt_ms
         return (
-            f"{self._limit_of_direct()} The fastest relay, {self._via(fastest)}, carries "
-            f"{gain:.2f}x but costs {fastest.allocation.cost_usd:.4g} USD, more than the budget of "
-            f"{self.request.budget_usd:g} USD."
+            f"No relay{f' that meets {limits}' if limits else ''} lowers the round-trip time: "
+            f"the nearest path, via {_via(decision, best)}, takes "
+            f"{rtt_ms(best.relays[0]):.0f} ms against {rtt_ms(None):.0f} ms."
         )
-
-    def _why_relay(self, chosen: Option, direct: Option) -> str:
-        if self.request.objective == "latency":
-            rtt_ms, (relay,) = self.figures.path_rtt_ms, chosen.relays
-            return (
-                f"{self._through(chosen)} takes {rtt_ms(relay):.0f} ms where direct takes "
-                f"{rtt_ms(None):.0f} ms."
-            )
-        gain, sure = self.decision.gain, ""
-        if gain and gain.low < inf:  # infinite over a plan that costs nothing
-            sure = f" ({gain.low:.2f}x to {gain.high:.2f}x better in {_terms(self.request)})"
+    relay, most = search.fastest_relay()
+    option = best
+    if best is None or (most > HARDLY_FASTER and _gain(best, direct) <= 1 + EQUAL):
+        fastest = search.asking(objective="time", budget_usd=None).on_path(relay)
+        if fastest and fastest.allocation.cost_usd > (request.budget_usd or inf) * (1 + EQUAL):
+            option = fastest
+        elif fastest is None:
+            option = None
+    if option is None:
+        return f"No relay can meet {limits}."
+    gain, ratio = _gain(option, direct), _cost_ratio(option, direct)
+    reached, name, limit = max(gain, most), _via(decision, option), _limit_of_direct(decision)
+    too_dear = option is not best
+    if reached <= (1 + EQUAL if too_dear else HARDLY_FASTER):
+        much = "" if reached <= 1 + EQUAL else "much "
         return (
-            f"{self._through(chosen)} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "
-            f"where direct carries {gbps_text(direct.allocation.rate_gbps)}{sure}, for "
-            f"{_cost_ratio(chosen, direct):.2f}x the cost. {self._limit_of_direct()}"
+            f"{limit} No relay is {much}faster: the best, {name}, carries {gain:.2f}x and costs "
+            f"{ratio:.1f}x."
         )
+    if too_dear:
+        return (
+            f"{limit} The fastest relay, {name}, carries {gain:.2f}x but costs "
+            f"{option.allocation.cost_usd:.4g} USD, more than the budget of "
+            f"{request.budget_usd:g} USD."
+        )
+    carries = f"{limit} The best relay, {name}, carries {gain:.2f}x"
+    if request.hour_usd == inf and gain > 1 + EQUAL:
+        return f"{carries}, but getting up to speed over two links takes longer than it saves."
+    worth = {0: "which does not lower the cost", inf: "which is no sooner"}.get(
+        request.hour_usd, f"which does not pay at {request.hour_usd:g} USD an hour"
+    )
+    return f"{carries} but costs {ratio:.1f}x, {worth}."
 
-    def _why_not_direct(self) -> str:
-        transfer = self.search.transfer
-        if transfer.direct is None:
-            return "Nothing is known of the direct path."
-        most = best_on_path(transfer, None, time_value_usd_per_h=inf)
-        reached = f" ({gbps_text(most.rate_gbps)} Gbit/s at most)" if most else ""
-        return f"The direct path cannot meet {_limits(self.request)}{reached}."
 
-    def _via(self, option: Option) -> str:
-        """Return the region of a single relay."""
-        return self.figures.regions[option.relays[0]]
+def _why_relay(decision: Decision, direct: Option) -> str:
+    chosen, gain = decision.chosen, decision.made.gain
+    through = _through(decision, chosen)
+    if decision.request.objective == "latency":
+        rtt_ms = decision.figures.path_rtt_ms
+        return (
+            f"{through} takes {rtt_ms(chosen.relays[0]):.0f} ms where direct takes "
+            f"{rtt_ms(None):.0f} ms."
+        )
+    sure = ""
+    if gain and gain.low < inf:  # infinite over a plan that costs nothing
+        sure = f" ({gain.low:.2f}x to {gain.high:.2f}x better in {_terms(decision.request)})"
+    return (
+        f"{through} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "
+        f"where direct carries {gbps_text(direct.allocation.rate_gbps)}{sure}, for "
+        f"{_cost_ratio(chosen, direct):.2f}x the cost. {_limit_of_direct(decision)}"
+    )
 
-    def _through(self, option: Option) -> str:
-        names = " and ".join(self.figures.regions[relay] for relay in option.relays)
-        if not names:
-            return "The direct path"
-        if option.allocation.direct_gbps:
-            return f"A split over the direct path and {names}"
-        return f"A relay at {names}"
 
-    def _limit_of_direct(self) -> str:
-        if self.search.transfer.direct is None:
-            return ""
-        src, dst, count = self.request.src, self.request.dst, self.request.connections
-        rate, what = self.figures.binding(src, dst)
-        gbps = f"{gbps_text(rate)} Gbit/s"
-        together = "One connection carries" if count == 1 else f"{count} connections carry"
-        return {
-            "egress cap": f"{src} VMs send at most {gbps} each to anywhere.",
-            "ingress cap": f"{dst} VMs receive at most {gbps} each from anywhere.",
-            "connections": f"{together} {gbps} between one VM pair (window / RTT each).",
-            "path": f"One VM pair reaches {gbps} on the direct path.",
-        }[what]
+def _why_not_direct(decision: Decision) -> str:
+    if decision.search.transfer.direct is None:
+        return "Nothing is known of the direct path."
+    most = decision.fastest_direct
+    reached = f" ({gbps_text(most.allocation.rate_gbps)} Gbit/s at most)" if most else ""
+    return f"The direct path cannot meet {_limits(decision.request)}{reached}."
+
+
+def _via(decision: Decision, option: Option) -> str:
+    return decision.figures.regions[option.relays[0]]
+
+
+def _through(decision: Decision, option: Option) -> str:
+    names = " and ".join(decision.figures.regions[relay] for relay in option.relays)
+    if not names:
+        return "The direct path"
+    if option.allocation.direct_gbps:
+        return f"A split over the direct path and {names}"
+    return f"A relay at {names}"
+
+
+def _limit_of_direct(decision: Decision) -> str:
+    src, dst, count = decision.request.src, decision.request.dst, decision.request.connections
+    rate, what = decision.figures.binding(src, dst)
+    gbps = f"{gbps_text(rate)} Gbit/s"
+    together = "One connection carries" if count == 1 else f"{count} connections carry"
+    return {
+        "egress cap": f"{src} VMs send at most {gbps} each to anywhere.",
+        "ingress cap": f"{dst} VMs receive at most {gbps} each from anywhere.",
+        "connections": f"{together} {gbps} between one VM pair (window / RTT each).",
+        "path": f"One VM pair reaches {gbps} on the direct path.",
+    }[what]
 
 
 # ---- how sure, and what to beware of -------------------------------------------------------------
@@ -250,8 +220,8 @@ class Reason:
 
 def evidence(decision: Decision) -> tuple[dict[str, int], float | None, Verified | None]:
     """Return the number of links by source, the oldest sample and the last verification."""
-    request, figures = decision.request, decision.search.figures
-    estimates = [figures.deciding(*pair) for pair in _used_pairs(decision)]
+    request, figures = decision.request, decision.figures
+    estimates = [figures.deciding(*pair) for pair in decision.used_pairs]
     counts = {
         source: sum(estimate.source == source for estimate in estimates)
         for source in ("measured", "inferred", "baseline")
@@ -264,7 +234,7 @@ def evidence(decision: Decision) -> tuple[dict[str, int], float | None, Verified
 def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: float | None) -> str:
     """Return in a sentence what the figures rest on, their bounds and their age."""
     counts, oldest_s, verified = evidence(decision)
-    rests = " and ".join(_count(n, f"{source} link") for source, n in counts.items() if n)
+    rests = " and ".join(counted(n, f"{source} link") for source, n in counts.items() if n)
     text = f"Rests on {rests}: {gbps_text(low_gbps)} to {gbps_text(high_gbps)} Gbit/s"
     if oldest_s is not None and now_s is not None:
         days = max(0.0, (now_s - oldest_s) / SECONDS_PER_DAY)
@@ -279,17 +249,9 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
 def warnings(
     decision: Decision, vm_types: Mapping[str, VmType], now_s: float | None
 ) -> tuple[str, ...]:
-    """Return the warnings that come with a plan.
-
-    Parameters
-    ----------
-    vm_types : mapping
-        Of the catalogue.
-    now_s : float | None
-        Seconds since 1970, where the time is known.
-    """
+    """Return the warnings that come with a plan; the VM types are the catalogue's."""
     request, network = decision.request, decision.search.network
-    links = [network.link(*pair) for pair in _used_pairs(decision)]
+    links = [network.link(*pair) for pair in decision.used_pairs]
     found = [
         f"{link.src} -> {link.dst} loses {link.loss_pct:.1f} % of packets."
         for link in links
@@ -298,7 +260,7 @@ def warnings(
     found += _states(decision)
     found += [said for link in links if (said := in_words(link, request.volume_gb))]
     found += verification(decision, now_s)
-    counts = decision.search.figures.vms(decision.chosen.allocation)
+    counts = decision.figures.vms(decision.chosen.allocation)
     found += [said for region in counts if (said := _burst(decision, vm_types, region))]
     found += [
         f"The plan takes {count} VMs at {region}, where the fleet has {network.sites[region].vms}."
@@ -350,7 +312,7 @@ def _states(decision: Decision) -> list[str]:
     """Warn of links that are down or degraded, of the direct path and of relays."""
     src, dst = decision.request.src, decision.request.dst
     states = decision.search.network.states
-    used = [state for pair in _used_pairs(decision) if (state := states.get(pair))]
+    used = [state for pair in decision.used_pairs if (state := states.get(pair))]
     direct = states.get((src, dst))
     if direct and direct not in used:
         used.insert(0, direct)
@@ -365,87 +327,3 @@ def _states(decision: Decision) -> list[str]:
         more = ", ..." if len(others) > MOST_NAMED else ""
         found.append(f"Not considered as relays, because a link of theirs is down: {names}{more}.")
     return found
-
-
-def _used_pairs(decision: Decision) -> list[tuple[str, str]]:
-    allocation, pairs_of = decision.chosen.allocation, decision.search.figures.pairs_of
-    pairs = pairs_of(None) if allocation.direct_gbps else []
-    return pairs + [pair for relay in allocation.relay_gbps for pair in pairs_of(relay)]
-
-
-# ---- why there is no plan, or no better one ------------------------------------------------------
-
-
-def why_infeasible(search: TransferSearch, *, more_vms: bool = True) -> InfeasibleError:
-    """Return the error that names the limit, in the order rate, deadline, budget.
-
-    Each limit is compared with the best that the request's paths and VMs achieve without it, so the
-    remedy suffices. Where quotas do not allow it, `more_vms` are no remedy.
-    """
-    request, transfer = search.request, search.transfer
-    fastest = search.asking(
-        replace(
-            request, objective="time", budget_usd=None, deadline_s=None, min_throughput_gbps=None
-        )
-    ).optimum
-    if fastest is None:
-        return InfeasibleError(
-            "no permitted path carries anything", "Permit more relays, or measure more links."
-        )
-    vms = max([transfer.src.quota, transfer.dst.quota, *[r.quota for r in transfer.relays]])
-    most, floor_gbps = fastest.allocation.rate_gbps, request.min_throughput_gbps or 0.0
-    who = f"{_count(vms, 'VM')} a region" if more_vms else "the VMs that quotas allow"
-    reach = f"{who} and {_count(request.connections, 'connection')} reach"
-
-    def or_vms(share: float) -> str:
-        """Return the number of VMs that would suffice: rates grow in proportion to all quotas."""
-        if not more_vms:
-            return ""
-        if request.vms_in or share == inf:
-            return ", or raise `vms`"
-        needed = ceil(vms * share * (1 - EQUAL))
-        return f", or raise `vms` to {needed}" if needed <= MOST_VMS else ""
-
-    if floor_gbps > most * (1 + EQUAL):
-        lower = floor(most * 1000) / 1000  # rounded up, it would be out of reach again
-        return InfeasibleError(
-            f"{floor_gbps:g} Gbit/s is above the {most:.3f} Gbit/s that {reach} over all "
-            "permitted paths",
-            f"Ask for at most {lower:.3f} Gbit/s{or_vms(floor_gbps / most)}.",
-        )
-    if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
-        soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
-        left_s = request.deadline_s - fastest.ramp_up_s
-        share = (fastest.duration_s - fastest.ramp_up_s) / left_s if left_s > 0 else inf
-        deadline, takes = too_short_texts(request.deadline_s, fastest.duration_s)
-        return InfeasibleError(
-            f"the deadline of {deadline} is before the {takes} that the transfer takes at the "
-            f"{most:.3f} Gbit/s that {reach}",
-            f"Allow at least {soonest_s} s{or_vms(share)}.",
-        )
-    cheapest = search.asking(replace(request, objective="cost", budget_usd=None)).optimum
-    if cheapest is not None and request.budget_usd is not None:
-        cost = cheapest.allocation
-        enough_usd = ceil(cost.cost_usd * (1 + EQUAL) * 100) / 100
-        return InfeasibleError(
-            f"a budget of {request.budget_usd:g} USD is below the cheapest plan, which costs "
-            f"{cost.cost_usd:.4g} USD ({cost.egress_usd:.4g} egress, {cost.vm_usd:.4g} VMs)",
-            f"Raise the budget to {enough_usd:.2f} USD or send less.",
-        )
-    return InfeasibleError(
-        "the limits cannot be met together", "Loosen the deadline, the rate or the budget."
-    )
-
-
-def quota_gains(chosen: Option, free: Option, *, several: bool) -> list[str]:
-    """Describe the gain from raising quotas."""
-    faster = chosen.duration_s / free.duration_s
-    saved_usd = chosen.allocation.cost_usd - free.allocation.cost_usd
-    gains = []
-    if faster >= 1 + WORTH_SAYING:
-        gains.append(f"ends {faster:.3g}x sooner")
-    if saved_usd >= WORTH_SAYING * chosen.allocation.cost_usd > 0:
-        gains.append(f"costs {saved_usd:.2f} USD less")
-    if not gains:
-        return []
-    return [f"With {'these quotas' if several else 'this quota'} raised it {' and '.join(gains)}."]

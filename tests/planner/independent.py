@@ -42,12 +42,12 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
         row[path], row[vms] = rate_gbps / one_vm_gbps, -1
         rows.append(row)
 
-    if transfer.direct and transfer.direct.pair_gbps > 0:
+    if transfer.direct and transfer.direct.in_gbps > 0:
         cost[0] = transfer.volume_gb * transfer.direct.usd_per_gb
-        src_connections[0] = rate_gbps / transfer.direct.connections_gbps
-        dst_connections[0] = rate_gbps / transfer.direct.connections_gbps
-        limited(0, src, transfer.direct.pair_gbps)
-        limited(0, dst, transfer.direct.pair_gbps)
+        src_connections[0] = rate_gbps / transfer.direct.in_connections_gbps
+        dst_connections[0] = rate_gbps / transfer.direct.in_connections_gbps
+        limited(0, src, transfer.direct.in_gbps)
+        limited(0, dst, transfer.direct.in_gbps)
     else:
         most[0] = 0
     for k, relay in enumerate(relays):
@@ -95,14 +95,14 @@ def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None =
     """
     more = further or {}
     relays, src, dst = transfer.relays, transfer.src, transfer.dst
-    direct = transfer.direct if transfer.direct and transfer.direct.pair_gbps > 0 else None
+    direct = transfer.direct if transfer.direct and transfer.direct.in_gbps > 0 else None
     unit = max([0.0, *(r.in_gbps for r in relays), *(r.out_gbps for r in relays)])
-    unit = max(unit, direct.pair_gbps) if direct else unit
+    unit = max(unit, direct.in_gbps) if direct else unit
     if unit <= 0:
         return 0.0
     rows = [
-        [unit / direct.connections_gbps if direct else 0.0],
-        [unit / direct.connections_gbps if direct else 0.0],
+        [unit / direct.in_connections_gbps if direct else 0.0],
+        [unit / direct.in_connections_gbps if direct else 0.0],
         [unit / src.cap_gbps] * (1 + len(relays)),
         [unit / dst.cap_gbps] * (1 + len(relays)),
     ]
@@ -115,7 +115,7 @@ def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None =
         dst.quota + more.get("dst cap", 0.0),
     ]
     pairs = min(src.quota, dst.quota) + more.get("direct path", 0.0)
-    bounds: list[tuple[float, float]] = [(0, direct.pair_gbps * pairs / unit if direct else 0)]
+    bounds: list[tuple[float, float]] = [(0, direct.in_gbps * pairs / unit if direct else 0)]
     for r in relays:
         into = r.in_gbps * (src.quota + more.get(f"path into {r.region}", 0.0))
         out_of = r.out_gbps * (dst.quota + more.get(f"path out of {r.region}", 0.0))
@@ -128,11 +128,12 @@ def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None =
 
 def check(transfer: TransferProblem, found: Allocation) -> None:
     """Assert that an allocation keeps every constraint and costs what it says."""
-    used = [flow for flow in (found.direct_gbps, *found.relay_gbps.values()) if flow]
-    assert min(used) > 1e-8 * found.rate_gbps, "a path that carries what rounding left"
-    relays = {relay.region: relay for relay in transfer.relays}
-    assert set(found.relay_gbps) == set(found.relay_vms) <= set(relays)
-    flows = [(relays[region], gbps) for region, gbps in found.relay_gbps.items()]
+    assert min(found.flows.values()) > 1e-8 * found.rate_gbps, (
+        "a path that carries what rounding left"
+    )
+    relays = {r.region: r for r in transfer.relays if r.region is not None}
+    assert set(found.flows) - {None} == set(found.relay_vms) <= set(relays)
+    flows = [(relays[region], found.flows[region]) for region in found.relay_vms]
     rate = found.direct_gbps + sum(gbps for _, gbps in flows)
     assert rate > 0
     assert found.rate_gbps == near(rate)
@@ -146,9 +147,9 @@ def check(transfer: TransferProblem, found: Allocation) -> None:
     egress_usd = 0.0
     if found.direct_gbps:
         assert transfer.direct is not None
-        direct_use = found.direct_gbps / transfer.direct.connections_gbps
-        assert below(found.direct_gbps, transfer.direct.pair_gbps * found.src_vms)
-        assert below(found.direct_gbps, transfer.direct.pair_gbps * found.dst_vms)
+        direct_use = found.direct_gbps / transfer.direct.in_connections_gbps
+        assert below(found.direct_gbps, transfer.direct.in_gbps * found.src_vms)
+        assert below(found.direct_gbps, transfer.direct.in_gbps * found.dst_vms)
         egress_usd = found.direct_gbps / rate * transfer.direct.usd_per_gb * transfer.volume_gb
     out_use = direct_use + sum(gbps / r.in_connections_gbps for r, gbps in flows)
     in_use = direct_use + sum(gbps / r.out_connections_gbps for r, gbps in flows)
@@ -156,7 +157,7 @@ def check(transfer: TransferProblem, found: Allocation) -> None:
     assert below(in_use, found.dst_vms)
     hourly = found.src_vms * transfer.src.vm_usd_per_h + found.dst_vms * transfer.dst.vm_usd_per_h
     for relay, gbps in flows:
-        vms = found.relay_vms[relay.region]
+        vms = found.relay_vms[relay.region or 0]
         assert vms <= relay.quota
         assert below(gbps, relay.vm_gbps * vms)
         assert below(gbps, relay.in_gbps * found.src_vms)

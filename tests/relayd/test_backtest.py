@@ -20,10 +20,9 @@ from planner.model.estimate import Bound
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import bundle_share_of_steady
-from planner.transfer.decision import decide
+from planner.transfer.decision import Decision, decide
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
-from planner.transfer.search import Decision
 from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
 from probes.samples import Sample, Samples
@@ -156,7 +155,7 @@ def in_bounds(step: Step, src: str, dst: str) -> bool:
 
 
 def path_of(option: Option, decision: Decision) -> tuple[str, ...]:
-    request, regions = decision.request, decision.search.figures.regions
+    request, regions = decision.request, decision.figures.regions
     return (request.src, *(regions[k] for k in option.relays), request.dst)
 
 

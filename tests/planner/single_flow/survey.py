@@ -236,8 +236,8 @@ def plan_of_relays(chosen: Iterable[Triple]) -> Judged:
         option = decision.best_relay
         assert option is not None
         rate = option.allocation.rate_gbps
-        low = decision.search.figures.rate_at(option.allocation, "low")
-        high = decision.search.figures.rate_at(option.allocation, "high")
+        low = option.rate_at("low")
+        high = option.rate_at("high")
         through = min(_steady_mbps(src, relay), _steady_mbps(relay, dst))
         judged.add(through, *(gbps * MBPS_PER_GBPS for gbps in (low, rate, high)))
         judged.decide(

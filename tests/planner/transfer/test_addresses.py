@@ -70,7 +70,7 @@ def test_no_plan_exceeds_either_cap_of_a_vm(network: Network, vms: int) -> None:
     problem = transfer_problem(request, network, FREE)
     found = fastest(problem)
     assert found is not None
-    flows = {name: found.relay_gbps.get(k, 0.0) for k, name in enumerate(NAMES)}
+    flows = {name: found.flows.get(k, 0.0) for k, name in enumerate(NAMES)}
     exact = exact_rate_gbps(network, request.connections, vms)
     assert found.rate_gbps <= exact * (1 + 1e-6)
     assert found.rate_gbps >= most_rate_gbps(problem) * (1 - 1e-6)

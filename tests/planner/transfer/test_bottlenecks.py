@@ -66,9 +66,9 @@ def in_use(
         dst=replace(whole.dst, quota=plan.vms[request.dst]),
         direct=whole.direct if any(len(path.regions) == 2 for path in plan.paths) else None,
         relays=[
-            replace(relay, quota=plan.vms[regions[relay.region]])
+            replace(relay, quota=plan.vms[regions[relay.region or 0]])
             for relay in whole.relays
-            if regions[relay.region] in plan.vms
+            if regions[relay.region or 0] in plan.vms
         ],
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from planner.transfer.optimum import fastest, least_cost, least_value
-from planner.transfer.problem import Direct, End, Relay, TransferProblem
+from planner.transfer.problem import End, Path, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.properties import cases
@@ -53,15 +53,13 @@ def random_request(seed: int) -> Asked:
         return float(random.choice([0.02, 0.09, random.uniform(0.0, 0.2)]))
 
     pair = rate()
-    direct = Direct(pair, fee(), plenty(pair)) if random.random() < 0.85 else None
+    direct = Path.direct(pair, fee(), plenty(pair)) if random.random() < 0.85 else None
     relays = []
     for region in range(int(random.integers(0 if direct else 1, 6))):
         into, out = rate(), rate()
         vm_gbps = min(into, out) * float(random.choice([1.0, 1.0, 0.6]))
         relays.append(
-            Relay(
-                region, into, out, vm_gbps, fee(), usd_per_h(), quota(), plenty(into), plenty(out)
-            )
+            Path(region, into, out, vm_gbps, fee(), usd_per_h(), quota(), plenty(into), plenty(out))
         )
     transfer = TransferProblem(
         float(random.choice([10.0, 500.0, random.uniform(1, 5000)])),
@@ -100,7 +98,7 @@ class WholeModel:
         self.equal[:paths], self.equal[self.rate] = 1, -1
         src, dst, direct = transfer.src, transfer.dst, transfer.direct
         self.most = np.ones(self.size)
-        ends: list[End | Relay] = [src, dst, *relays]
+        ends: list[End | Path] = [src, dst, *relays]
         for site, end in enumerate(ends):
             self._at_most(self._vms(site, 1.0), end.quota)
         for site, (end, connections) in enumerate(
@@ -112,8 +110,8 @@ class WholeModel:
             self._vms_carry(site, {self.rate: end.cap_gbps})
             carried = {1 + k: gbps for k, gbps in enumerate(connections)}
             if direct:
-                carried[0] = direct.connections_gbps
-                self._vms_carry(site, {0: direct.pair_gbps})
+                carried[0] = direct.in_connections_gbps
+                self._vms_carry(site, {0: direct.in_gbps})
             self._vms_carry(site, carried)
         for k, relay in enumerate(relays):
             self._vms_carry(0, {1 + k: relay.in_gbps})
@@ -225,7 +223,7 @@ def test_random_requests_equal_the_whole_model() -> None:
             independent.check(transfer, found)
             assert found.cost_usd == near(full_usd, ONE_HUNDREDTH_PERCENT), seed
             feasible += 1
-            relayed += bool(found.relay_gbps)
+            relayed += bool(found.relay_vms)
 
         whole = WholeModel(transfer, most)
         greatest = whole.greatest_rate_gbps(asked.budget_usd)
@@ -277,5 +275,5 @@ def test_of_relays_that_are_alike_no_more_are_used_than_needed() -> None:
             vms = sum(with_more.relay_vms.values())
             if second >= first * (1 - 1e-9) and vms <= relays[0].quota:
                 used += bool(vms)
-                assert len(with_more.relay_gbps) <= 1, seed
+                assert len(with_more.relay_vms) <= 1, seed
     assert used > 5

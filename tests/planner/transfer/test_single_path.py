@@ -8,45 +8,31 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.transfer.problem import Relay, TransferProblem
-from planner.transfer.single_path import best_on_path, greatest_rate_gbps
+from planner.transfer.allocation import best_on_path, greatest_rate_gbps
+from planner.transfer.problem import Path, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.planner.transfer.strategies import patient, transfers
 
 
 def by_trying_everything(
-    transfer: TransferProblem,
-    relay: Relay | None,
-    time_value: float,
-    least_gbps: float,
-    budget: float,
+    transfer: TransferProblem, relay: Path, time_value: float, least_gbps: float, budget: float
 ) -> float:
     """Return the least value; infinity if there is none.
 
     With its VMs given, a path is best as fast as they carry.
     """
     src, dst = transfer.src, transfer.dst
-    if relay is None and transfer.direct is None:
-        return inf
     best = inf
     for m, k, n in product(
-        range(1, src.quota + 1),
-        range(1, relay.quota + 1) if relay else [0],
-        range(1, dst.quota + 1),
+        range(1, src.quota + 1), range(1, relay.quota + 1), range(1, dst.quota + 1)
     ):
         rate = min(src.cap_gbps * m, dst.cap_gbps * n)
-        if relay:
-            fee = relay.usd_per_gb
-            rate = min(rate, relay.in_gbps * m, relay.vm_gbps * k, relay.out_gbps * n)
-        else:
-            assert transfer.direct
-            fee = transfer.direct.usd_per_gb
-            rate = min(rate, transfer.direct.pair_gbps * m, transfer.direct.pair_gbps * n)
+        rate = min(rate, relay.in_gbps * m, relay.vm_gbps * k, relay.out_gbps * n)
         hours = 8 * transfer.volume_gb / rate / 3600
         hourly = m * src.vm_usd_per_h + n * dst.vm_usd_per_h
-        hourly += k * relay.vm_usd_per_h if relay else 0.0
-        cost = fee * transfer.volume_gb + hourly * (hours + transfer.vm_start_s / 3600)
+        hourly += k * relay.vm_usd_per_h
+        cost = relay.usd_per_gb * transfer.volume_gb + hourly * (hours + transfer.vm_start_s / 3600)
         if rate >= least_gbps * (1 - 1e-9) and cost <= budget * (1 + 1e-9):
             value = hours if time_value == inf else cost + time_value * hours
             best = min(best, value)
@@ -63,7 +49,7 @@ def by_trying_everything(
 def test_equals_trying_every_number_of_vms(
     transfer: TransferProblem, time_value: float, share: float, generosity: float
 ) -> None:
-    for relay in (None, *transfer.relays):
+    for relay in transfer.paths:
         most = greatest_rate_gbps(transfer, relay)
         least = share * most
         cheapest = by_trying_everything(transfer, relay, 0.0, 0.0, inf)
@@ -75,7 +61,7 @@ def test_equals_trying_every_number_of_vms(
         assert (found is None) == (expected == inf)
         if found:
             independent.check(transfer, found)
-            assert set(found.relay_gbps) == ({relay.region} if relay else set())
+            assert set(found.flows) == {relay.region}
             assert least * (1 - 1e-6) <= found.rate_gbps
             assert independent.below(found.rate_gbps, most)
             hours = 8 * transfer.volume_gb / found.rate_gbps / 3600
