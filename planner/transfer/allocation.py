@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import TypeAlias
 
 from planner.model.units import S_PER_H
-from planner.transfer.problem import Path, TransferProblem
+from planner.transfer.problem import TransferPath, TransferProblem
 
 # Figures are good to several percent: 1e-9 relative is equality.
 EQUAL = 1e-9
@@ -61,7 +61,7 @@ def whole_vms(load: float) -> int:
 
 
 def allocate(
-    transfer: TransferProblem, flows: Sequence[tuple[Path, float]], *, stretch: bool = False
+    transfer: TransferProblem, flows: Sequence[tuple[TransferPath, float]], *, stretch: bool = False
 ) -> Allocation:
     """Return paths' flows in Gbit/s with the fewest VMs that carry them, and the cost of both.
 
@@ -101,7 +101,7 @@ def allocate(
 # ---- everything over one path --------------------------------------------------------------------
 
 
-def _stages(transfer: TransferProblem, path: Path) -> list[Stage]:
+def _stages(transfer: TransferProblem, path: TransferPath) -> list[Stage]:
     """Return the sites of a path."""
     src, dst = transfer.src, transfer.dst
     first = (min(path.in_gbps, src.cap_gbps), src.quota, src.vm_usd_per_h)
@@ -111,14 +111,14 @@ def _stages(transfer: TransferProblem, path: Path) -> list[Stage]:
     return [first, (path.vm_gbps, path.quota, path.vm_usd_per_h), last]
 
 
-def greatest_rate_gbps(transfer: TransferProblem, path: Path | None) -> float:
+def greatest_rate_gbps(transfer: TransferProblem, path: TransferPath | None) -> float:
     """Return the rate of one path with every VM that the quotas allow; 0 without a path."""
     return min([gbps * quota for gbps, quota, _ in _stages(transfer, path)]) if path else 0.0
 
 
 def best_on_path(
     transfer: TransferProblem,
-    path: Path | None,
+    path: TransferPath | None,
     *,
     time_value_usd_per_h: float = 0.0,
     at_least_gbps: float = 0.0,

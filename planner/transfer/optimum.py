@@ -7,16 +7,16 @@ The cost-time frontier is the least cost at every rate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, Allocation, best_on_path, whole_vms
+from planner.transfer.allocation import EQUAL, ROUNDING, Allocation, best_on_path, whole_vms
 from planner.transfer.fees import MeteredFees
-from planner.transfer.problem import Path, TransferProblem
+from planner.transfer.problem import TransferPath, TransferProblem
 from planner.transfer.vm_search import VmSearch, scarce_connections
 
 FRONTIER_POINTS = 20
@@ -31,8 +31,12 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
     """Return the cheapest allocation at exactly this rate, or None if there is none."""
     if rate_gbps <= 0:
         return None
-    paths = relevant_paths(transfer, rate_gbps)
-    return VmSearch(transfer, paths, rate_gbps, at_least_gbps=rate_gbps).run()
+
+    def search(problem: TransferProblem) -> Allocation | None:
+        paths = relevant_paths(problem, rate_gbps)
+        return VmSearch(problem, paths, rate_gbps, at_least_gbps=rate_gbps).run()
+
+    return _with_connections(transfer, search)
 
 
 def least_value(
@@ -48,7 +52,7 @@ def least_value(
     be cheaper. The time value is finite; :func:`fastest` is for a boundless one.
     """
 
-    def alone(path: Path | None, least_gbps: float) -> Allocation | None:
+    def alone(path: TransferPath | None, least_gbps: float) -> Allocation | None:
         return best_on_path(
             transfer,
             path,
@@ -68,26 +72,31 @@ def least_value(
             transfer = replace(transfer, relays=paying)
     if not transfer.relays:
         return best
-    paths = relevant_paths(transfer)
-    limit = rate_bound_gbps(transfer, paths)
-    if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
-        return best
-    if best is None:  # start from one relay alone, else from the fastest
-        singles = (alone(path, at_least_gbps) for path in paths if path.region is not None)
-        best = next((single for single in singles if single), None) or _within_budget(
-            transfer, paths, limit, budget_usd, at_least_gbps
-        )
-    if best is None:
-        return None
-    return VmSearch(
-        transfer,
-        paths,
-        limit,
-        time_usd=time_value_usd_per_h * transfer.gbps_h / limit,
-        at_least_gbps=at_least_gbps,
-        budget_usd=budget_usd,
-        best=best,
-    ).run()
+
+    def search(problem: TransferProblem) -> Allocation | None:
+        paths = relevant_paths(problem)
+        limit = rate_bound_gbps(problem, paths)
+        if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
+            return best
+        start = best
+        if start is None:  # start from one relay alone, else from the fastest
+            singles = (alone(path, at_least_gbps) for path in paths if path.region is not None)
+            start = next((single for single in singles if single), None) or _within_budget(
+                problem, paths, limit, budget_usd, at_least_gbps
+            )
+        if start is None:
+            return None
+        return VmSearch(
+            problem,
+            paths,
+            limit,
+            time_usd=time_value_usd_per_h * problem.gbps_h / limit,
+            at_least_gbps=at_least_gbps,
+            budget_usd=budget_usd,
+            best=start,
+        ).run()
+
+    return _with_connections(transfer, search)
 
 
 def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation | None:
@@ -99,8 +108,13 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
         direct = best_on_path(
             transfer, transfer.direct, time_value_usd_per_h=inf, budget_usd=budget_usd
         )
-        paths = relevant_paths(transfer)
-        best = _within_budget(transfer, paths, rate, budget_usd, best=direct)
+        limit = rate
+
+        def search(problem: TransferProblem) -> Allocation | None:
+            paths = relevant_paths(problem)
+            return _within_budget(problem, paths, limit, budget_usd, best=direct)
+
+        best = _with_connections(transfer, search)
         if best is None:
             return None
         rate = min(best.rate_gbps, rate)
@@ -110,7 +124,7 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
 
 def _within_budget(
     transfer: TransferProblem,
-    paths: Sequence[Path],
+    paths: Sequence[TransferPath],
     limit_gbps: float,
     budget_usd: float,
     at_least_gbps: float = 0.0,
@@ -129,10 +143,35 @@ def _within_budget(
     ).run()
 
 
+def _with_connections(
+    transfer: TransferProblem, search: Callable[[TransferProblem], Allocation | None]
+) -> Allocation | None:
+    """Return the result of a search that is tried first as if connections were free.
+
+    What it finds then is the optimum if its VMs have the connections for it, as they nearly always
+    do; and without these rows, fewer relays matter.
+    """
+    if any(scarce_connections(transfer, transfer.paths)):
+        direct, *relays = (
+            replace(path, in_connections_gbps=inf, out_connections_gbps=inf) if path else None
+            for path in (transfer.direct, *transfer.relays)
+        )
+        found = search(replace(transfer, direct=direct, relays=[r for r in relays if r]))
+        out_use = in_use = 0.0
+        for path in transfer.paths if found else ():
+            flow = found.flows.get(path.region, 0.0) if found else 0.0
+            out_use += flow / path.in_connections_gbps
+            in_use += flow / path.out_connections_gbps
+        most = 1 + ROUNDING
+        if found is None or (out_use <= found.src_vms * most and in_use <= found.dst_vms * most):
+            return found
+    return search(transfer)
+
+
 # ---- bounds --------------------------------------------------------------------------------------
 
 
-def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> list[Path]:
+def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> list[TransferPath]:
     """Return the direct path and the relays that an optimal allocation can need, cheapest first.
 
     A relay k dominates r if it is no dearer (fee and VM), forwards no less with one VM, and needs
@@ -154,7 +193,7 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
     least_vms = 1
     if rate_limit_gbps < inf:
         least_vms = min(whole_vms(rate_limit_gbps / end.cap_gbps) for end in (src, dst))
-    kept: list[Path] = []
+    kept: list[TransferPath] = []
     usable = [relay for relay in transfer.relays if relay.vm_gbps > 0 and relay.quota > 0]
     for r in sorted(usable, key=lambda r: (r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region)):
         a = r.in_connections_gbps if src_scarce else 0.0
@@ -175,7 +214,7 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
     return [direct, *kept] if direct else kept
 
 
-def rate_bound_gbps(transfer: TransferProblem, paths: Sequence[Path]) -> float:
+def rate_bound_gbps(transfer: TransferProblem, paths: Sequence[TransferPath]) -> float:
     """Return a rate that nothing exceeds: the greatest, where connections cannot run out."""
     src, dst = transfer.src, transfer.dst
     most_out = max([path.in_connections_gbps for path in paths], default=0.0)
@@ -199,7 +238,7 @@ Gains: TypeAlias = dict[tuple[str, int | None], float]
 unit is a VM, or what one VM pair reaches over a link."""
 
 
-def rate_duals(transfer: TransferProblem, paths: Sequence[Path]) -> tuple[float, Gains]:
+def rate_duals(transfer: TransferProblem, paths: Sequence[TransferPath]) -> tuple[float, Gains]:
     """Maximise the rate with all VMs in use: a linear program of four rows, with its duals.
 
     Limits of links and of relay VMs are bounds of the flows. Where several limits bind alike, what
@@ -256,7 +295,7 @@ def rate_duals(transfer: TransferProblem, paths: Sequence[Path]) -> tuple[float,
 
 def relays_that_can_pay(
     transfer: TransferProblem, value_usd: float, budget_usd: float
-) -> list[Path]:
+) -> list[TransferPath]:
     """Return the relays that can be part of something better than a value, if the rate is free.
 
     Each Gbit/s through a relay brings its egress fee and its share of a relay VM. If the whole

@@ -54,7 +54,7 @@ class End:
 
 # Not frozen: a plan makes one for each of some 70 regions, and freezing triples the time of that.
 @dataclass(slots=True)
-class Path:
+class TransferPath:
     """A path through one relay, or the direct one.
 
     Attributes
@@ -85,7 +85,9 @@ class Path:
     out_connections_gbps: float = inf
 
     @classmethod
-    def direct(cls, pair_gbps: float, usd_per_gb: float, connections_gbps: float = inf) -> Path:
+    def direct(
+        cls, pair_gbps: float, usd_per_gb: float, connections_gbps: float = inf
+    ) -> TransferPath:
         """Return the direct path, which no relay's VMs limit."""
         each = connections_gbps
         return cls(None, pair_gbps, pair_gbps, inf, usd_per_gb, 0.0, 1, each, each)
@@ -101,7 +103,7 @@ class TransferProblem:
 
     Attributes
     ----------
-    direct : Path | None
+    direct : TransferPath | None
         None where there is no direct link or it is not allowed.
     vm_start_s : float
         Time that a VM is paid for before the transfer begins.
@@ -110,8 +112,8 @@ class TransferProblem:
     volume_gb: float
     src: End
     dst: End
-    direct: Path | None
-    relays: Sequence[Path]
+    direct: TransferPath | None
+    relays: Sequence[TransferPath]
     vm_start_s: float = 0.0
 
     @property
@@ -120,7 +122,7 @@ class TransferProblem:
         return BITS_PER_BYTE * self.volume_gb / S_PER_H
 
     @property
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[TransferPath]:
         """The direct path, if there is one, and those through relays."""
         return [self.direct, *self.relays] if self.direct else [*self.relays]
 
@@ -173,8 +175,8 @@ def transfer_problem(
     direct = None
     if (pair_gbps := out_of[index[dst]]) > 0:
         fee = prices.egress_usd_per_gb(src, dst, volume_gb)
-        direct = Path.direct(pair_gbps, fee, connections * each_out[index[dst]])
-    relays: list[Path] = []
+        direct = TransferPath.direct(pair_gbps, fee, connections * each_out[index[dst]])
+    relays: list[TransferPath] = []
     if request.relays != "none":
         figures = zip(
             count(),
@@ -192,7 +194,7 @@ def transfer_problem(
             forbidden = forbidden.union(network.sites.keys() - {request.relays})
         # What a link would cost may not be known: then it can't be recommended.
         relays = [
-            Path(k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, *connections_gbps)
+            TransferPath(k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, *connections_gbps)
             for region, (
                 k,
                 gbps_in,

@@ -20,7 +20,7 @@ from planner.solvers.joint import Gain
 from planner.transfer.allocation import EQUAL, Allocation, best_on_path, greatest_rate_gbps
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluator
-from planner.transfer.problem import Path, TransferProblem, transfer_problem
+from planner.transfer.problem import TransferPath, TransferProblem, transfer_problem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 
 # The least gain of one more relay: each is one more thing to run and to fail.
@@ -198,7 +198,7 @@ class TransferSearch:
             found = found + [option for option in further if option.relays not in known]
         return found[:most]
 
-    def fastest_relay(self) -> tuple[Path, float]:
+    def fastest_relay(self) -> tuple[TransferPath, float]:
         """Return the relay of greatest rate with all its VMs, and its ratio to the direct rate.
 
         There are relays; of equals the cheapest comes first, then the nearest.
@@ -220,7 +220,7 @@ class TransferSearch:
         """The rate of each relay of the problem with all its VMs."""
         return [greatest_rate_gbps(self.transfer, relay) for relay in self.transfer.relays]
 
-    def _ranked(self, most: int) -> list[Path]:
+    def _ranked(self, most: int) -> list[TransferPath]:
         """Return the best of the relays that carry what limits demand, best first.
 
         If cost alone counts, fees rank them, and speed only among equals; otherwise, speed in steps
@@ -232,7 +232,7 @@ class TransferSearch:
         fastest_gbps = max([rate for rate, _ in able], default=0.0)
         by_price, rtt_ms = self.request.hour_usd == 0, self.figures.relay_rtts_ms
 
-        def key(item: tuple[float, Path]) -> tuple[float, float, float, int]:
+        def key(item: tuple[float, TransferPath]) -> tuple[float, float, float, int]:
             rate, relay = item
             assert relay.region is not None
             step = int((1 - rate / fastest_gbps) / AS_FAST)
@@ -241,7 +241,7 @@ class TransferSearch:
 
         return [relay for _, relay in sorted(able, key=key)[:most]]
 
-    def _options(self, relays: Iterable[Path]) -> list[Option]:
+    def _options(self, relays: Iterable[TransferPath]) -> list[Option]:
         return [option for relay in relays if (option := self.on_path(relay))]
 
     # ---- solving -----------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class TransferSearch:
     def _option(self, allocation: Allocation) -> Option:
         return Option(self.figures, allocation, self.request.hour_usd)
 
-    def on_path(self, path: Path | None) -> Option | None:
+    def on_path(self, path: TransferPath | None) -> Option | None:
         """Return the best plan over one path, if any meets the limits."""
         if path is None:
             return None
@@ -265,7 +265,7 @@ class TransferSearch:
             )
         return self._relay_options[path.region]
 
-    def _best_anywhere(self, relays: Iterable[Path]) -> Option | None:
+    def _best_anywhere(self, relays: Iterable[TransferPath]) -> Option | None:
         """Return the best plan over the direct path and some relays."""
         transfer = replace(self.transfer, relays=list(relays))
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf

@@ -37,7 +37,7 @@ from typing import TypeAlias
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
-from planner.transfer.problem import Path, TransferProblem
+from planner.transfer.problem import TransferPath, TransferProblem
 
 BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
 NEGLIGIBLE = 5e-8
@@ -98,7 +98,7 @@ class VmSearch:
 
     Parameters
     ----------
-    paths : sequence of Path
+    paths : sequence of TransferPath
         Those to consider.
     time_usd : float
         What the time at `rate_gbps` is worth.
@@ -111,7 +111,7 @@ class VmSearch:
     def __init__(
         self,
         transfer: TransferProblem,
-        paths: Sequence[Path],
+        paths: Sequence[TransferPath],
         rate_gbps: float,
         *,
         time_usd: float = 0.0,
@@ -159,6 +159,8 @@ class VmSearch:
                 if self._promising(node, bound):
                     self._round(solution)
                     if self._promising(node, bound):
+                        if not self.stretches and len(nodes) == 1:  # the root
+                            solution = self._without_hopeless_relays(node, bound, solution)
                         heappush(queue, (bound, next(order), node, solution))
             while queue:
                 bound, _, node, solution = heappop(queue)
@@ -276,12 +278,14 @@ class VmSearch:
             return None
         usd_per_h = part.src[0] * ends[0].vm_usd_per_h + part.dst[0] * ends[1].vm_usd_per_h
         corner = share, usd_per_h + relays_usd_per_h
-        if near:
+        if near and self.stretches:
             far = part.most_share, self._most_usd_per_h(part)
             corner = max(
                 corner, far, key=lambda at: at[0] * near[1] + at[1] * near[0] - at[0] * at[1]
             )
-        worth = self.value if self.best else self.time_usd / self.least_share
+        worth = 0.0
+        if self.stretches:
+            worth = self.value if self.best else self.time_usd / self.least_share
         program, constant = self._program(part, corner, worth, parent)
         return Node(part, program, constant + self.time_usd, corner, worth)
 
@@ -381,6 +385,29 @@ class VmSearch:
         if left_out <= 2 * rounding or most < least * SAME_RATE:
             return None
         return sqrt(least * most)
+
+    def _without_hopeless_relays(
+        self, node: Node, bound: float, solution: list[float]
+    ) -> list[float]:
+        """Leave out for good the relays whose first VM would cost more than the best so far.
+
+        With the program's dual values, one VM at an unused relay adds at least its price, or
+        the reduced cost of all that it can carry (reduced-cost fixing).
+        """
+        kept, dropped = [], set[int]()
+        for k, (path, (least, _)) in enumerate(zip(self.paths, node.part.relays, strict=True)):
+            at = 2 * k + 1
+            flow_usd = node.program.reduced_cost(at) * path.vm_gbps / self.rate_gbps
+            vm_usd = path.vm_usd_per_h * (self.full_rate_h + self.start_h)
+            unused = path.region is not None and least == 0 and solution[at] == 0.0 <= flow_usd
+            if unused and not self._promising(node, bound + min(flow_usd, vm_usd)):
+                dropped |= {at - 1, at}
+            else:
+                kept.append(k)
+        node.program.drop(dropped)
+        node.part.relays = [node.part.relays[k] for k in kept]
+        self.paths = [self.paths[k] for k in kept]
+        return [x for j, x in enumerate(solution) if j not in dropped]
 
     # ---- programs ----------------------------------------------------------------------------
 
@@ -494,7 +521,7 @@ class VmSearch:
                 return solution
             for k, end, vms in broken:
                 program.add_row(self._limit_row(k, end, program.width), 0.0, float(vms[1]))
-                if (k, end) not in self.limits:
+                if self.stretches and (k, end) not in self.limits:
                     self.limits.append((k, end))
         return None
 
@@ -503,7 +530,9 @@ class VmSearch:
         return [solution[2 * k] + solution[2 * k + 1] for k in range(len(self.paths))]
 
 
-def scarce_connections(transfer: TransferProblem, paths: Sequence[Path]) -> tuple[bool, bool]:
+def scarce_connections(
+    transfer: TransferProblem, paths: Sequence[TransferPath]
+) -> tuple[bool, bool]:
     """Say whether connections can run out at the source, and at the destination.
 
     They can't where on every path they carry as much as a VM's cap lets through.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path as FilePath
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.throughput import bundle_share_of_steady
-from planner.transfer.problem import End, Path, TransferProblem
+from planner.transfer.problem import End, TransferPath, TransferProblem
 from tests.shared_data import shared
 
 VM_USD_PER_H = {"aws": 1.536, "azure": 1.52, "gcp": 1.55}
@@ -62,7 +62,7 @@ class Grid:
                 continue
             caps = min(self.ingress_gbps(region), self.egress_gbps(region))
             relays.append(
-                Path(
+                TransferPath(
                     position,
                     in_gbps,
                     out_gbps,
@@ -76,7 +76,7 @@ class Grid:
             volume_gb,
             End(self.egress_gbps(src), vm_usd_per_h(src), vms),
             End(self.ingress_gbps(dst), vm_usd_per_h(dst), vms),
-            Path.direct(self.pair_gbps[src, dst], self.usd_per_gb[src, dst]),
+            TransferPath.direct(self.pair_gbps[src, dst], self.usd_per_gb[src, dst]),
             relays,
             vm_start_s,
         )
@@ -119,7 +119,7 @@ def january_grid() -> Grid:
     return read_grid(shared("aggregate_2022-01.csv").parent)
 
 
-def read_grid(folder: FilePath) -> Grid:
+def read_grid(folder: Path) -> Grid:
     """Read the three tidied files of the grid."""
     with (folder / "rtt_2022-04.csv").open() as file:
         rtt_ms = {

@@ -14,7 +14,7 @@ from planner.model.estimate import Estimate, Origin, exactly
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.transfer.problem import End, Path, TransferProblem
+from planner.transfer.problem import End, TransferPath, TransferProblem
 from planner.transfer.request import Objective, TransferRequest
 from tests.properties import examples
 
@@ -50,13 +50,13 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
     direct = None
     if draw(st.integers(0, 5)):
         pair_gbps = rate()
-        direct = Path.direct(pair_gbps, draw(FEES), pair_gbps * draw(PLENTY))
+        direct = TransferPath.direct(pair_gbps, draw(FEES), pair_gbps * draw(PLENTY))
     relays = []
     for region in range(draw(st.integers(0 if direct else 1, most_relays))):
         in_gbps, out_gbps = rate(), rate()
         vm_gbps = min(in_gbps, out_gbps) * draw(st.sampled_from([1.0, 1.0, 0.5]))
         relays.append(
-            Path(
+            TransferPath(
                 region,
                 in_gbps,
                 out_gbps,

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from planner.transfer.optimum import fastest, least_cost, least_value
-from planner.transfer.problem import End, Path, TransferProblem
+from planner.transfer.problem import End, TransferPath, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.properties import cases
@@ -53,13 +53,15 @@ def random_request(seed: int) -> Asked:
         return float(random.choice([0.02, 0.09, random.uniform(0.0, 0.2)]))
 
     pair = rate()
-    direct = Path.direct(pair, fee(), plenty(pair)) if random.random() < 0.85 else None
+    direct = TransferPath.direct(pair, fee(), plenty(pair)) if random.random() < 0.85 else None
     relays = []
     for region in range(int(random.integers(0 if direct else 1, 6))):
         into, out = rate(), rate()
         vm_gbps = min(into, out) * float(random.choice([1.0, 1.0, 0.6]))
         relays.append(
-            Path(region, into, out, vm_gbps, fee(), usd_per_h(), quota(), plenty(into), plenty(out))
+            TransferPath(
+                region, into, out, vm_gbps, fee(), usd_per_h(), quota(), plenty(into), plenty(out)
+            )
         )
     transfer = TransferProblem(
         float(random.choice([10.0, 500.0, random.uniform(1, 5000)])),
@@ -98,7 +100,7 @@ class WholeModel:
         self.equal[:paths], self.equal[self.rate] = 1, -1
         src, dst, direct = transfer.src, transfer.dst, transfer.direct
         self.most = np.ones(self.size)
-        ends: list[End | Path] = [src, dst, *relays]
+        ends: list[End | TransferPath] = [src, dst, *relays]
         for site, end in enumerate(ends):
             self._at_most(self._vms(site, 1.0), end.quota)
         for site, (end, connections) in enumerate(

@@ -9,14 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.transfer.allocation import best_on_path, greatest_rate_gbps
-from planner.transfer.problem import Path, TransferProblem
+from planner.transfer.problem import TransferPath, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.planner.transfer.strategies import patient, transfers
 
 
 def by_trying_everything(
-    transfer: TransferProblem, relay: Path, time_value: float, least_gbps: float, budget: float
+    transfer: TransferProblem,
+    relay: TransferPath,
+    time_value: float,
+    least_gbps: float,
+    budget: float,
 ) -> float:
     """Return the least value; infinity if there is none.
 

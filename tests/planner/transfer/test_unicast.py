@@ -19,7 +19,7 @@ from planner.transfer.optimum import (
     rate_duals,
     relevant_paths,
 )
-from planner.transfer.problem import End, Path, TransferProblem
+from planner.transfer.problem import End, TransferPath, TransferProblem
 from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import near, same_cost
@@ -83,7 +83,7 @@ def test_least_cost_equals_the_full_model(transfer: TransferProblem, share: floa
         assert same_cost(transfer, found.cost_usd, independent.least_cost_usd(transfer, rate))
 
 
-def relays_of(transfer: TransferProblem, rate_limit_gbps: float = inf) -> list[Path]:
+def relays_of(transfer: TransferProblem, rate_limit_gbps: float = inf) -> list[TransferPath]:
     paths = relevant_paths(transfer, rate_limit_gbps)
     return [path for path in paths if path.region is not None]
 
