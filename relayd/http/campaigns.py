@@ -1,15 +1,19 @@
-"""Campaigns with the service's fleet: one at a time, each in a thread that ends with it."""
+"""Campaigns with the service's fleet: one at a time, each in a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
+import os
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from math import inf
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +25,14 @@ from probes.fleet.hosts import Fleet
 from relayd.campaigns.forecast import forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.catalogue.loading import load_catalogue
-from relayd.http.problems import ProblemError
+from relayd.http.problems import ProblemError, problem_of
 from relayd.sources.wan import Wan
 from relayd.store import Location, open_store
 from relayd.store.campaigns.log import Campaigns
 
 LOG = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 30.0
+POLL_EVERY_S = 0.1
 
 
 def regions_of(path: Path | None) -> frozenset[str]:
@@ -83,10 +88,57 @@ def _spec_of(request: dict[str, Any], fleet: Fleet) -> CampaignSpec:
     )
 
 
+def _measure(
+    reply: Connection,
+    fleet_file: Path,
+    db: Location,
+    catalogues: Sequence[Path],
+    request: dict[str, Any],
+) -> None:
+    """Run a campaign in this process; its first reply is the campaign's number, or a problem."""
+    from relayd.campaigns.running import CampaignRunner, cancelled_by_sigterm  # loads asyncssh
+
+    os.setsid()  # a terminal's Ctrl-C is for the service, which ends this one in good order
+    try:
+        catalogue, fleet = load_catalogue(catalogues), fleet_of(fleet_file)
+        with ExitStack() as stack:
+            store = stack.enter_context(open_store(db, mode="create"))
+            campaigns, runner = Campaigns(store), CampaignRunner(fleet, catalogue, store)
+            try:
+                stack.enter_context(campaigns.alone())
+            except InputError:
+                detail = "Another process is running a campaign on the same store."
+                raise ProblemError(409, "conflict", detail) from None
+            if not request["resume"]:
+                spec = _spec_of(request, fleet)
+                campaign = runner.begin(spec, Method(), request["budget_usd"])
+            elif (unfinished := campaigns.unfinished()) is not None:
+                campaign = unfinished
+            else:
+                problem = "finds nothing: the last campaign was finished"
+                raise InputError("resume", problem, value=True)
+            reply.send(campaign.id)
+            minutes = request["max_minutes"]
+            deadline_s = inf if minutes is None else time.monotonic() + 60 * minutes
+            limits = CampaignLimits(budget_usd=request["budget_usd"], deadline_s=deadline_s)
+
+            async def run() -> None:
+                cancelled_by_sigterm()
+                with suppress(asyncio.CancelledError):
+                    await runner.run(campaign, limits)
+
+            asyncio.run(run())
+    except (RelaydError, ProblemError) as error:
+        reply.send(problem_of(error).content)
+        sys.exit(1)
+
+
 class CampaignSupervisor:
     """Runs campaigns with one fleet, unless a watcher holds it.
 
-    What they do is in the store, so that the end of the process loses nothing.
+    Estimating and choosing links take seconds, and SSH has its own event loop: neither is to hold
+    up answers. What a campaign does is in the store, so that the end of either process loses
+    nothing.
 
     Attributes
     ----------
@@ -101,9 +153,8 @@ class CampaignSupervisor:
         self._watched = watched
         self._db = db
         self._catalogues = catalogues
-        self._thread: threading.Thread | None = None
-        self._cancel: Callable[[], object] = lambda: None
-        self._is_closed = False
+        self._process: SpawnProcess | None = None
+        self._ended: asyncio.Task[None] | None = None
         self.running: int | None = None
 
     def refusal(self) -> str:
@@ -130,80 +181,47 @@ class CampaignSupervisor:
         """
         if refusal := self.refusal():
             raise ProblemError(409, "conflict", refusal)
-        if self._thread is not None and self._thread.is_alive():
+        if self._process is not None:
             raise ProblemError(409, "conflict", "A campaign is running already.")
-        loop = asyncio.get_running_loop()
-        number: asyncio.Future[int] = loop.create_future()
-
-        def begun(found: int | Exception) -> None:
-            tell: Any = number.set_result if isinstance(found, int) else number.set_exception
-            loop.call_soon_threadsafe(lambda: number.done() or tell(found))
-
-        # Estimating and choosing links take seconds, and SSH has an event loop of its own. A
-        # service that ends does not wait for a thread like this.
-        self._thread = threading.Thread(target=self._run, args=(request, begun), daemon=True)
-        self._thread.start()
-        return await number
-
-    def _run(self, request: dict[str, Any], begun: Callable[[int | Exception], None]) -> None:
+        spawning = get_context("spawn")
+        receiving, sending = spawning.Pipe(duplex=False)
+        arguments = (sending, self._fleet, self._db, self._catalogues, request)
+        self._process = process = spawning.Process(target=_measure, args=arguments)
         try:
-            self._measure(request, begun)
-        except Exception as error:
-            if self.running is None:
-                begun(error)
-            elif isinstance(error, RelaydError):
-                about = {"campaign": self.running, "problem": str(error)}
-                LOG.warning("campaign ended", extra=about)
-            else:
-                LOG.error("fault", exc_info=error, extra={"campaign": self.running})
-        else:
-            LOG.info("campaign ended", extra={"campaign": self.running})
-        finally:
-            self.running, self._cancel = None, lambda: None
+            await asyncio.to_thread(process.start)
+            sending.close()
+            reply: int | dict[str, Any] = await asyncio.to_thread(receiving.recv)
+        except (EOFError, OSError):
+            self._process = None
+            raise ProblemError(503, "unavailable", "The campaign could not be started.") from None
+        self.running = reply if isinstance(reply, int) else None
+        self._ended = asyncio.create_task(self._wait(process, receiving))
+        if isinstance(reply, int):
+            LOG.info("campaign started", extra={"campaign": reply})
+            return reply
+        await self._ended
+        raise ProblemError.of(reply["status"], reply)
 
-    def _measure(self, request: dict[str, Any], begun: Callable[[int], None]) -> None:
-        from relayd.campaigns.running import CampaignRunner  # loads asyncssh
-
-        assert self._fleet
-        catalogue, fleet = load_catalogue(self._catalogues), fleet_of(self._fleet)
-        with ExitStack() as stack:
-            store = stack.enter_context(open_store(self._db, mode="create"))
-            campaigns, runner = Campaigns(store), CampaignRunner(fleet, catalogue, store)
-            try:
-                stack.enter_context(campaigns.alone())
-            except InputError:
-                detail = "Another process is running a campaign on the same store."
-                raise ProblemError(409, "conflict", detail) from None
-            if not request["resume"]:
-                spec = _spec_of(request, fleet)
-                campaign = runner.begin(spec, Method(), request["budget_usd"])
-            elif (unfinished := campaigns.unfinished()) is not None:
-                campaign = unfinished
-            else:
-                problem = "finds nothing: the last campaign was finished"
-                raise InputError("resume", problem, value=True)
-            self.running = campaign.id
-            LOG.info("campaign started", extra={"campaign": campaign.id})
-            begun(campaign.id)
-            minutes = request["max_minutes"]
-            deadline_s = inf if minutes is None else time.monotonic() + 60 * minutes
-            limits = CampaignLimits(budget_usd=request["budget_usd"], deadline_s=deadline_s)
-
-            async def run() -> None:
-                loop, task = asyncio.get_running_loop(), asyncio.current_task()
-                assert task
-                self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
-                if self._is_closed:
-                    task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await runner.run(campaign, limits)
-
-            asyncio.run(run())
+    async def _wait(self, process: SpawnProcess, reply: Connection) -> None:
+        while process.is_alive():
+            await asyncio.sleep(POLL_EVERY_S)
+        number, self.running, self._process = self.running, None, None
+        about = {"campaign": number, "code": process.exitcode}
+        if number is not None and process.exitcode:
+            with suppress(EOFError):  # it was killed
+                about["problem"] = reply.recv()["detail"]
+            LOG.warning("campaign ended", extra=about)
+        elif number is not None:
+            LOG.info("campaign ended", extra=about)
+        reply.close()
 
     async def close(self) -> None:
         """Interrupt what runs; what was measured is kept, and `resume` goes on with it."""
-        self._is_closed = True
-        if (thread := self._thread) is not None:
-            with suppress(RuntimeError):  # its loop has just been closed
-                self._cancel()
-            await asyncio.to_thread(thread.join, STOP_TIMEOUT_S)
+        if (process := self._process) is None or self._ended is None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._ended), STOP_TIMEOUT_S)
+        except TimeoutError:
+            process.kill()
+            await self._ended
