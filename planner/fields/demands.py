@@ -64,17 +64,29 @@ def demands_gb(
 ) -> Demands:
     """Return demands as a mapping from source and destination to GB.
 
-    They may be ``{(src, dst): GB}``, ``{src: {dst: GB}}``, rows of ``src, dst, GB`` or of mappings
-    with ``src``, ``dst`` and ``volume_gb``, a data frame with sources as index and destinations as
-    columns, or an array or lists of shape (n, n), row to column, of named `regions`. A volume is a
-    number of GB or a text with a unit. Zeros, missing entries (NaN) and what a site sends itself
-    are left out.
+    Parameters
+    ----------
+    given : mapping, sequence, data frame or array
+        ``{(src, dst): GB}``, ``{src: {dst: GB}}``, rows of ``src, dst, GB`` or of mappings with
+        ``src``, ``dst`` and ``volume_gb``, a data frame with sources as index and destinations as
+        columns, or an array or lists of shape (n, n), row to column. A volume is a number of GB or
+        a text with a unit.
+    regions : sequence of str, optional
+        Names of an array's rows and columns.
+    field : str
+        What errors call them.
+    least : int
+        How many there must be.
+
+    Returns
+    -------
+    Demands
+        Without zeros, without missing entries (NaN), and without what a site sends itself.
 
     Raises
     ------
     InputError
-        If a volume is negative, infinite, too large or given twice, or less than `least` is to be
-        moved; it calls them `field`.
+        If a volume is negative, infinite, too large or given twice, or nothing is to be moved.
     """
     if type(given) is Demands:
         return given

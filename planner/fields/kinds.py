@@ -343,7 +343,17 @@ class Flag(Kind):
 
 
 class Names(Kind):
-    """From `least` to `most` names: ``regions`` or ``rules``; a `lone` text is one, if allowed."""
+    """Several names: of regions, or rules.
+
+    Parameters
+    ----------
+    name : str
+        Of the kind: ``regions`` or ``rules``.
+    least, most : int
+        How many.
+    lone : bool
+        Whether a single text is accepted as one name.
+    """
 
     repeated = True
 
@@ -505,7 +515,13 @@ def check_count(count: int, least: int, most: int) -> None:
 def fault_of(error: ValidationError, where: str = "", remedy: str | None = None) -> InputError:
     """Return the first fault that pydantic found as an InputError.
 
-    The field is `where`, followed by the entry at fault; the remedy is for faults that have none.
+    Parameters
+    ----------
+    error : ValidationError
+    where : str
+        What the field, or the value, is called; the entry at fault follows it.
+    remedy : str, optional
+        What to do about it, unless the fault says so itself.
     """
     fault = error.errors(include_url=False)[0]
     _, *inside = fault["loc"] if where else ("", *fault["loc"])

@@ -71,7 +71,13 @@ RiskAttitude: TypeAlias = Annotated[
 
 
 def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regions.") -> None:
-    """Refuse a transfer, a link or what is charged for one that leads back to its source."""
+    """Check that a transfer, a link or what is charged for one leads somewhere else.
+
+    Raises
+    ------
+    InputError
+        If both ends are the same region.
+    """
     if src == dst:
         raise InputError("dst", "is the source itself", value=dst, remedy=remedy)
 
@@ -251,10 +257,12 @@ class RuledRequest(VmRequest):
 
     @cached_property
     def forbidden(self) -> frozenset[str]:
-        """The regions that must not relay.
+        """The regions that must not relay, where the rules are resolved to regions.
 
-        :mod:`relayd.questions` resolves rules by a catalogue; those that are left are an
-        InputError.
+        Raises
+        ------
+        InputError
+            If they are not: :mod:`relayd.questions` resolves them by a catalogue.
         """
         rules = [*self.allow, *(rule for rule in self.avoid if rule.startswith(RULE_KINDS))]
         if rules:

@@ -101,7 +101,7 @@ FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mappi
 
 
 class Field:
-    """A field of a request, as surfaces are made from it; :func:`field` says what it declares.
+    """A field of a request, as surfaces are made from it.
 
     Attributes
     ----------
@@ -109,14 +109,27 @@ class Field:
         Of the attribute and keyword, and in JSON and errors.
     kind : Kind
         What values it takes.
+    help : str
+        One or two full sentences.
     default : object
         ``REQUIRED`` if there is none.
     required, optional : bool
         Whether it must be given, and whether None stands for "no such limit".
     accepts : object
         The type that a signature shows.
+    example : str | None
+        A value as a person writes it.
+    option : str | None
+        On the command line: ``--volume``, or a bare name for a positional argument. Fields that
+        share an option are read together. None if the command line does not have the field.
+    label, group : str
+        Of the field in a form, and of the part of the form.
     unitless : str | None
         Its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
+    aliases : tuple of str
+        Other names under which a value is accepted.
+    deprecated : bool
+        Whether it is still accepted but has no effect; no form and no command has it.
     """
 
     def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
@@ -178,7 +191,9 @@ class _Constructor(type):
 
 
 class Specified(metaclass=_Constructor):
-    """Base of requests and of their parts; the constructor accepts a field under all its names.
+    """Base of requests and of their parts: what is made from fields.
+
+    The constructor accepts each field under all its names.
 
     Raises
     ------
@@ -374,9 +389,16 @@ def _input_error(request: type[Specified], error: ValidationError) -> Exception:
 
 
 class Items(Kind, Generic[S]):
-    """From `least` to `most` specified things: as objects, as mappings, or as a data frame.
+    """A list of specified things: as objects, as mappings, or as a data frame.
 
-    An item without an id gets its number in the list, after `prefix`.
+    Parameters
+    ----------
+    of : type
+        A specified class.
+    least, most : int
+        How many.
+    prefix : str
+        Of an item's number in the list, which is its id where that is missing.
     """
 
     name, metavar = "items", "FILE"

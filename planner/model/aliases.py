@@ -24,7 +24,14 @@ _NEAR_SHOWN = 5
 
 
 class Resolution(NamedTuple):
-    """The region that a name stands for, and a sentence on the choice, if there was one."""
+    """The region that a name stands for.
+
+    Attributes
+    ----------
+    region_id : str
+    note : str
+        One sentence that says what was chosen among what; ``""`` where there was no choice.
+    """
 
     region_id: str
     note: str = ""

@@ -144,10 +144,18 @@ class OneMoreVm:
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """One path of a plan and the share that it carries of the volume between its ends.
+    """One path of a plan and what it carries.
 
-    Of two regions for direct, three through a relay. Connections are those on each link, over all
-    VMs, and addresses the kinds of each link.
+    Attributes
+    ----------
+    regions : tuple of str
+        Two for direct, three through a relay.
+    share : float
+        Of the volume between its ends.
+    connections : int
+        TCP connections on each link, over all VMs.
+    addresses : tuple of AddressKind
+        Over which kind of address each link is.
     """
 
     regions: tuple[str, ...]
@@ -158,11 +166,19 @@ class PathShare:
 
 
 def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A:
-    """Give a new answer an id of all that it says, so that no two share one, and return it.
+    """Give an answer an id of all that it says, so that no two share one, and return it.
 
     An answer says what was asked, names the snapshot and shows every figure that follows from
     them, from prices and from link states: the same answer has the same id wherever it is given.
-    Fields that change with the clock are left out by name; `evidence` is what they rest on.
+
+    Parameters
+    ----------
+    answer : Recommendation
+        A new one, which gets its ``plan_id``.
+    *evidence
+        What the fields that are left out rest on.
+    without : collection of str
+        Fields that change with the clock, such as sentences that say how old a measurement is.
     """
     out = {"plan_id", *without}
     shown = [getattr(answer, f.name) for f in fields(answer) if f.name not in out]

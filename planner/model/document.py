@@ -48,7 +48,13 @@ def regions_as_json(
 ) -> list[dict[str, Any]]:
     """Return regions as JSON types, with their aliases and the VM types that plans use there.
 
-    `sites` are those of the graph; elsewhere the catalogue's default VM types are assumed.
+    Parameters
+    ----------
+    regions : iterable of Region
+    sites : mapping
+        Of the graph, by region.
+    catalogue : Catalogue
+        Whose VM types are assumed in regions that the graph does not have.
     """
     aliases: dict[str, list[str]] = {}
     for alias, members in catalogue.aliases.items():

@@ -20,7 +20,13 @@ from typing import Self
 
 
 class RelaydError(Exception):
-    """Base of all errors that relayd raises on purpose; commands exit with its `exit_code`."""
+    """Base of all errors that relayd raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line exits with when this error ends it.
+    """
 
     exit_code = 1
 
@@ -96,7 +102,15 @@ class StoreError(InputError):
 
 
 class InfeasibleError(RelaydError):
-    """No plan meets the limits of a request: which limit, and the least change that helps."""
+    """No plan meets the limits of a request.
+
+    Parameters
+    ----------
+    limit : str
+        The limit that makes it so, with its value.
+    remedy : str
+        The smallest change that would make a plan possible: a full sentence.
+    """
 
     exit_code = 3
 
@@ -121,7 +135,13 @@ def no_path(src: str, dst: str) -> DataError:
 
 
 def not_installed(package: str, extra: str, purpose: str) -> InputError:
-    """Return the error that a package is needed which only an extra of relayd installs."""
+    """Return the error that a package is needed which only an extra of relayd installs.
+
+    Parameters
+    ----------
+    purpose : str
+        What it is needed for: a clause that follows "is needed to".
+    """
     return InputError(
         package,
         f"is needed to {purpose}, and is not installed",

@@ -46,6 +46,8 @@ class Link:
     limited_by : LimitedBy
         What holds the aggregate where it is: the cap of a VM; the windows of its connections;
         the path, as more connections were seen to bring nothing; or not known.
+    address : AddressKind
+        Over which addresses its VMs reach each other.
     """
 
     src: str

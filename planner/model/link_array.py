@@ -97,10 +97,12 @@ class Origins:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkArray(Mapping[str, "LinkRow"]):
-    """Directed links between n regions: a mapping of source to destination to :class:`.Link`.
+    """Directed links between regions: a mapping of source to destination to :class:`.Link`.
 
     Attributes
     ----------
+    regions : tuple of str, length n
+        Their positions are rows and columns of the table.
     table : array of LINK, shape (n, n)
         May be mapped from a file; it is never written to.
     evidence : array of EVIDENCE
@@ -121,7 +123,19 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     @classmethod
     def of(cls, links: Iterable[Link], regions: Iterable[str] = ()) -> LinkArray:
-        """Return links as an array, after other regions; an InputError if a link comes twice."""
+        """Return links as an array.
+
+        Parameters
+        ----------
+        links : iterable of Link
+        regions : iterable of str, optional
+            Regions that come first, with or without links.
+
+        Raises
+        ------
+        InputError
+            If a link comes twice.
+        """
         found = list(links)
         ends = (end for link in found for end in (link.src, link.dst))
         names = tuple(dict.fromkeys((*regions, *ends)))
@@ -176,8 +190,14 @@ class LinkArray(Mapping[str, "LinkRow"]):
     ) -> LinkArray:
         """Return m links between named regions whose figures rest on no samples.
 
-        `rows` of LINK have the number of an origin in place of evidence, and `ends` are the numbers
-        of both regions of each.
+        Parameters
+        ----------
+        names : sequence of str, length n
+        ends : (array, array), length m
+            Numbers of the ends of each link.
+        rows : array of LINK, length m
+            With the number of an origin in place of evidence.
+        origins : sequence of Origin
         """
         evidence = np.zeros(len(origins), EVIDENCE)
         for column in ("newest_s", "oldest_s", "prior"):
@@ -388,9 +408,13 @@ class LinkArray(Mapping[str, "LinkRow"]):
         )
 
     def where(self, chosen: Bools, other: LinkArray | None = None) -> LinkArray:
-        """Return these links where they are chosen, (n, n), and elsewhere none or another array's.
+        """Return these links where they are chosen, and elsewhere none, or those of another array.
 
-        That is of the same regions and evidence.
+        Parameters
+        ----------
+        chosen : array of bool, shape (n, n)
+        other : LinkArray, optional
+            Of the same regions; its evidence must be that of this one.
         """
         cells = np.zeros(self.table.shape, LINK) if other is None else other.whole.copy()
         cells[chosen] = self.whole[chosen]

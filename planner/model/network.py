@@ -139,7 +139,15 @@ class Network:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check_region(self, region: str, field: str, *, names: str = "") -> None:
-        """Refuse a region that the network lacks, in a field that `names` a region or is one."""
+        """Refuse a region that the network lacks.
+
+        Parameters
+        ----------
+        region, field : str
+            The field that names it, for the error.
+        names : str
+            Words before the problem, such as ``names a region that``, if the field is no region.
+        """
         if region not in self.sites:
             raise InputError(
                 field,
@@ -326,11 +334,15 @@ class Network:
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> Network:
-        """Build a network from a directed graph whose figures are taken as exact.
+        """Build a network from a directed graph.
 
         Edges carry ``aggregate_gbps`` and optionally ``rtt_ms`` and ``per_flow_mbps``; nodes
-        optionally ``egress_gbps`` and ``ingress_gbps``. An InputError names what is missing or
-        wrong.
+        optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken as exact.
+
+        Raises
+        ------
+        InputError
+            If an edge has no rate, or a figure is negative or infinite.
         """
         position = {node: i for i, node in enumerate(graph.nodes)}
         aggregate, flow = np.zeros((2, len(position), len(position)))
@@ -425,8 +437,14 @@ def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
 class Rates:
     """Rates of one VM pair with a fixed number of connections, as rows and columns.
 
-    A plan needs one row (out of its source) and one column (into its destination), in Gbit/s and
-    the network's order, 0 where there is no link: both are kept, so that many plans share them.
+    A plan needs one row (out of its source) and one column (into its destination): both are
+    made on first use and kept, so that many plans on one network share them.
+
+    Attributes
+    ----------
+    out_of, into : callable
+        Gbit/s towards (from) every site, in the network's order, from (to) a region; 0 where there
+        is no link.
     """
 
     def __init__(

@@ -28,7 +28,17 @@ class Prices(Protocol):
 def average_usd_per_gb(
     tiers: tuple[Tier, ...], volume_gb: float, month_to_date_gb: float = 0.0
 ) -> float:
-    """Return the mean price of a volume above 0 that follows what the month has billed already."""
+    """Return the mean price of a volume that follows what the month has already seen.
+
+    Parameters
+    ----------
+    tiers : tuple of Tier
+        Ascending, the last without an upper end.
+    volume_gb : float
+        Above 0.
+    month_to_date_gb : float
+        Volume already billed under the same tiers this month.
+    """
     start, end = month_to_date_gb, month_to_date_gb + volume_gb
     floor = cost = 0.0
     for tier in tiers:
@@ -56,10 +66,16 @@ def meter(src: str, dst: str) -> tuple[str, str]:
 
 
 def metered_usd_per_gb(prices: Prices, links_gb: Mapping[Pair, float]) -> dict[Pair, float]:
-    """Return the mean $/GB of links that carry volumes above 0 in the same month.
+    """Return the mean $/GB of every link where all carry their volumes in the same month.
 
     Exact where all links of a meter have one price list. Where lists differ, each link is charged
     as if its volume were spread evenly over what the meter counts.
+
+    Parameters
+    ----------
+    prices : Prices
+    links_gb : mapping
+        Source and destination to the volume sent, above 0.
     """
     counted_gb: dict[tuple[str, str], float] = {}
     for pair, gb in links_gb.items():
@@ -75,8 +91,14 @@ def provider_of(region: str) -> str:
 class CataloguePrices:
     """Prices from a catalogue, for the VM types of a network's sites.
 
-    `month_to_date_gb` maps a provider (or ``*`` for any) to the volume that each of its meters has
-    counted so far this month.
+    Parameters
+    ----------
+    catalogue : Catalogue
+    network : Network
+        Says which VM type is used in a region.
+    month_to_date_gb : mapping
+        Provider (or ``*`` for any) to the volume that each of its meters has counted so far this
+        month.
     """
 
     def __init__(

@@ -305,8 +305,15 @@ class SiteResources:
         """Return the times that volumes on links need at the estimates' high and low bounds.
 
         What links take of a VM's connections is a sum over them, and as their errors are
-        independent, they add up in squares. Caps and paths are all at their bounds. `vms` are those
-        in use, and `low` and `high` the same sites at the bounds of the estimates.
+        independent, they add up in squares. Caps and paths are all at their bounds.
+
+        Parameters
+        ----------
+        links_gbit : array, shape (n, n)
+        vms : array, length n
+            Those in use.
+        low, high : SiteResources
+            The same sites at the bounds of the estimates.
         """
         share, used = links_gbit * self.connections_s_per_gbit, np.maximum(vms, 1.0)
         pairs = np.minimum(used[:, None], used[None, :])

@@ -69,7 +69,11 @@ def flow_share_of_steady(window_mb: float, rtt_ms: float, duration_s: float) -> 
 def window_from_flow_mb(throughput_mbps: float, rtt_ms: float, duration_s: float | None) -> float:
     """Return the window that explains what one flow reached.
 
-    The test of so many seconds began with slow start; without a duration, the rate is steady.
+    Parameters
+    ----------
+    throughput_mbps, rtt_ms : float
+    duration_s : float | None
+        Length of the test if it began with slow start; None for a steady value.
     """
     window_mb = throughput_mbps * rtt_ms / 1000.0 / MBIT_PER_MB
     if duration_s is None:

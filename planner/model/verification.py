@@ -15,7 +15,18 @@ grid: bounds of what one run shows are no closer than that."""
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPath:
-    """A relayed path that was run by itself, between one VM pair; seconds are since 1970 (UTC)."""
+    """A relayed path that was run by itself.
+
+    Attributes
+    ----------
+    regions : tuple of str
+    connections : int
+        Of one VM pair.
+    achieved_gbps : float
+        Of one VM pair.
+    at_s : float
+        Seconds since 1970 (UTC).
+    """
 
     regions: tuple[str, ...]
     connections: int

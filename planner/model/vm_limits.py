@@ -87,7 +87,11 @@ def widenings(
 ) -> dict[tuple[int, ...], str]:
     """Return the sites where one more VM may save time, with their name, the most valuable first.
 
-    As :func:`bottlenecks_of_rows` takes them.
+    Parameters
+    ----------
+    worth_s : array, length rows
+        What one more VM there saves, at the margin; rows that save no more than `least_s` are left
+        out.
     """
     found: dict[tuple[int, ...], str] = {}
     for position in _worthwhile(worth_s, least_s):
@@ -126,7 +130,13 @@ def connections_by_region(
 
 
 def links_that_take_turns(needed: Mapping[str, int], connections: int) -> tuple[str, ...]:
-    """Return a warning if a VM needs more connections than it may open."""
+    """Return a warning if a VM needs more connections than it may open.
+
+    Parameters
+    ----------
+    needed : mapping
+        Region to connections that a VM there needs (:func:`connections_by_region`).
+    """
     busiest = max(needed, key=lambda region: needed[region], default=None)
     if busiest is None or needed[busiest] <= connections:
         return ()

@@ -47,10 +47,23 @@ UNSEEN_ERROR = 0.33
 
 @dataclass(frozen=True, slots=True)
 class FlowTest:
-    """One direct test of one TCP connection, as the receiver counted it.
+    """One direct test of one TCP connection.
 
-    The round-trip time is without load, if measured; the duration is None where slow start was left
-    out. An InputError refuses figures that are not positive and finite, and ends that are the same.
+    Attributes
+    ----------
+    src, dst : str
+        Sender and receiver.
+    throughput_mbps : float
+        Mean over the test, as the receiver counted it.
+    rtt_ms : float | None
+        Round-trip time of the path without load; None where it was not measured with it.
+    duration_s : float | None
+        Length of a test that began with slow start; None where slow start was left out.
+
+    Raises
+    ------
+    InputError
+        If a figure is not positive and finite, or both ends are the same.
     """
 
     src: str
@@ -87,8 +100,17 @@ UNSEEN = Window(DEFAULT_WINDOW_MB, UNSEEN_ERROR, 0)
 class FlowEvidence:
     """Evidence of direct tests: round-trip times, steady rates, receivers' windows, hosts' caps.
 
-    `rtts_ms` come before the times of tests; one holds for both directions unless the other is
-    given too. An InputError refuses one that is not positive and finite.
+    Parameters
+    ----------
+    tests : iterable of FlowTest
+    rtts_ms : mapping, optional
+        ``(a, b)`` to a round-trip time in ms; it holds for both directions unless the other is
+        given too, and comes before the times of tests.
+
+    Raises
+    ------
+    InputError
+        If a time is not positive and finite.
     """
 
     def __init__(

@@ -44,10 +44,16 @@ def spreads_of(estimate: Estimate) -> Spreads:
 
 
 class LinkFigures(NamedTuple):
-    """What one VM pair reaches over a link with all its connections, and with one of them.
+    """Figures of one link with some number of connections.
 
-    `alone` are the spreads of the former; where the link enters the destination, whose window may
-    hold it back, `own` are those of the link itself and `window` those that all such links share.
+    Attributes
+    ----------
+    rates : mapping of Bound to Rates
+    alone : Spreads
+        Of what one VM pair reaches.
+    own, window : Spreads
+        The same where the link enters the destination, whose window may hold it back: what is
+        the link's own, and what all links into the destination share.
     """
 
     rates: Mapping[Bound, tuple[float, float]]

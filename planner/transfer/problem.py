@@ -45,7 +45,16 @@ from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The source or the destination: one VM's cap on what leaves or enters, and VMs at most."""
+    """The source or the destination.
+
+    Attributes
+    ----------
+    cap_gbps : float
+        One VM's egress cap (source) or ingress cap (destination).
+    vm_usd_per_h : float
+    quota : int
+        Greatest number of VMs.
+    """
 
     cap_gbps: float
     vm_usd_per_h: float

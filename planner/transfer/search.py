@@ -85,7 +85,13 @@ class TransferSearch:
         self._relay_options: dict[int | None, Option | None] = {}
 
     def within(self, vms: int) -> TransferSearch:
-        """Return the search with so many VMs at most, no more than here, where none are stated."""
+        """Return the search with at most so many VMs where the request states no number.
+
+        Parameters
+        ----------
+        vms : int
+            No more than there may be here.
+        """
         if vms not in self._within:
             self._within[vms] = TransferSearch(
                 self.request, self.network, self.prices, vms, like=self

@@ -249,7 +249,15 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
 def warnings(
     decision: Decision, vm_types: Mapping[str, VmType], now_s: float | None
 ) -> tuple[str, ...]:
-    """Return the warnings that come with a plan; the VM types are the catalogue's."""
+    """Return the warnings that come with a plan.
+
+    Parameters
+    ----------
+    vm_types : mapping
+        Of the catalogue.
+    now_s : float | None
+        Seconds since 1970, where the time is known.
+    """
     request, network = decision.request, decision.search.network
     links = [network.link(*pair) for pair in decision.used_pairs]
     found = [

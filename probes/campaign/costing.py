@@ -113,13 +113,16 @@ class Meter:
 def campaign_cost(
     rounds: Sequence[Round], region_of: Mapping[str, str], meter: Meter
 ) -> dict[str, Any]:
-    """Return the volume and cost of rounds in the order in which they run; the meter counts on.
+    """Return the volume and cost of rounds.
 
-    Returns
-    -------
-    dict
-        JSON types: ``rounds``, ``volume_gb`` and ``egress_usd``, also for each of the ``phases`` in
-        order; ``sent_gb``, ``received_gb`` and ``egress_usd`` of ``regions``, dearest first.
+    Parameters
+    ----------
+    rounds : sequence of Round
+        In the order in which they run, which decides the price tier of each.
+    region_of : mapping
+        Host to region.
+    meter : Meter
+        Counts on.
 
     Raises
     ------
@@ -182,7 +185,15 @@ LEAST_RTT_GB = 3e-5
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The rest that may be spent; its name is for the message that it was reached."""
+    """The rest that may be spent.
+
+    Attributes
+    ----------
+    usd, gb : float
+        Infinite where there is no limit.
+    name : str
+        The limit as a noun phrase, for the message that it was reached.
+    """
 
     usd: float = inf
     gb: float = inf

@@ -374,8 +374,17 @@ def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) ->
     """Return the length of the critical path: a campaign's duration if tools alone took time.
 
     Stages follow one another. Within one, a probe needs all its hosts, and limits hold for probes
-    at once; the longest chain of probes that waited for one another is the critical path. Probes
-    are replayed in the order of their beginnings, as far as their samples show them.
+    at once; the longest chain of probes that waited for one another is the critical path. The rest
+    of a campaign's time is the cost of orchestration: logins, servers that start, jitter, the
+    store, choosing.
+
+    Parameters
+    ----------
+    outcomes : sequence of ProbeOutcome
+        In the order of their ends. They are replayed in the order of their beginnings, as far as
+        their samples show them.
+    limits : CampaignLimits
+        Under which they ran.
     """
     stages: dict[str, list[ProbeOutcome]] = defaultdict(list)
     for outcome in sorted(outcomes, key=_began_s):

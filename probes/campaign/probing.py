@@ -67,7 +67,15 @@ def warm_up_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> int:
 
 
 class Prober:
-    """Runs probes between hosts of a fleet; expected round-trip times size the warm-up."""
+    """Runs probes between hosts of a fleet.
+
+    Parameters
+    ----------
+    sessions : Sessions
+    rtt_ms : callable
+        Source and destination host to the round-trip time to expect; sizes the warm-up.
+    method : Method
+    """
 
     def __init__(
         self, sessions: Sessions, rtt_ms: Callable[[str, str], float], method: Method = AS_ASKED

@@ -42,7 +42,15 @@ LEAST_PART = 1e-6  # links without a fee still take time
 
 
 class Choice(NamedTuple):
-    """The next links to measure, best first, and why to go on or to stop, as a clause."""
+    """The next links to measure.
+
+    Attributes
+    ----------
+    tasks : list of ProbeTask
+        Best first; empty when it is time to stop.
+    reason : str
+        The reason to go on or to stop, as a clause.
+    """
 
     tasks: list[ProbeTask]
     reason: str

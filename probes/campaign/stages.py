@@ -35,7 +35,19 @@ USUAL_RTT_MS = 150.0
 
 @dataclass
 class CampaignInputs:
-    """The specification of a campaign, and the inputs by which it chooses and sizes its probes."""
+    """The specification of a campaign, and the inputs by which it chooses and sizes its probes.
+
+    Attributes
+    ----------
+    spec : CampaignSpec
+    method : Method
+    fleet : Fleet
+    estimated : callable
+        Returns the network of the fleet's regions, from all samples so far.
+    price : Price
+    network : Network
+        As it was estimated last.
+    """
 
     spec: CampaignSpec
     method: Method

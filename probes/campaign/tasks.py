@@ -93,7 +93,24 @@ class Probe:
 
 @dataclass(eq=False)
 class ProbeOutcome:
-    """The result of a probe; ``problem`` is empty where it succeeded."""
+    """The result of a probe.
+
+    Attributes
+    ----------
+    probe : Probe
+    samples : tuple of Sample
+    sent_gb, usd : float
+        Volume of all its attempts, and its cost on the wire.
+    attempts : int
+    problem : str
+        The reason of its failure; ``""`` without one.
+    cause, host : Cause | None, str
+        Of the failure.
+    busy_s : float
+        Time for which tools were at work on the attempt that counted.
+    notes : tuple of str
+        Remarks on a probe that succeeded.
+    """
 
     probe: Probe
     samples: tuple[Sample, ...] = ()

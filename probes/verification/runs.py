@@ -53,8 +53,21 @@ Price: TypeAlias = Callable[[str, str, float, float], float]
 class Run:
     """Paths that are run at the same time, and afterwards their results.
 
-    Its kind is ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than
-    planned; or ``apart`` for a recheck of one link.
+    Attributes
+    ----------
+    kind : str
+        ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than planned;
+        or ``apart`` for a recheck of one link.
+    prediction : PlanPrediction
+    paths : tuple of PlanPath
+    omit_s, measured_s : int
+        Warm-up, and the time that counts.
+    has_begun : bool
+        Whether it may have sent anything.
+    measured_at_s : float
+        Its begin, seconds since 1970 (UTC); 0 unless it ended in good order.
+    relays : dict
+        Relay host to the program that split TCP there.
     """
 
     kind: str

@@ -187,6 +187,8 @@ class ReplayHistory:
         Between which throughput was measured.
     most_connections : int
         Of any throughput sample; 0 if no sample states them.
+    first_s, last_s : float
+        Times of the first and the last throughput sample; infinity and its opposite without any.
     samples_read : int
         Throughput samples within the steps that were yielded so far.
     """

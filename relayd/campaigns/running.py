@@ -167,7 +167,12 @@ async def while_held(
     work: Coroutine[Any, Any, T],
     is_to_stop: Callable[[], bool] = lambda: False,
 ) -> T:
-    """Do some work for as long as a lease is held; cancel it once it is to stop.
+    """Do some work for as long as a lease is held.
+
+    Parameters
+    ----------
+    is_to_stop : callable, optional
+        Asked each second; once it is true, the work is cancelled.
 
     Raises
     ------

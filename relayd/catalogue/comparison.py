@@ -73,8 +73,13 @@ class CatalogueComparison:
 def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueComparison:
     """Compare a price list with the catalogue that it would be laid on.
 
-    That is the built-in tables and overlays, without a user's files: those stay on top. The
-    overlay's figures say that they are from `source`.
+    Parameters
+    ----------
+    prices : PriceList
+    below : Catalogue
+        Built-in tables and overlays, without a user's files: those stay on top.
+    source : str
+        What the overlay's figures say they are from.
     """
     found = CatalogueComparison()
     of_types = prices.vm_usd_per_h | prices_of_types(prices.parts, below.vm_types)

@@ -30,8 +30,20 @@ class Downloads:
     """Files of one origin, kept in a folder with what identifies their version.
 
     A file that was fetched before is asked for under the condition that it has changed; one that
-    broke off goes on where it stopped, if the server has kept that version. `most_bytes` are of all
-    files together, `until_s` is on the monotonic clock, and no link may lead away from `base`.
+    broke off goes on where it stopped, if the server has kept that version.
+
+    Parameters
+    ----------
+    folder : Path
+    base : str
+        Address that all documents must be of: no link leads elsewhere.
+    session : aiohttp.ClientSession
+    most_bytes : int
+        Of all files together.
+    until_s : float
+        On the monotonic clock.
+    progress : callable
+        Called with a line of text now and then.
     """
 
     def __init__(

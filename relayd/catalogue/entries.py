@@ -251,10 +251,17 @@ class VcpuQuotaEntry(_SourcedEntry):
 
 
 class EntryKind(NamedTuple):
-    """A kind of entry: its value, and the fields that tell entries from each other.
+    """A kind of entry.
 
-    Without such keys it is a table, whose own keys are names. `fields` are what its entries may
-    have.
+    Attributes
+    ----------
+    value : TypeAdapter
+    keys : tuple of str
+        The fields that tell entries of it from each other; none where it is a table, whose keys do.
+    name : TypeAdapter
+        Of a table's keys.
+    fields : list of str
+        What its entries may have, as files have it.
     """
 
     value: TypeAdapter[Any]

@@ -22,9 +22,15 @@ _AWS_INDEX = "/offers/v1.0/aws/index.json"
 
 
 class Feed(NamedTuple):
-    """A provider's published prices: what fetches the documents for some regions.
+    """A provider's published prices.
 
-    The key that it may want is in the variable of the environment that is named.
+    Attributes
+    ----------
+    base : str
+    fetch : callable
+        Fetches documents for some regions, and returns their files.
+    key : str
+        The variable of the environment with the key that it wants; an empty text if it wants none.
     """
 
     base: str
@@ -33,7 +39,13 @@ class Feed(NamedTuple):
 
 
 async def fetch_azure(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
-    """Fetch the pages of VMs and traffic, each of which names the next."""
+    """Fetch the pages of VMs and traffic, each of which names the next.
+
+    Raises
+    ------
+    FormatError
+        If a page is none, or pages lead in a circle.
+    """
     files = []
     for words in _AZURE_FILTERS:
         for region in regions or ("",):
@@ -86,7 +98,13 @@ async def fetch_aws(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
 
 
 async def fetch_google(downloads: Downloads, regions: Sequence[str]) -> list[Path]:  # noqa: ARG001
-    """Fetch the SKUs of Compute Engine, which are those of all regions."""
+    """Fetch the SKUs of Compute Engine, which are those of all regions.
+
+    Raises
+    ------
+    FormatError
+        If a page is none, or pages lead in a circle.
+    """
 
     def following(page: dict[str, Any]) -> str | None:
         token = page.get("nextPageToken")

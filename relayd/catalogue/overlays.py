@@ -46,7 +46,16 @@ def overlays_in_force() -> list[Path]:
 
 
 def add_overlay(text: str, source: str, on: date) -> Path:
-    """Write TOML as a whole or not at all, and return its path, which has a word for its source."""
+    """Write an overlay as a whole or not at all, and return its path.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+    source : str
+        A word for the file's name, such as ``azure-retail``.
+    on : date
+    """
     folder = overlay_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

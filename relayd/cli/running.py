@@ -74,6 +74,8 @@ def worded(
 ) -> str:
     """Return an error's text, with options in place of the names of a request's fields.
 
+    An error begins with the field's name; a remedy has other fields' names between backticks.
+
     Parameters
     ----------
     error : RelaydError

@@ -49,7 +49,15 @@ _REMEDIES = {
 
 
 def error_of(document: Mapping[str, Any], url: str = "service") -> RelaydError:
-    """Return the exception that a problem document (RFC 9457) of a service stands for."""
+    """Return the exception that a problem document stands for.
+
+    Parameters
+    ----------
+    document : mapping
+        RFC 9457, with the members that relayd adds.
+    url : str
+        Of the service, for errors of its own.
+    """
     kind, detail = str(document.get("kind", "")), str(document.get("detail", ""))
     field, remedy = str(document.get("field") or ""), document.get("remedy")
     value = document.get("value")

@@ -169,9 +169,14 @@ class RateLimits:
 
 
 class BrowserChecks:
-    """Checks of one service, by its names and by other origins whose pages may ask.
+    """Checks of one service.
 
-    Localhost and addresses are names of it in any case.
+    Parameters
+    ----------
+    hosts : collection of str
+        Names of the service; localhost and addresses are in any case.
+    origins : collection of str
+        Origins other than its own whose pages may ask, such as ``https://dashboard.example``.
     """
 
     def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
@@ -184,7 +189,13 @@ class BrowserChecks:
         self._is_own = lru_cache(256)(lambda host: _is_own(host, names))
 
     def check_host(self, request: web.Request) -> None:
-        """Refuse a request for another host (421, RFC 9110, 15.5.20); browsers name one."""
+        """Refuse a request for another host; one that names none is not a browser's.
+
+        Raises
+        ------
+        ProblemError
+            421 (RFC 9110, 15.5.20).
+        """
         for host in request.headers.getall(hdrs.HOST, ()):
             if not self._is_own(host):
                 raise _foreign(

@@ -125,7 +125,13 @@ class ClientConnection(RequestHandler):
 
 
 def most_connections(wanted: int) -> int:
-    """Raise the limit of open files as far as possible; return how many connections fit."""
+    """Raise the limit of open files as far as the system allows, and return what fits under it.
+
+    Parameters
+    ----------
+    wanted : int
+        The most connections that there are to be.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # some systems allow less than they say
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -65,9 +65,14 @@ Model: TypeAlias = type[BaseModel] | type[Specified]
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """A request that was read and checked, and the service that answers it by what it knows now.
+    """A request that was read and checked, and the service that answers it.
 
-    ``query`` and ``body`` are instances of the route's models.
+    Attributes
+    ----------
+    current : Current
+        The state of knowledge that the answer rests on.
+    query, body
+        Instances of the route's models; of a question, its request.
     """
 
     service: Service
@@ -109,14 +114,25 @@ class Route:
     ----------
     handler : callable
         Returns a document without its snapshot, the bytes of a whole one, or a response.
+    summary, description : str
     scope : Scope | None
         That a token needs; None for a route that is open to everyone.
+    query, body : type of BaseModel, optional
+        A body may be specified by fields, as a question's is.
+    question : Question, optional
+        Whose request is in the query string of GET, in the body of POST.
     example : mapping, optional
         A body that can be sent; a question has its own.
+    answer : type, optional
+        Of a JSON answer.
+    media_type : str
+        Of the answer.
     body_types : tuple of str
         Media types of the body; where there are several, the handler reads it.
-    etag, unlimited : bool
-        Whether If-None-Match is honoured; whether rate limits leave it out.
+    etag : bool
+        Whether If-None-Match is honoured.
+    unlimited : bool
+        Whether rate limits leave it out.
     also_schemas : tuple
         Models that the body's model refers to by name.
     operation_id : str
@@ -183,7 +199,14 @@ class Route:
 def route(
     method: str, path: str, scope: Scope | None = None, answer: Any = None, /, **options: Any
 ) -> Callable[[Handler], Route]:
-    """Make a handler a route; its docstring has the summary, unless a question has, and more."""
+    """Make a handler a route; its docstring has the summary, unless a question has, and more.
+
+    Parameters
+    ----------
+    method, path, scope, answer
+    **options
+        Further attributes of :class:`Route`.
+    """
 
     def declared(handler: Handler) -> Route:
         summary, _, text = cleandoc(handler.__doc__ or "").partition("\n\n")
@@ -423,7 +446,14 @@ def known_response(
 
 
 def compressed(response: web.Response, tag: str | None = None) -> web.Response:
-    """Compress a response for clients that accept it, unless it is small; its ETag is weak."""
+    """Compress a response for clients that accept it, unless it is small.
+
+    Parameters
+    ----------
+    response : web.Response
+    tag : str, optional
+        Its ETag: a weak one, as it is the same with each compression.
+    """
     if tag is not None:
         response.etag = ETag(tag, is_weak=True)
     if isinstance(response.body, bytes) and len(response.body) >= LEAST_COMPRESSED_BYTES:
@@ -439,7 +469,15 @@ def compressed(response: web.Response, tag: str | None = None) -> web.Response:
 async def streamed_response(
     request: web.Request, parts: Iterable[Buffer], response: web.StreamResponse
 ) -> web.StreamResponse:
-    """Send an answer that threads make meanwhile: no more than a part of it is in memory."""
+    """Send an answer that is made meanwhile: no more than a part of it is in memory.
+
+    Parameters
+    ----------
+    parts : iterator of bytes-like
+        Asked for in threads, one after the other.
+    response : web.StreamResponse
+        Status and headers.
+    """
     await response.prepare(request)
     if request.method == hdrs.METH_HEAD:
         return response
@@ -469,7 +507,13 @@ def _together(parts: Iterable[Buffer]) -> Iterator[bytes]:
 
 
 def json_parts(members: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield a JSON object piece by piece; an iterator as a value yields parts of a list."""
+    """Yield a JSON object piece by piece.
+
+    Parameters
+    ----------
+    members : iterable of (name, value)
+        An iterator as a value stands for a list, of which it yields parts, lists themselves.
+    """
     before = b"{"
     for name, value in members:
         yield before + encoded(name) + b":"

@@ -51,6 +51,16 @@ STOP_WATCHING_S = 15.0
 class Service:
     """Everything that handlers use.
 
+    Parameters
+    ----------
+    settings : ServiceSettings
+    db : Path or Address
+        The store; made where there is none.
+    catalogues : sequence of Path
+        A user's own catalogue files.
+    telemetry : Telemetry | None
+        Where traces and metrics are sent.
+
     Attributes
     ----------
     current : Current

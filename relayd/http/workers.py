@@ -99,7 +99,10 @@ class Workers:
     ) -> T:
         """Answer in a process that ends with it: it keeps no worker from questions, and no memory.
 
-        Raises what :meth:`ask` does. A service that ends does not wait for it.
+        Raises
+        ------
+        ProblemError
+            503 if it took too long or if the process died, or see :meth:`ask`.
         """
         pool = _new_pool(1)
         try:

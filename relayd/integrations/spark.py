@@ -98,9 +98,21 @@ def shuffle_plan(
 ) -> PlacedShuffle:
     """Return a region for each partition of a shuffle like one that was logged.
 
-    As many partitions as it had unless stated; the rest as of
-    :func:`~relayd.integrations.shuffles.place_shuffle`. Of ``connections`` of a VM, Spark opens
-    ``spark.shuffle.io.numConnectionsPerPeer`` a peer.
+    Parameters
+    ----------
+    shuffle : SparkShuffle
+    partitions : int, optional
+        As many as it had unless stated.
+    wan : Wan or RemoteWan, optional
+        What is known of the network; without it, the store of the user.
+    **question
+        Further fields of :class:`~planner.placement.request.ReduceRequest`, such as ``budget_usd``,
+        or ``connections`` of a VM (Spark opens ``spark.shuffle.io.numConnectionsPerPeer`` a peer).
+
+    Raises
+    ------
+    InputError, InfeasibleError, DataError
+        As of :meth:`relayd.Wan.place_reduce`.
     """
     wanted = shuffle.partitions if partitions is None else partitions
     return place_shuffle(wan, shuffle.input_gb, wanted, **question)

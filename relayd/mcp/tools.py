@@ -69,7 +69,15 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
-    """Return all tools; without a fleet file, no campaign can be forecast."""
+    """Return all tools.
+
+    Parameters
+    ----------
+    location : Location
+        Of the store, for what campaigns have measured.
+    fleet : Path | None
+        Fleet file, without which no campaign can be forecast.
+    """
     found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS, _EXPLAIN]
     if fleet is not None:
         found.append(_forecast(location, fleet))

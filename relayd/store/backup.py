@@ -44,9 +44,14 @@ def backup(store: Store, target: Path) -> None:
 
 
 def restore(source: Path, where: Location) -> None:
-    """Make a store of what :func:`backup` wrote on the same engine; all of it, or nothing.
+    """Make a store of a backup; all of it, or nothing.
 
-    The backup is checked first. The store must not be there yet, or nothing be stored in it.
+    Parameters
+    ----------
+    source : Path
+        What :func:`backup` wrote, on the same engine; it is checked first.
+    where : Path or Address
+        A file that is not there yet, an empty database, or a store that nothing was stored in.
 
     Raises
     ------

@@ -39,7 +39,13 @@ class RecordedChange(NamedTuple):
 def record_change(
     database: Database, action: str, subject: str, *, who: str | None = None, address: str = ""
 ) -> None:
-    """Record a change by this program's user or another, in a transaction or as one by itself."""
+    """Record a change and its author, in a transaction of its own or in the caller's.
+
+    Parameters
+    ----------
+    who : str, optional
+        The user who runs this program, unless given.
+    """
     by = {"at_s": time.time(), "who": who or this_user(), "address": address}
     database.add("changes", {**by, "action": action, "subject": subject[:_MOST_SUBJECT]})
 

@@ -86,12 +86,22 @@ class Lease:
         return self._holding.fence
 
     def check(self) -> None:
-        """Raise StoreError unless this process holds the lease: before steps of its role alone."""
+        """Raise unless this process holds the lease: before each step that others must not take.
+
+        Raises
+        ------
+        StoreError
+        """
         if not self.is_held:
             raise lapsed(self._role)
 
     def acquire(self, *, even_if_held: bool = False) -> bool:
-        """Acquire the lease if it is free, or take it from its holder; return whether it is ours.
+        """Acquire the lease if it is free; return whether this process holds it now.
+
+        Parameters
+        ----------
+        even_if_held : bool
+            Take it from its holder.
 
         Raises
         ------

@@ -31,6 +31,8 @@ class SnapshotRow(NamedTuple):
         Up to when measurements count, and when it was made; seconds since 1970 (UTC).
     source : str
         ``measured``, ``baseline`` or ``mixed``.
+    catalogue_digest : str
+        Of the catalogue whose caps and coordinates it uses.
     samples_through : int
         Id of the newest sample that it takes into account; 0 for none.
     links, sites : int

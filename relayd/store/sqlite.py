@@ -27,7 +27,15 @@ CACHE_KIB = 65_536
 
 
 class SqliteDatabase(Database):
-    """A connection to a file, in autocommit mode (``isolation_level=None``)."""
+    """One connection to one database file.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        In autocommit mode (``isolation_level=None``).
+    path : Path
+        Of the file as the user spelled it, for errors.
+    """
 
     engine = "sqlite"
     clock_sql = "((julianday('now') - 2440587.5) * 86400.0)"

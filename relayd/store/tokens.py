@@ -153,7 +153,13 @@ class Tokens(Part):
         )
 
     def revoke(self, token_id: int) -> Token:
-        """Revoke a token, which stays in the list; raise InputError if there is none."""
+        """Revoke a token; it stays in the list.
+
+        Raises
+        ------
+        InputError
+            If there is none with this number.
+        """
         found = next((token for token in self.list() if token.id == token_id), None)
         if found is None:
             raise InputError(

@@ -44,7 +44,13 @@ class StoreThread:
         return self._lease
 
     async def acquire_lease(self) -> bool:
-        """Acquire the prober's lease if it is free; return whether it is held here now."""
+        """Acquire the prober's lease if it is free; return whether it is held here now.
+
+        Raises
+        ------
+        StoreError
+            If the store can't tell.
+        """
 
         def acquire() -> bool:
             store = self._opened()

@@ -306,7 +306,19 @@ def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -
 
 
 def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Network:
-    """Build the graph of the catalogue's regions, and further ones, with no measurement at all."""
+    """Build the graph of the catalogue's regions with no measurement at all.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    further : iterable of str, optional
+        Regions to add that are not part of the catalogue's baseline.
+
+    Raises
+    ------
+    DataError
+        If a region's provider has no VM type.
+    """
     names = dict.fromkeys((*baseline_regions(catalogue), *further))
     sites = {name: baseline_site(name, catalogue) for name in names}
     links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites))
@@ -338,10 +350,18 @@ def by_models(
     chosen: Bools,
     address: AddressKind,
 ) -> LinkArray:
-    """Return chosen links, shape (n, n), over a kind of address, with throughput from models.
+    """Return chosen links over a kind of address, with throughput from models.
 
     Their round-trip times and loss stay. Those are left out of whose rates nothing is known.
-    `sites` are all of theirs, in order.
+
+    Parameters
+    ----------
+    links : LinkArray
+    sites : mapping
+        Of all of their regions, in order.
+    catalogue : Catalogue
+    chosen : array of bool, shape (n, n)
+    address : AddressKind
     """
     src, dst = np.nonzero(chosen & links.present)
     cells = links.whole[src, dst]
@@ -358,10 +378,17 @@ def by_models(
 
 
 def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
-    """Return a network as it would be with other VM types in some regions, or of some providers.
+    """Return a network as it would be with other VM types in some regions.
 
     Round-trip times stay; throughput of the links concerned comes from models, because what was
     measured was measured with other VMs.
+
+    Parameters
+    ----------
+    network : Network
+    catalogue : Catalogue
+    chosen : mapping
+        Region or provider to the id of a VM type.
     """
     sites = dict(network.sites)
     for name, site in network.sites.items():

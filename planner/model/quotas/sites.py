@@ -84,7 +84,13 @@ def refuse_without_vms(
 
 
 def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
-    """Return sentences about VMs that quotas do not allow, with the increases to ask for."""
+    """Return sentences about VMs that quotas do not allow, with the increases to ask for.
+
+    Parameters
+    ----------
+    wanted : mapping
+        Region to a number of VMs above what its quotas allow.
+    """
     regions: dict[str, list[str]] = {}
     for region, count in wanted.items():
         limit, request = _limit_and_request(network.sites[region], count)

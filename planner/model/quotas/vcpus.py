@@ -83,7 +83,16 @@ class VcpuQuota(NamedTuple):
 
 
 class VmQuota(NamedTuple):
-    """The VMs, of `vm_vcpus` each, that a quota leaves; those `running` are left anyway."""
+    """The VMs of a site's type that a quota leaves.
+
+    Attributes
+    ----------
+    quota : VcpuQuota
+    vm_vcpus : int
+        Of one VM.
+    running : int
+        VMs that a plan in progress has there, whatever the quota.
+    """
 
     quota: VcpuQuota
     vm_vcpus: int

@@ -46,7 +46,14 @@ FORMATS = (
 
 
 class Reading(NamedTuple):
-    """Prices, and the files that they were read from, with the format of each."""
+    """Prices, and the files that they were read from.
+
+    Attributes
+    ----------
+    prices : PriceList
+    files : dict
+        Each file's path to the format that it was recognised as.
+    """
 
     prices: PriceList
     files: dict[Path, PriceFormat]

@@ -58,7 +58,14 @@ def read(document: PriceDocument, found: PriceList) -> None:
 def prices_of_types(
     parts: Mapping[tuple[str, str], Mapping[str, float]], type_ids: Iterable[str]
 ) -> dict[str, dict[str, float]]:
-    """Return USD for an hour of VM types by region, from what cores and memory cost there."""
+    """Return USD for an hour of VM types by region, from what cores and memory cost.
+
+    Parameters
+    ----------
+    parts : mapping
+        Family and region to USD of a ``Core`` and of a GiB of ``Ram`` for an hour.
+    type_ids : iterable of str
+    """
     by_family: dict[str, dict[str, Mapping[str, float]]] = {}
     for (family, region), both in parts.items():
         if both.keys() == _UNIT.keys():

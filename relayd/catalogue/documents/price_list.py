@@ -48,7 +48,13 @@ class PriceList:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add_vm(self, place: str, type_id: str, region: str, usd_per_h: float) -> None:
-        """Add the price of a VM; of several for one region, the dearest counts."""
+        """Add the price of a VM; of several for one region, the dearest counts.
+
+        Raises
+        ------
+        FormatError
+            If a name is invalid; says the place in the document.
+        """
         _must_be_name(place, "VM type", type_id)
         _must_be_name(place, "region", region)
         if usd_per_h == 0:
@@ -72,7 +78,13 @@ class PriceList:
         by_start[from_gb] = max(usd, by_start.get(from_gb, 0.0))
 
     def add_quota(self, place: str, region: str, family: str, vcpus: int, used: int) -> None:
-        """Add what an account may run; of several for a region, what leaves least counts."""
+        """Add what an account may run; of several for a region, the one that leaves least counts.
+
+        Raises
+        ------
+        FormatError
+            If the region's name is invalid.
+        """
         _must_be_name(place, "region", region)
         quota = (vcpus, used, place)
         before = self.quotas.get((region, family), quota)

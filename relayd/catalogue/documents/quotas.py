@@ -22,7 +22,13 @@ _MOST = 1e300  # no limit is written as a large number
 
 
 def read_aws(document: PriceDocument, found: PriceList) -> None:
-    """Read the applied quotas of EC2 in a region; a FormatError if a figure or name is invalid."""
+    """Read the applied quotas of EC2 in a region.
+
+    Raises
+    ------
+    FormatError
+        Of this and the other readers: if a figure or name is invalid.
+    """
     for row in items_of(str(document.path), document.json["Quotas"]):
         # arn:aws:servicequotas:us-east-1:123456789012:ec2/L-1216C47A
         region = ":".join(row.text("QuotaArn").split(":")[3:4])

@@ -21,7 +21,13 @@ def recognises(document: PriceDocument) -> bool:
 
 
 def read(document: PriceDocument, found: PriceList) -> None:
-    """Read the prices of a provider, whose name is that of the folder; a FormatError otherwise."""
+    """Read the prices of a provider.
+
+    Raises
+    ------
+    FormatError
+        If the folder is not named after the provider, or a row is wrong.
+    """
     provider = document.path.parent.name or document.path.resolve().parent.name
     if provider not in PROVIDERS:
         remedy = f"SkyPilot keeps it in a folder that says so: {', '.join(PROVIDERS)}."

@@ -62,7 +62,16 @@ def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
 
 
 def human(plan: Plan, *, volume_assumed: bool, listed: bool) -> str:
-    """Return a plan for people; single relays are listed where that was asked for."""
+    """Return a plan for people: verdict and reason, the comparison, advice, certainty.
+
+    Parameters
+    ----------
+    plan : Plan
+    volume_assumed : bool
+        Whether no volume was given.
+    listed : bool
+        Whether to list single relays.
+    """
     request, relay = plan.request, plan.best_relay
     assumed = " (assumed; say --volume)" if volume_assumed else ""
     split = len(plan.paths) > 1 or plan.verdict != "direct"

@@ -137,6 +137,16 @@ class Exposition:
     """All metrics as one text: of the service, of campaigns, and of at most so many links.
 
     Gauges of links are made by a worker, once for each state of knowledge.
+
+    Parameters
+    ----------
+    metrics : Metrics
+    most_links : int
+        Links with gauges of their own; 0 for none.
+    store : StoreAccess
+    workers : Workers
+    current : callable
+        Returns the state of knowledge that answers rest on now.
     """
 
     def __init__(

@@ -81,6 +81,16 @@ class PostgresqlDatabase(Database):
 
     A statement on a connection that broke raises StoreError; the next one connects again. Inside
     a transaction there is no next one: all of its statements raise until it is left.
+
+    Parameters
+    ----------
+    address : Address
+    busy_timeout_s : float
+        How long to wait for another writer.
+    read_only : bool
+        Refuse changes.
+    statement_timeout_s : float
+        How long a statement may take, and somewhat later an answer.
     """
 
     engine = "postgresql"

@@ -187,7 +187,17 @@ class StoredSamples(Part):
     def page(
         self, src: str, dst: str, metric: Metric | None, *, after_id: int, limit: int
     ) -> Samples:
-        """Return the samples of a link that arrived after one of them, in order of arrival."""
+        """Return the samples of a link that arrived after one of them, in order of arrival.
+
+        Parameters
+        ----------
+        src, dst : str
+            Region ids; regions without samples have an empty page.
+        metric : Metric, optional
+            Only this metric.
+        after_id : int
+            0 for the first page.
+        """
         where, values = _condition(src, dst, metric, {"samples.id > ?": after_id})
         return self._samples(f"{where} ORDER BY samples.id LIMIT ?", [*values, limit])
 
