@@ -190,9 +190,7 @@ _IN_PROGRESS = TypeAdapter(ScheduleInProgress)
 
 
 def schedule_from(document: Any, field: str = "existing") -> ScheduleInProgress:
-    """Return the schedule of a JSON document: its transfers with their periods, and its time.
-
-    Costs, loads and remedies are left out: continuing the schedule computes them.
+    """Return the schedule of a JSON document.
 
     Raises
     ------

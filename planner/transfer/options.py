@@ -44,16 +44,10 @@ def spreads_of(estimate: Estimate) -> Spreads:
 
 
 class LinkFigures(NamedTuple):
-    """Figures of one link with some number of connections.
+    """What one VM pair reaches over a link with all its connections, and with one of them.
 
-    Attributes
-    ----------
-    rates : mapping of Bound to Rates
-    alone : Spreads
-        Of what one VM pair reaches.
-    own, window : Spreads
-        The same where the link enters the destination, whose window may hold it back: what is
-        the link's own, and what all links into the destination share.
+    `alone` are the spreads of the former; where the link enters the destination, whose window may
+    hold it back, `own` are those of the link itself and `window` those that all such links share.
     """
 
     rates: Mapping[Bound, tuple[float, float]]

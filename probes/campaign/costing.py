@@ -113,16 +113,13 @@ class Meter:
 def campaign_cost(
     rounds: Sequence[Round], region_of: Mapping[str, str], meter: Meter
 ) -> dict[str, Any]:
-    """Return the volume and cost of rounds.
+    """Return the volume and cost of rounds in the order in which they run; the meter counts on.
 
-    Parameters
-    ----------
-    rounds : sequence of Round
-        In the order in which they run, which decides the price tier of each.
-    region_of : mapping
-        Host to region.
-    meter : Meter
-        Counts on.
+    Returns
+    -------
+    dict
+        JSON types: ``rounds``, ``volume_gb`` and ``egress_usd``, also for each of the ``phases`` in
+        order; ``sent_gb``, ``received_gb`` and ``egress_usd`` of ``regions``, dearest first.
 
     Raises
     ------

@@ -73,20 +73,18 @@ class Section:
         return result
 
     def table(self, caption: str, records: Iterable[Record], columns: str) -> None:
-        """Add a table of records.
-
-        Parameters
-        ----------
-        columns : mapping
-            Header to the key of a value and its format (:func:`format`): ``mbps:,.0f``.
-        """
+        """Add a table of records; columns are keys and formats, such as ``src dst mbps:,.0f``."""
         specs = [column.partition(":")[::2] for column in columns.split()]
         rows = tuple(
             tuple("not seen" if record[k] is None else format(record[k], f) for k, f in specs)
             for record in records
         )
         if rows:
-            self.tables.append(Table(caption, tuple(k.replace("_", " ") for k, _ in specs), rows))
+            self.tables.append(Table(caption, tuple(_header(k) for k, _ in specs), rows))
+
+
+def _header(key: str) -> str:
+    return " ".join("VM" if word == "vm" else word for word in key.split("_"))
 
 
 @dataclass(frozen=True, slots=True)

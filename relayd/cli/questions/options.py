@@ -94,8 +94,6 @@ def request_from(options: argparse.Namespace, request: type[R]) -> R:
     options : argparse.Namespace
     request : type
         A specified class.
-    **more
-        Values of fields that are known otherwise.
 
     Raises
     ------
