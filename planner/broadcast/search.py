@@ -124,7 +124,7 @@ def candidate_of(
 
 
 def value_of(request: BroadcastRequest, cost: Cost, duration_s: float) -> float:
-    """Return what a request's objective makes of a cost and a duration."""
+    """Value a cost and a duration by the objective of a request."""
     hour_usd = request.hour_usd
     return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
 

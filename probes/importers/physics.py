@@ -146,7 +146,7 @@ def _provider_of(region: str) -> str:
 
 
 def _kind(sample: Sample) -> tuple[str, tuple[str, str], tuple[str, str]]:
-    """Return what the limits of a sample depend on: its metric, and ends with VM types."""
+    """Return the metric of a sample and its ends with VM types, on which its limits depend."""
     if sample.metric == "rtt_ms":
         return sample.metric, (sample.src, ""), (sample.dst, "")
     src, dst = _provider_of(sample.src), _provider_of(sample.dst)

@@ -38,7 +38,7 @@ def pick(of: object, names: str, **more: object) -> dict[str, Any]:
 
 
 def snapshot_as_json(snapshot: Snapshot | None) -> dict[str, Any] | None:
-    """Return what JSON says of the snapshot that a command made."""
+    """Return the snapshot that a command made, as its JSON names it."""
     return None if snapshot is None else pick(snapshot, "id as_of")
 
 

@@ -226,7 +226,7 @@ def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
 
 
 def forecast_text(forecast: CampaignForecast) -> str:
-    """Return what a campaign would take."""
+    """Word the forecast of a campaign."""
     cost, everything = forecast.cost, forecast.everything
     phases = [
         {"phase": phase, "duration_s": forecast.phase_s[phase], **part}

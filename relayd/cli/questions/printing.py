@@ -110,7 +110,7 @@ def advice_block(advice: Iterable[Advice]) -> str:
 
 
 def more_vms_block(found: Iterable[OneMoreVm], sooner: str) -> str:
-    """Return what one more VM brings; `sooner` has a place for the time saved."""
+    """Word the gain from one more VM; `sooner` has a place for the time saved."""
     lines = [
         f"One more VM at {'each end of ' * ('->' in more.region)}{more.region}: "
         f"{duration_text(more.duration_s)} in all, " + sooner.format(duration_text(more.saved_s))
