@@ -359,7 +359,7 @@ def test_a_path_far_above_what_was_expected_keeps_to_the_budget(
     (outcome,), engine = _run(fleet[0], campaign, [task], limits, method=method, stage=phase)
     assert (outcome.cause, outcome.samples) == ("limit", ())
     assert "the budget allows" in outcome.problem
-    assert 2 <= outcome.attempts <= 3  # one that a busy machine cut short leaves room for another
+    assert outcome.attempts == 2
     # What it did allow was sent, and every attempt of it is paid for.
     assert 0.5 * budget_usd < outcome.usd == engine.ledger.usd <= budget_usd
     assert campaign.spent() == pytest.approx((engine.ledger.sent_gb, engine.ledger.usd))
