@@ -180,7 +180,7 @@ class Tariff(Specified):
 
 @dataclass(frozen=True)
 class ScheduleInProgress:
-    """What of a schedule continuing it needs: its transfers with their periods, and its time."""
+    """A schedule to continue: its transfers with their periods, and its time."""
 
     now_s: float
     transfers: tuple[TransferSchedule, ...]

@@ -51,7 +51,7 @@ class Allocation:
 
     @property
     def direct_gbps(self) -> float:
-        """What goes over the direct path."""
+        """The rate over the direct path."""
         return self.flows.get(None, 0.0)
 
 

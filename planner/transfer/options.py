@@ -44,7 +44,7 @@ def spreads_of(estimate: Estimate) -> Spreads:
 
 
 class LinkFigures(NamedTuple):
-    """What one VM pair reaches over a link with all its connections, and with one of them.
+    """Rates of one VM pair over a link with all its connections, and with one of them.
 
     `alone` are the spreads of the former; where the link enters the destination, whose window may
     hold it back, `own` are those of the link itself and `window` those that all such links share.

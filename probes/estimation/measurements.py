@@ -1,8 +1,7 @@
-"""What tests of links show by themselves: round-trip times, single flows, aggregates and losses.
+"""Measurements of links by themselves: round-trip times, single flows, aggregates and losses.
 
 Links without tests get a round-trip time from the nearest measurement, and one flow by the
-receiver's
-window.
+receiver's window.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def make_app(service: Service) -> web.Application:
 
 
 class _Handling:
-    """What is done around the handlers of a service; a request that matches no route has none."""
+    """The middleware of a service, and the routes by which it judges requests."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""What a service does besides answering: it reads, makes snapshots, and watches its fleet."""
+"""Background work of a service: reading the store, making snapshots, watching its fleet."""
 
 from __future__ import annotations
 

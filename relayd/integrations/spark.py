@@ -144,7 +144,7 @@ def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
 
 
 class _Log:
-    """What the events of a log tell of stages, by number."""
+    """The stages in the events of a log, by number."""
 
     def __init__(self, regions: Mapping[str, str]) -> None:
         self._region_of_host = regions

@@ -57,7 +57,7 @@ class DueCampaign:
 
 @dataclass
 class CampaignRun:
-    """What a campaign in its thread has come to."""
+    """The state of a campaign in its thread."""
 
     id: int | None = None
     usd: float = 0.0

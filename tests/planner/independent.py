@@ -187,5 +187,5 @@ def same_cost(transfer: TransferProblem, usd: float, other_usd: float) -> bool:
 
 
 def near(value: float, tolerance: float = TOLERANCE) -> Any:
-    """Return what is equal but for rounding."""
+    """Expect a value that is equal but for rounding."""
     return pytest.approx(value, rel=tolerance, abs=0.0)

@@ -60,7 +60,7 @@ def complete(regions: Iterable[str], row: str) -> list[str]:
 
 
 def modelled() -> Wan:
-    """Return what is known without a measurement."""
+    """Return a source that knows the baseline alone."""
     catalogue = load_catalogue(())
     return Wan(MemorySource(catalogue, baseline_network(catalogue)))
 
