@@ -10,11 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
+from operator import attrgetter
 from typing import TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, ROUNDING, Allocation, best_on_path, whole_vms
+from planner.transfer.allocation import (
+    EQUAL,
+    ROUNDING,
+    Allocation,
+    allocate,
+    best_on_path,
+    greatest_rate_gbps,
+    whole_vms,
+)
 from planner.transfer.fees import MeteredFees
 from planner.transfer.problem import TransferPath, TransferProblem
 from planner.transfer.vm_search import VmSearch, scarce_connections
@@ -31,12 +40,46 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
     """Return the cheapest allocation at exactly this rate, or None if there is none."""
     if rate_gbps <= 0:
         return None
+    best = None
+    if rate_gbps <= greatest_rate_gbps(transfer, transfer.direct) and transfer.direct:
+        best = allocate(transfer, [(transfer.direct, rate_gbps)])
+        if best.cost_usd <= _least_usd_with_relays(transfer, transfer.direct, rate_gbps):
+            return best
 
     def search(problem: TransferProblem) -> Allocation | None:
         paths = relevant_paths(problem, rate_gbps)
-        return VmSearch(problem, paths, rate_gbps, at_least_gbps=rate_gbps).run()
+        return VmSearch(problem, paths, rate_gbps, at_least_gbps=rate_gbps, best=best).run()
 
     return _with_connections(transfer, search)
+
+
+def _least_usd_with_relays(
+    transfer: TransferProblem, direct: TransferPath, rate_gbps: float
+) -> float:
+    """Return a bound that nothing at this rate with fewer VMs at an end, or lower fees, is below.
+
+    With n VMs at the end that has fewer, direct carries at most ``P n``; the rest is charged as
+    through one relay of the lowest fee, the lowest price and the fastest VM of all.
+    """
+    src, dst, relays = transfer.src, transfer.dst, transfer.relays
+    if not relays:
+        return inf
+    fee = min([relay.usd_per_gb for relay in relays])
+    vm_usd_per_h = min([relay.vm_usd_per_h for relay in relays])
+    vm_gbps = max([relay.vm_gbps for relay in relays])
+    hours = transfer.gbps_h / rate_gbps + transfer.vm_start_s / S_PER_H
+    src_vms, dst_vms = (whole_vms(rate_gbps / end.cap_gbps) for end in (src, dst))
+    least = inf
+    for vms in range(min(src_vms, dst_vms), min(src.quota, dst.quota) + 1):
+        rest = rate_gbps if fee < direct.usd_per_gb else max(0.0, rate_gbps - direct.in_gbps * vms)
+        relay_usd_per_h = whole_vms(rest / vm_gbps) * vm_usd_per_h if vm_gbps > 0 else inf
+        usd_per_h = max(vms, src_vms) * src.vm_usd_per_h + max(vms, dst_vms) * dst.vm_usd_per_h
+        dearer = rest / rate_gbps * (fee - direct.usd_per_gb)
+        egress_usd = transfer.volume_gb * (direct.usd_per_gb + dearer)
+        least = min(least, egress_usd + (usd_per_h + relay_usd_per_h) * hours)
+        if rest <= 0 or fee < direct.usd_per_gb:
+            break
+    return least
 
 
 def least_value(
@@ -195,7 +238,10 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
         least_vms = min(whole_vms(rate_limit_gbps / end.cap_gbps) for end in (src, dst))
     kept: list[TransferPath] = []
     usable = [relay for relay in transfer.relays if relay.vm_gbps > 0 and relay.quota > 0]
-    for r in sorted(usable, key=lambda r: (r.usd_per_gb, -r.vm_gbps, r.vm_usd_per_h, r.region)):
+    usable.sort(key=attrgetter("vm_usd_per_h", "region"))
+    usable.sort(key=attrgetter("vm_gbps"), reverse=True)
+    usable.sort(key=attrgetter("usd_per_gb"))
+    for r in usable:
         a = r.in_connections_gbps if src_scarce else 0.0
         b = r.out_connections_gbps if dst_scarce else 0.0
         # What those that dominate it carry for each VM at the ends, and with the least VMs.
