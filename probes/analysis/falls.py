@@ -52,7 +52,8 @@ def fall_of(sample: Sample) -> dict[str, Any] | None:
     """Return a test's only change of rate, if it is a fall."""
     if '"findings"' not in sample.detail:
         return None
-    changes = [one for one in changes_in(sample.read_detail()) if one["pattern"] != "slow-start"]
+    transient = ("slow-start", "stall")
+    changes = [one for one in changes_in(sample.read_detail()) if one["pattern"] not in transient]
     if len(changes) != 1 or changes[0]["pattern"] not in ("drop", "burst"):
         return None
     (fall,) = changes

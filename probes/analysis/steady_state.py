@@ -3,7 +3,9 @@
 A series of 1 s rates may begin with slow start, or with a burst that a token bucket lets through
 (EC2); it may fall after a while or after a volume (Azure, 8 to 10 GB or 100 s); or go back and
 forth between two rates (several IP paths). The steady rate is the median after the last lasting
-change, never a mean of all; changes are reported with their time and volume.
+change; changes are reported with their time and volume. Where bytes over time since that change
+differ from the median by over 5 %, the bytes are right: a path that carries nothing in one second
+of three moves two thirds of its usual rate. Seconds without data are stalls, not a level.
 
 Lasting changes are found by cutting the series in two where ranks differ most (Mann-Whitney, as
 in Pettitt's test, 1979), again and again in the parts. A cut counts if the ranks differ by more
@@ -24,12 +26,17 @@ import numpy as np
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.stopping import median_interval
 
-Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level"]
+Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level", "stall"]
 LASTING: tuple[Pattern, ...] = ("drop", "rise", "two-level")
 """Changes of the rate for good; bursts and slow start are the transient."""
 
 MIN_INTERVAL_S = 0.9
 """Shorter intervals measure the tool's writes rather than the path."""
+STALLED = 1e-3
+"""Intervals below this share of the usual rate carried nothing: shaped links keep 0.6 % and more
+of their burst (t3.nano)."""
+MEDIAN_IS_MEAN_WITHIN = 0.05
+"""A median that is further from bytes over time is not the rate that a transfer gets."""
 SETTLED_WITHIN = 0.2
 """The transient is over when an interval is this close to the median of those ahead."""
 FEWEST_INTERVALS = 3
@@ -89,8 +96,9 @@ class SteadyState(NamedTuple):
     Attributes
     ----------
     mbps, low_mbps, high_mbps : float
-        Median after the last lasting change, and its 90 % bounds (the extremes where there are
-        fewer than five intervals). For a two-level path the median of all and the two levels.
+        Median after the last lasting change, or bytes over time where they differ by over 5 %,
+        and 90 % bounds of the median (the extremes where there are fewer than five intervals), of
+        which `mbps` is never outside. For a two-level path that of all and the two levels.
     duration_s : float
         Time that it was taken from, in so many `intervals`.
     transient_s : float
@@ -98,7 +106,9 @@ class SteadyState(NamedTuple):
     transient_mbps : float | None
         Its median; None without any.
     findings : tuple of RateChange
-        In order of time.
+        In order of time; of stalls the first.
+    is_mean : bool
+        Whether `mbps` is bytes over time.
     """
 
     mbps: float
@@ -109,6 +119,7 @@ class SteadyState(NamedTuple):
     transient_s: float
     transient_mbps: float | None
     findings: tuple[RateChange, ...]
+    is_mean: bool = False
 
 
 class _Level(NamedTuple):
@@ -130,41 +141,36 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
     """
     usual_s = median(interval.seconds for interval in intervals) if intervals else 0.0
     # The remainder of a test that ends between two reports is too short to count.
-    whole = [one for one in intervals if one.seconds >= usual_s / 2 and usual_s >= MIN_INTERVAL_S]
-    if len(whole) < FEWEST_INTERVALS + (not warmed_up):
+    whole = [one for one in intervals if one.seconds >= usual_s / 2 >= MIN_INTERVAL_S / 2]
+    moved = [one.mbps for one in whole if one.mbps > 0]
+    least_mbps = STALLED * median(moved) if moved else 0.0
+    places = [place for place, one in enumerate(whole) if one.mbps > least_mbps]
+    if len(places) < FEWEST_INTERVALS + (not warmed_up):
         return None
-    rates = [interval.mbps for interval in whole]
-    levels = _levels(rates, 0 if warmed_up else 1)
-    start = _transient(rates, levels[0])
-    if start is None and len(levels) == 1:
+    found = _steady(whole, places, warmed_up)
+    if found is None:
         return None
-    first = levels[0].start if start is None else start
-    levels[0] = _Level(first, levels[0].stop, median(rates[first : levels[0].stop]))
-    before_mbps = median(rates[:first]) if first else None
-    transient = _seconds(whole[:first]), before_mbps
-    findings: tuple[RateChange, ...] = ()
-    level_mbps = levels[0].mbps
-    if before_mbps is not None and abs(before_mbps - level_mbps) > SETTLED_WITHIN * level_mbps:
-        pattern: Pattern = "slow-start" if before_mbps < level_mbps else "burst"
-        findings = (_change(pattern, whole, first, before_mbps, level_mbps),)
-    if len(levels) >= 3 and (two := _two_levels(levels)):
-        change = _change("two-level", whole, levels[1].start, levels[0].mbps, levels[1].mbps)
-        kept = whole[first:]
-        figures = median(rates[first:]), *two, _seconds(kept), len(kept)
-        return SteadyState(*figures, *transient, (*findings, change))
-    for before, after in pairwise(levels):
-        early = max(SHORT_BEGINNING_S, BEGINNING_SHARE * _seconds(whole))
-        is_beginning = before.start == first and _seconds(whole[: after.start]) <= early
-        if after.mbps < before.mbps:
-            pattern = "burst" if is_beginning else "drop"
-        else:
-            pattern = "slow-start" if is_beginning and not findings else "rise"
-        findings += (_change(pattern, whole, after.start, before.mbps, after.mbps),)
-    last = levels[-1]
-    level = rates[last.start : last.stop]
-    low, high = median_interval(level) or (min(level), max(level))
-    lasts_s = _seconds(whole[last.start : last.stop])
-    return SteadyState(last.mbps, low, high, lasts_s, len(level), *transient, findings)
+    # Stalls lie between the intervals of the level, and before and after them.
+    level = len(places) - found.intervals
+    first = places[level - 1] + 1 if level else places[0]
+    counted = whole[first:]
+    lasts_s = _seconds(counted)
+    if len(counted) > found.intervals:
+        stalled = min(set(range(first, len(whole))).difference(places))
+        stall = _change("stall", whole, stalled, found.mbps, 0.0)
+        in_time = sorted((*found.findings, stall), key=lambda change: change.at_s)
+        found = found._replace(findings=tuple(in_time))
+    mean_mbps = sum(one.seconds * one.mbps for one in counted) / lasts_s
+    is_mean = abs(mean_mbps - found.mbps) > MEDIAN_IS_MEAN_WITHIN * found.mbps
+    mbps = mean_mbps if is_mean else found.mbps
+    return found._replace(
+        mbps=mbps,
+        low_mbps=min(found.low_mbps, mbps),
+        high_mbps=max(found.high_mbps, mbps),
+        duration_s=lasts_s,
+        intervals=len(counted),
+        is_mean=is_mean,
+    )
 
 
 def changes_in(detail: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -204,6 +210,47 @@ def changes_as_json(changes: Sequence[RateChange]) -> list[dict[str, object]]:
 
 
 # ---- inside -----------------------------------------------------------------------------------
+
+
+def _steady(
+    whole: Sequence[Interval], places: Sequence[int], warmed_up: bool
+) -> SteadyState | None:
+    """Find the last level of the intervals at these places, which all moved data."""
+    moving = [whole[place] for place in places]
+    rates = [interval.mbps for interval in moving]
+    levels = _levels(rates, 0 if warmed_up else 1)
+    start = _transient(rates, levels[0])
+    if start is None and len(levels) == 1:
+        return None
+    first = levels[0].start if start is None else start
+    levels[0] = _Level(first, levels[0].stop, median(rates[first : levels[0].stop]))
+    before_mbps = median(rates[:first]) if first else None
+    transient = _seconds(moving[:first]), before_mbps
+    findings: tuple[RateChange, ...] = ()
+    level_mbps = levels[0].mbps
+    if before_mbps is not None and abs(before_mbps - level_mbps) > SETTLED_WITHIN * level_mbps:
+        pattern: Pattern = "slow-start" if before_mbps < level_mbps else "burst"
+        findings = (_change(pattern, whole, places[first], before_mbps, level_mbps),)
+    if len(levels) >= 3 and (two := _two_levels(levels)):
+        change = _change(
+            "two-level", whole, places[levels[1].start], levels[0].mbps, levels[1].mbps
+        )
+        kept = moving[first:]
+        figures = median(rates[first:]), *two, _seconds(kept), len(kept)
+        return SteadyState(*figures, *transient, (*findings, change))
+    for before, after in pairwise(levels):
+        early = max(SHORT_BEGINNING_S, BEGINNING_SHARE * _seconds(moving))
+        is_beginning = before.start == first and _seconds(moving[: after.start]) <= early
+        if after.mbps < before.mbps:
+            pattern = "burst" if is_beginning else "drop"
+        else:
+            pattern = "slow-start" if is_beginning and not findings else "rise"
+        findings += (_change(pattern, whole, places[after.start], before.mbps, after.mbps),)
+    last = levels[-1]
+    level = rates[last.start : last.stop]
+    low, high = median_interval(level) or (min(level), max(level))
+    lasts_s = _seconds(moving[last.start : last.stop])
+    return SteadyState(last.mbps, low, high, lasts_s, len(level), *transient, findings)
 
 
 def _transient(rates: Sequence[float], level: _Level) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from planner.model.errors import FormatError
-from planner.model.units import BITS_PER_MBIT
+from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
@@ -208,6 +208,25 @@ class _Flow(NamedTuple):
         """Return the target rate of all streams; 0 in older versions, which do not state it."""
         return self.setting("target_bitrate") * (self.setting("num_streams") or 1) / BITS_PER_MBIT
 
+    def pace(self) -> tuple[float, str]:
+        """Return the least rate in Mbit/s to which the sender was held, and by which option.
+
+        ``-b``, ``--fq-rate`` and ``-w`` each hold one stream. A window of ``-w`` carries at most
+        itself a round trip; where the path holds the stream instead, queues make that longer.
+        """
+        streams = self.setting("num_streams") or 1.0
+        start = field(self.test, "start")
+        fq_bps = self.setting("fqrate") or number_field(start, "fq_rate") or 0.0
+        window_bits = (number_field(start, "sock_bufsize") or 0.0) * BITS_PER_BYTE
+        rtt_ms = self.loaded_rtt_ms("min_rtt")
+        limits_mbps = {
+            "-b or -R": self.target_mbps(),
+            "--fq-rate": fq_bps * streams / BITS_PER_MBIT,
+            "-w": window_bits * streams * MS_PER_S / rtt_ms / BITS_PER_MBIT if rtt_ms else 0.0,
+        }
+        held = [(mbps, name) for name, mbps in limits_mbps.items() if mbps > 0]
+        return min(held, default=(0.0, ""))
+
     def received(self) -> list[Interval]:
         """Return the receiver's intervals, where the file has them."""
         client_file = isinstance(field(self.test, "start", "connecting_to"), dict)
@@ -230,7 +249,7 @@ class _Flow(NamedTuple):
         """Return the intervals that count, or those that were left out as a warm-up."""
         return intervals_of(document, "sum" + self.suffix, omitted=omitted)
 
-    def loaded_rtt_ms(self) -> float | None:
+    def loaded_rtt_ms(self, figure: str = "mean_rtt") -> float | None:
         """Return the mean over the sending streams of the round-trip time under this test's load.
 
         iperf3 gives microseconds, and 0 at the side that does not send.
@@ -240,7 +259,7 @@ class _Flow(NamedTuple):
         rtts = [
             rtt
             for stream in list_field(self.test, "end", "streams")
-            if (rtt := number_field(stream, "sender", "mean_rtt")) and rtt > 0
+            if (rtt := number_field(stream, "sender", figure)) and rtt > 0
         ]
         return sum(rtts) / len(rtts) / US_PER_MS if rtts else None
 
@@ -262,13 +281,15 @@ def _tcp(begun: RateTest, flow: _Flow) -> RateTest | str:
     if congestion and not flow.suffix:  # the key names only one of the two senders
         more["congestion"] = congestion[:32]
     intervals, side = flow.counted()
+    paced_at_mbps, paced_by = flow.pace()
     return begun._replace(
         mbps=mbps,
         seconds=number_field(received, "seconds"),
         intervals=intervals,
         side=side,
         warmed_up=flow.setting("omit") > 0,
-        paced_at_mbps=flow.target_mbps(),
+        paced_at_mbps=paced_at_mbps,
+        paced_by=paced_by,
         detail={"received_mbps": mbps},
         more=more,
         omitted=flow.intervals(flow.test, omitted=True),

@@ -51,6 +51,9 @@ _ICMP_ERROR = re.compile(
     r"|Packet filtered|Time to live exceeded|Communication prohibited|Redirect \w+)"
 )
 _FAILED = re.compile(r"(?:ping6?|connect|sendto|sendmsg): (.*)")
+_TOO_LONG = re.compile(r"message too long,? mtu[=:] ?(\d{2,6})", re.IGNORECASE)
+_HEADERS_BYTES = {"ping": 28, "ping6": 48}
+"""Of IPv4 or IPv6, and ICMP: RFC 791, RFC 8200, RFC 792."""
 _FAILURES = {
     "name or service not known|unknown host|bad address|cannot resolve|name resolution"
     "|nodename nor servname": "the host's name does not resolve",
@@ -80,17 +83,18 @@ class _PingRun:
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield RTT, loss and jitter of each run of ping in the file."""
     run: _PingRun | None = None
-    host, recognised = "", False
+    host, recognised, not_sent = "", False, 0
     for number, line in enumerate(Lines(stream, options.name, MAX_LINE_BYTES), start=1):
         if failed := _FAILED.match(line):
-            yield Skipped(number, _failure(failed[1]))
-            recognised = True
+            yield Skipped(number, _failure(failed[0]))
+            recognised, not_sent = True, not_sent + 1
             continue
         header, summary = _HEADER.match(line), _SUMMARY.match(line)
         is_over = run is None or run.has_summary
         if header or (is_over and (summary or _REPLY.match(line))):
             if run:
-                yield from _outcomes(run, options)
+                yield from _outcomes(run, not_sent, options)
+                not_sent = 0
             of_header = header and (header[2] or header[1] or header[3])
             run = _PingRun(number, of_header or (summary[1] if summary else ""))
             host = _one_host(host, run.host, number, options)
@@ -103,7 +107,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         elif not header:
             _take(run, line)
     if run:
-        yield from _outcomes(run, options)
+        yield from _outcomes(run, not_sent, options)
     if not recognised:
         raise FormatError(
             options.name,
@@ -146,9 +150,12 @@ def _take(run: _PingRun, line: str) -> None:
         run.errors[error[1]] += 1
 
 
-def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
+def _outcomes(run: _PingRun, not_sent: int, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield the samples of a run, of whose packets so many never left the host."""
     detail: dict[str, object] = {}
     if run.sent is not None:
+        # The summary counts what the host itself refused to send as transmitted.
+        run.sent -= min(not_sent, max(0, run.sent - run.received))
         detail |= {"packets": run.sent, "replies": run.received}
     if run.duplicates:
         detail["duplicates"] = run.duplicates
@@ -158,6 +165,8 @@ def _outcomes(run: _PingRun, options: ImportOptions) -> Iterator[ImportedRow]:
     start_s = options.start_s(run.start_s if is_time else None)
     if run.sent is None:
         yield Skipped(run.line, NO_SUMMARY)
+    elif run.sent == 0 and not_sent:
+        return  # each error has told why
     elif run.sent == 0 or run.received > run.sent:
         yield Skipped(run.line, ODD_COUNTS)
         return
@@ -214,7 +223,12 @@ def _figure(cell: str) -> float | None:
     return limits.number(cell.replace(",", ".") if cell.count(",") == 1 else cell)
 
 
-def _failure(text: str) -> str:
+def _failure(line: str) -> str:
+    tool, _, text = line.partition(": ")
+    if too_long := _TOO_LONG.search(text):
+        mtu = int(too_long[1])
+        size = mtu - _HEADERS_BYTES.get(tool, 28)
+        return f"message too long: the MTU here is {mtu}; ping with -s {size} or less"
     for parts, meaning in _FAILURES.items():
         if re.search(parts, text.lower()):
             return f"ping failed: {meaning}"

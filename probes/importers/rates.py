@@ -22,7 +22,7 @@ MIN_INTERVALS = 8
 """Fewer intervals do not show the rate after the transient of a short test."""
 PACED_SHARE = 0.9
 """A test that reaches this share of its target rate was held back by the target."""
-PACED = "paced (-b or -R): the rate is what was asked for, not what the path gives"
+PACED = "paced: the rate is what was asked for, not what the path gives"
 NO_DURATION = "the duration of the test is missing or no duration"
 
 
@@ -45,8 +45,8 @@ class RateTest(NamedTuple):
         The side that counted them.
     warmed_up : bool
         Whether slow start was left out already.
-    paced_at_mbps : float
-        Target rate; 0 without one.
+    paced_at_mbps, paced_by : float and str
+        The least rate to which the sender's options held all streams, and the options; 0 without.
     sent_mbps : float | None
         Of UDP, where it is known.
     detail, more : mapping
@@ -68,6 +68,7 @@ class RateTest(NamedTuple):
     is_udp: bool = False
     warmed_up: bool = False
     paced_at_mbps: float = 0.0
+    paced_by: str = "-b or -R"
     sent_mbps: float | None = None
     detail: Mapping[str, Any] = {}
     more: Mapping[str, Any] = {}
@@ -88,7 +89,7 @@ class RateTest(NamedTuple):
         detail = {**self.detail, **of_intervals, **self.more}
         if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= mbps:
             if not options.force:
-                return Skipped(line, PACED)
+                return Skipped(line, f"{PACED} ({self.paced_by})")
             detail["paced_at_mbps"] = self.paced_at_mbps
         return options.sample(
             metric,
@@ -125,13 +126,14 @@ def _steady(test: RateTest) -> _Found | None:
         return None
     patterns = {change.pattern for change in found.findings}
     is_late = not patterns.isdisjoint(LASTING)
-    steady = f"median of {found.intervals} intervals at the {test.side}"
+    figure = "mean" if found.is_mean else "median"
+    steady = f"{figure} of {found.intervals} intervals at the {test.side}"
     detail: dict[str, Any] = {"received_mbps": test.mbps}
     detail["steady"] = f"{steady}, after the last change" if is_late else steady
     if found.transient_mbps is not None and not is_late:
         detail["transient_s"] = round(found.transient_s, 3)
         detail["transient_mbps"] = found.transient_mbps
-    if is_late or "burst" in patterns:
+    if patterns - {"slow-start"}:
         detail["findings"] = changes_as_json(found.findings)
         if test.omitted:
             detail["omitted_s"] = round(sum(interval.seconds for interval in test.omitted), 3)

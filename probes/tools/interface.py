@@ -90,6 +90,7 @@ class Test:
             measured_at_s=measured_at_s,
             connections=self.connections or None,
             duration_s=self.duration_s,
+            force=bool(self.window_bytes),  # asked for, and stated with the sample
             name=f"the output from {client.name}",
         )
 

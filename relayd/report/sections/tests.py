@@ -25,6 +25,7 @@ CHANGES = {
     "drop": "drops to a lower rate",
     "rise": "rises to a higher rate",
     "two-level": "goes back and forth between two rates",
+    "stall": "stalls: seconds without data",
 }
 LEVELS: dict[LevelPattern, str] = {
     "two-level": "two levels by turns",

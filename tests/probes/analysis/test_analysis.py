@@ -111,6 +111,32 @@ def test_a_path_with_two_levels() -> None:
     assert found >= 0.9 * REPEATS
 
 
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 1.0, 1.1]), min_size=10, max_size=60),
+    st.floats(1, 1e4),
+)
+def test_seconds_without_data_count_in_the_rate_and_are_a_finding(
+    shape: list[float], usual: float
+) -> None:
+    rates = np.array([1.0, *shape]) * usual
+    state = judged(rates, warmed_up=False)
+    if sum(rate > 0 for rate in rates) < 4:
+        assert state is None
+        return
+    assert state is not None
+    assert state.mbps == pytest.approx(rates[1:].mean(), rel=0.05)
+    assert ("stall" in {finding.pattern for finding in state.findings}) == (0.0 in shape)
+    if abs(rates[1:].mean() / np.median(rates[1:][rates[1:] > 0]) - 1) > 0.06:
+        assert state.is_mean
+
+
+def test_a_path_that_carries_nothing_from_some_second_on_has_no_rate_of_its_best() -> None:
+    state = judged(np.array([940.0] * 6 + [0.0] * 5), warmed_up=False)
+    assert state is not None
+    assert state.mbps == pytest.approx(940 * 5 / 10)
+    assert [(finding.pattern, finding.at_s) for finding in state.findings] == [("stall", 6.0)]
+
+
 RATES = st.lists(st.floats(0, 1e5), min_size=1, max_size=60)
 
 

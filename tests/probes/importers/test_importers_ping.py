@@ -100,6 +100,30 @@ def test_decimal_commas_are_read_as_points() -> None:
     assert samples("ping", german) == samples("ping", MACOS)
 
 
+TOO_LONG = "ping: local error: message too long, mtu=1460\n"
+
+
+@given(st.integers(1, 20), st.integers(0, 20), st.booleans())
+def test_packets_that_never_left_the_host_are_no_loss_of_the_path(
+    too_long: int, lost: int, is_first: bool
+) -> None:
+    header = "PING 198.51.100.20 (198.51.100.20) 8972(9000) bytes of data.\n"
+    errors = TOO_LONG * too_long
+    text = (
+        f"{errors * is_first}{header}{errors * (not is_first)}\n"
+        "--- 198.51.100.20 ping statistics ---\n"
+        f"{too_long + lost} packets transmitted, 0 received, +{too_long} errors, "
+        "100% packet loss, time 1015ms\n"
+    )
+    told = skipped("ping", text)
+    why = "message too long: the MTU here is 1460; ping with -s 1432 or less"
+    assert [each.reason for each in told].count(why) == too_long
+    found = samples("ping", text)
+    assert [(each.metric, each.value) for each in found] == [("loss_pct", 100.0)] * bool(lost)
+    if found:
+        assert json.loads(found[0].detail)["packets"] == lost
+
+
 @pytest.mark.parametrize("received", [0, 4])
 def test_counts_that_can_not_be_are_skipped(received: int) -> None:
     counts = f"{received and 3} packets transmitted, {received} packets received, 0.0% packet loss"
